@@ -1,0 +1,153 @@
+"""The base of the REST contract. A viewset's `dispatch` is a coroutine here: it authenticates,
+limits, runs the action and adds the headers, without a thread unless the action needs the ORM."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from asgiref.sync import markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from rest_framework.viewsets import ViewSet
+
+from .authentication import key_ring
+from .exceptions import InvalidApiKey, MethodNotAllowed, MissingApiKey, NotFound
+from .loopback import is_loopback
+from .parameters import QuerySerializer, read_parameters
+from .throttling import limit_headers, refuse, throttle
+from .tiers import Caller
+
+access_log = logging.getLogger("accounts.access")
+encode = msgspec.json.Encoder(decimal_format="number").encode
+T = TypeVar("T")
+
+METHODS = "GET, HEAD, OPTIONS"
+EXPOSED = ", ".join(
+    (
+        "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
+        "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit",
+        "X-AI-Limit, X-AI-Remaining, X-AI-Reset",
+    )
+)
+ON_EVERY_ANSWER = {
+    "X-API-Version": "1",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": EXPOSED,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+ON_PREFLIGHT = {
+    "Allow": METHODS,
+    "Access-Control-Allow-Methods": METHODS,
+    "Access-Control-Allow-Headers": "X-API-Key",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class Answer(msgspec.Struct):
+    """What an action gives back: an encoded body, and headers of its own."""
+
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+def iso_time(moment: datetime) -> str:
+    """2026-11-21T12:00:00.250Z"""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def new_request_id() -> str:
+    return "req_" + base64.b32encode(os.urandom(10)).decode().lower()
+
+
+class ApiViewSet(ViewSet):
+    """Actions are coroutines that return an `Answer` and raise `ApiError`."""
+
+    is_free: ClassVar[bool] = False
+    """A free path answers even when the window is used up."""
+    caller: Caller
+
+    @classmethod
+    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:
+        return markcoroutinefunction(super().as_view(actions, **initkwargs))
+
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        started_at = time.perf_counter()
+        request_id = new_request_id()
+        headers: dict[str, str] = {**ON_EVERY_ANSWER, "X-Request-Id": request_id}
+        try:
+            response = await self._respond(request, headers, kwargs)
+        except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
+            response = self.get_exception_handler()(error, {"request_id": request_id})
+        for name, value in headers.items():
+            response.headers[name] = value
+        response.headers["Content-Length"] = str(len(response.content))
+        if request.method == "HEAD":
+            response.content = b""
+        self._log(request, response, request_id, started_at)
+        return response
+
+    async def _respond(
+        self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]
+    ) -> HttpResponse:
+        if request.method == "OPTIONS":
+            headers |= ON_PREFLIGHT
+            return HttpResponse(status=204)
+        self.caller = await self._identify(request)
+        standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
+        headers |= limit_headers(standing, self.caller.allowances.tier)
+        if not standing.admitted and not self.is_free:
+            raise refuse(standing, self.caller)
+        action = self._action_for(str(request.method))
+        answer: Answer = await action(request, **kwargs)
+        headers |= answer.headers
+        return HttpResponse(answer.body, content_type="application/json")
+
+    def _action_for(self, method: str) -> Callable[..., Any]:
+        """HEAD is answered as GET without its body."""
+        if method not in ("GET", "HEAD"):
+            error = MethodNotAllowed()
+            error.headers["Allow"] = METHODS
+            raise error
+        return getattr(self, self.action_map["get"])  # type: ignore[no-any-return]
+
+    @staticmethod
+    async def _identify(request: HttpRequest) -> Caller:
+        key = request.META.get("HTTP_X_API_KEY")
+        caller = await key_ring.find(key) if key else None
+        if caller is None or (caller.is_demo and not is_loopback(request)):
+            await throttle.count_failure(request.META.get("REMOTE_ADDR") or "")
+            error = InvalidApiKey() if key else MissingApiKey()
+            error.headers["WWW-Authenticate"] = "ApiKey"
+            raise error
+        return caller
+
+    @staticmethod
+    def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
+        return read_parameters(serializer, request.META.get("QUERY_STRING", ""))
+
+    @staticmethod
+    def _log(request: HttpRequest, response: HttpResponse, request_id: str, started_at: float) -> None:
+        if access_log.isEnabledFor(logging.INFO):
+            # The query string stays out of the log: somebody may have put a key into it.
+            path = ascii(request.path[:200])[1:-1]
+            took_ms = (time.perf_counter() - started_at) * 1000
+            access_log.info(
+                "%s %s %d %.1f ms %s", request.method, path, response.status_code, took_ms, request_id
+            )
+
+
+class UnknownPathViewSet(ApiViewSet):
+    """Every other path below /api, behind the same door as the known ones."""
+
+    def _action_for(self, method: str) -> Callable[..., Any]:
+        return self.absent
+
+    async def absent(self, request: HttpRequest) -> Answer:
+        raise NotFound

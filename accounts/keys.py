@@ -1,0 +1,54 @@
+"""API keys as text: tw_live_ + 36 random characters + a checksum of 6. Pure."""
+
+import hashlib
+import hmac
+import secrets
+import string
+import zlib
+
+LEAD = "tw_live_"
+BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+RANDOM_LENGTH, CHECKSUM_LENGTH, PREFIX_LENGTH = 36, 6, 16
+KEY_LENGTH = len(LEAD) + RANDOM_LENGTH + CHECKSUM_LENGTH
+_BASE62 = frozenset(BASE62)
+
+
+def base62(number: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        number, digit = divmod(number, 62)
+        digits.append(BASE62[digit])
+    return "".join(reversed(digits))
+
+
+def with_checksum(body: str) -> str:
+    """Complete a key, so that scanners and typos can be told apart without asking the service."""
+    return body + base62(zlib.crc32(body.encode()), CHECKSUM_LENGTH)
+
+
+def generate() -> str:
+    return with_checksum(LEAD + "".join(secrets.choice(BASE62) for _ in range(RANDOM_LENGTH)))
+
+
+def derive(secret: str, purpose: str) -> str:
+    """The same key for the same secret and purpose: the demo keys outlive a restart this way."""
+    seed = hmac.digest(secret.encode(), purpose.encode(), "sha256")
+    return with_checksum(LEAD + base62(int.from_bytes(seed), RANDOM_LENGTH))
+
+
+def is_well_formed(key: str) -> bool:
+    return (
+        len(key) == KEY_LENGTH
+        and key.startswith(LEAD)
+        and _BASE62.issuperset(key[len(LEAD) :])
+        and key == with_checksum(key[:-CHECKSUM_LENGTH])
+    )
+
+
+def prefix(key: str) -> str:
+    """The public part: names a key in lists and commands without opening anything."""
+    return key[:PREFIX_LENGTH]
+
+
+def digest(key: str, pepper: str) -> str:
+    return hmac.new(pepper.encode(), key.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.keys import prefix as prefix_of
+from accounts.models import ApiKey
+from accounts.services import revoke_key
+
+
+class Command(BaseCommand):
+    help = "Revoke the API key with this prefix: its first 16 characters."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("prefix", help="As in tw_live_Ab12Cd34; the whole key will do.")
+
+    def handle(self, *, prefix: str, **options: Any) -> None:
+        key = ApiKey.objects.select_related("account__user").filter(prefix=prefix_of(prefix)).first()
+        if key is None:
+            raise CommandError("No key has this prefix. The settings panel and the admin list the prefixes.")
+        if not revoke_key(key, by=getpass.getuser()):
+            raise CommandError("This key was revoked before.")
+        self.stdout.write(
+            f"Revoked {key.prefix}…, a key of {key.account}. It stops working within two seconds."
+        )

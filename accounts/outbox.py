@@ -1,0 +1,54 @@
+"""Control events: facts that every process must hear of, in commit order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+# Any number will do, as long as nothing else in the database takes this advisory lock.
+COMMIT_ORDER_LOCK = 7_424_001
+
+
+class ControlEventManager(models.Manager["ControlEvent"]):
+    def publish(self, kind: str, *, by: str = "", **facts: Any) -> ControlEvent:
+        """Write an event beside the fact it tells of; it must share the fact's transaction."""
+        if not connection.in_atomic_block:
+            raise transaction.TransactionManagementError("A control event is published inside a transaction.")
+        if connection.vendor == "postgresql":
+            # A sequence numbers rows as they are written, not as they commit. Writers take turns
+            # until they commit, so a reader never passes a position that is still to appear.
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [COMMIT_ORDER_LOCK])
+        event = self.create(kind=kind, by=by, facts=facts)
+        transaction.on_commit(self.nudge)
+        return event
+
+    @staticmethod
+    def nudge() -> None:
+        from .events import nudge
+
+        nudge()
+
+    def last_position(self) -> int:
+        return self.order_by("-position").values_list("position", flat=True).first() or 0
+
+
+class ControlEvent(models.Model):
+    """One row of the outbox, read by position in every process."""
+
+    position = models.BigAutoField(primary_key=True)
+    kind = models.CharField(max_length=40)
+    facts = models.JSONField(default=dict)
+    by = models.CharField(max_length=150, blank=True, help_text="Who did it.")
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    objects = ControlEventManager()
+
+    class Meta:
+        app_label = "accounts"
+        ordering = ("-position",)
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.kind}"

@@ -1,0 +1,78 @@
+"""Acts on keys and accounts: each changes a row and tells every process in the same transaction."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from . import keys
+from .models import Account, ApiKey, ControlEvent, Tier
+
+MAX_OVERLAP_HOURS = 72
+MAX_USABLE_KEYS = 25
+
+
+class TooManyKeys(Exception):
+    """The account has as many usable keys as it may have."""
+
+
+@transaction.atomic
+def issue_key(account: Account, name: str, *, by: str, secret: str = "") -> tuple[ApiKey, str]:
+    """Make a key and return it with its secret, which exists nowhere else from then on."""
+    # Locking the account makes two requests at once count one after the other.
+    Account.objects.select_for_update().get(pk=account.pk)
+    if account.keys.usable(timezone.now()).count() >= MAX_USABLE_KEYS:
+        raise TooManyKeys(f"An account holds {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
+    secret = secret or keys.generate()
+    key = ApiKey.objects.create(
+        account=account,
+        name=name,
+        prefix=keys.prefix(secret),
+        digest=keys.digest(secret, settings.KEY_PEPPER),
+    )
+    ControlEvent.objects.publish("key.issued", by=by, account=account.pk, key=key.pk, prefix=key.prefix)
+    return key, secret
+
+
+@transaction.atomic
+def roll_key(key: ApiKey, *, overlap_hours: int, by: str) -> tuple[ApiKey, str]:
+    """Issue a successor; the old key works for the overlap and then no more."""
+    if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
+        raise ValueError(f"The overlap is 0 to {MAX_OVERLAP_HOURS} hours.")
+    now = timezone.now()
+    until = now + timedelta(hours=overlap_hours)
+    rolled = ApiKey.objects.usable(now).filter(pk=key.pk, expires_at=None).update(expires_at=until)
+    if not rolled:
+        raise ValueError("Only an active key can be rolled.")
+    ControlEvent.objects.publish("key.rolled", by=by, account=key.account_id, key=key.pk, prefix=key.prefix)
+    return issue_key(key.account, key.name, by=by)
+
+
+@transaction.atomic
+def revoke_key(key: ApiKey, *, by: str) -> bool:
+    """End a key everywhere. False if it was revoked before."""
+    if not ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    ControlEvent.objects.publish("key.revoked", by=by, account=key.account_id, key=key.pk, prefix=key.prefix)
+    return True
+
+
+@transaction.atomic
+def change_tier(account: Account, tier: Tier, *, by: str) -> None:
+    Account.objects.filter(pk=account.pk).update(tier=tier)
+    ControlEvent.objects.publish("account.changed", by=by, account=account.pk, tier=tier.name)
+
+
+@transaction.atomic
+def save_tier(tier: Tier, *, by: str) -> None:
+    tier.save()
+    ControlEvent.objects.publish("tier.changed", by=by, tier=tier.name)
+
+
+@transaction.atomic
+def save_user_access(account: Account, *, by: str) -> None:
+    """After a user was locked out or let in again: their keys follow."""
+    ControlEvent.objects.publish("account.changed", by=by, account=account.pk)

@@ -1,0 +1,42 @@
+"""The few threads in which the API asks the database, and the queue in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import close_old_connections
+
+from .exceptions import Overloaded
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Beyond this many, waiting would outlast the client's patience: better an early and honest 503.
+MAX_WAITING = 128
+
+_pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
+_in_flight = 0
+
+
+async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that uses the ORM. The event loop must never do so itself."""
+    global _in_flight
+    if _in_flight >= settings.API_THREADS + MAX_WAITING:
+        raise Overloaded(retry_after=1)
+
+    def run() -> T:
+        try:
+            return ask(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    _in_flight += 1
+    try:
+        return await asyncio.get_running_loop().run_in_executor(_pool, copy_context().run, run)
+    finally:
+        _in_flight -= 1

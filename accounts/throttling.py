@@ -1,0 +1,68 @@
+"""The window as response headers, and the refusals it leads to."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from django.conf import settings
+
+from .exceptions import RateLimitExceeded
+from .limits import WINDOW_S, MemoryWindow, Standing, Window
+from .shared_limits import RedisWindow
+from .tiers import Caller
+
+FAILURES_PER_MINUTE = 60
+
+
+def limit_headers(standing: Standing, tier: str) -> dict[str, str]:
+    """On every answer to an authenticated caller: today's usual names and the IETF draft's."""
+    wait_s = standing.wait_s
+    return {
+        "X-RateLimit-Limit": str(standing.limit),
+        "X-RateLimit-Remaining": str(standing.remaining),
+        "X-RateLimit-Reset": str(math.ceil(time.time() + standing.frees_in)),
+        "RateLimit-Policy": f'"{tier}";q={standing.limit};w={int(WINDOW_S)}',
+        "RateLimit": f'"{tier}";r={standing.remaining};t={wait_s}',
+    }
+
+
+class Throttle:
+    """The windows of this process, or its share in those of all processes."""
+
+    def __init__(self) -> None:
+        self._window: Window = MemoryWindow()
+
+    async def open(self) -> None:
+        if settings.REDIS_URL:
+            self._window = await RedisWindow.connect(settings.REDIS_URL)
+
+    async def close(self) -> None:
+        if isinstance(self._window, RedisWindow):
+            await self._window.close()
+        self._window = MemoryWindow()
+
+    async def admit(self, caller: Caller) -> Standing:
+        return await self._window.admit(f"account:{caller.account_id}", caller.allowances.requests)
+
+    async def look(self, caller: Caller) -> Standing:
+        return await self._window.look(f"account:{caller.account_id}", caller.allowances.requests)
+
+    async def count_failure(self, address: str) -> None:
+        """A request without a valid key; valid keys from the same address never pass here."""
+        standing = await self._window.admit(f"failures:{address}", FAILURES_PER_MINUTE)
+        if not standing.admitted:
+            raise RateLimitExceeded(
+                "Too many requests without a valid API key from this address.", retry_after=standing.wait_s
+            )
+
+
+throttle = Throttle()
+
+
+def refuse(standing: Standing, caller: Caller) -> RateLimitExceeded:
+    tier = caller.allowances.tier
+    return RateLimitExceeded(
+        f"The {tier.title()} tier allows {standing.limit} requests a minute. Try again in {standing.wait_s} s.",
+        retry_after=standing.wait_s,
+    )

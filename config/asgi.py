@@ -1,0 +1,45 @@
+"""The application: /api on the lean handler, pages on Django's own, and the service's life around both."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.core.asgi import get_asgi_application  # noqa: E402 - apps must be ready before they are imported
+
+django_application = get_asgi_application()
+
+from .lean import answer_api  # noqa: E402
+from .service import service  # noqa: E402
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        await live(receive, send)
+        return
+    await service.ensure()
+    if scope["type"] == "http":
+        path: str = scope["path"]
+        if path.startswith("/api/") or path == "/api":
+            await answer_api(scope, receive, send)
+        else:
+            await django_application(scope, receive, send)
+
+
+async def live(receive: Any, send: Any) -> None:
+    """The server's lifespan: nothing is served before the service is ready."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            try:
+                await service.start()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server must hear of it
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                raise
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await service.stop()
+            await send({"type": "lifespan.shutdown.complete"})
+            return

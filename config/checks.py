@@ -1,0 +1,1 @@
+"""System checks: combinations of settings that would fail later, told at start."""

@@ -1,0 +1,43 @@
+"""For those who run it: is it alive, may it serve, how is it doing."""
+
+from __future__ import annotations
+
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from accounts.events import feed
+from accounts.loopback import is_loopback
+
+from .service import service
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 while the process serves. Asks nobody else."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 while requests would succeed: the database answers and control events are read."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        database = True
+    except DatabaseError:
+        database = False
+    checks = {"service": service.is_ready, "database": database, "control_events": feed.is_current}
+    ready = all(checks.values())
+    return JsonResponse(
+        {"status": "ready" if ready else "not ready", "checks": checks}, status=200 if ready else 503
+    )
+
+
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For Prometheus on the same machine; a proxy decides who else may read it."""
+    if not is_loopback(request):
+        return HttpResponse("The metrics are for this machine only.\n", status=403, content_type="text/plain")
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,80 @@
+"""What runs beside the requests, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from django.db import DatabaseError
+
+from accounts.authentication import key_ring
+from accounts.events import feed
+from accounts.exceptions import Overloaded
+from accounts.streams import open_streams
+from accounts.throttling import throttle
+from instruments.catalogue import catalogue
+from market import services as market
+from signals_feed.watcher import watcher
+
+from . import uptime
+
+logger = logging.getLogger(__name__)
+
+RECORD_USE_S = 15
+
+
+class Service:
+    """One per process: opened by the server's lifespan, or at the first request where there is none."""
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self._opening: asyncio.Lock | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await throttle.open()
+        # Events first: what is loaded after this can be dropped by them, so nothing is missed.
+        await feed.start()
+        await catalogue.load()
+        await open_streams.start()
+        await uptime.start()
+        await market.start()
+        await watcher.start()
+        self._task = asyncio.create_task(self._record_use(), name="last use of keys")
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        self.is_ready = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await watcher.stop()
+        await market.engine.stop()
+        await uptime.stop()
+        await open_streams.stop()
+        await feed.stop()
+        with contextlib.suppress(DatabaseError, Overloaded):
+            await key_ring.record_use()
+        await throttle.close()
+
+    async def ensure(self) -> None:
+        """For servers without lifespan (daphne): the first to come opens, the others wait."""
+        if self.is_ready:
+            return
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if not self.is_ready:
+                await self.start()
+
+    async def _record_use(self) -> None:
+        while True:
+            await asyncio.sleep(RECORD_USE_S)
+            try:
+                await key_ring.record_use()
+            except (DatabaseError, Overloaded) as error:
+                logger.warning("The last use of keys waits for the database: %s", error)
+
+
+service = Service()

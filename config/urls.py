@@ -1,0 +1,29 @@
+from django.contrib import admin
+from django.urls import include, path, re_path
+
+from accounts.api import UnknownPathViewSet
+
+from . import health
+from .session import SessionViewSet
+
+api = [
+    path("", include("instruments.urls")),
+    path("", include("market.urls")),
+    path("", include("signals_feed.urls")),
+    path("", include("news.urls")),
+    re_path(r"^session/?$", SessionViewSet.as_view({"get": "retrieve"}), name="session"),
+    path("", include("accounts.urls")),
+]
+
+urlpatterns = [
+    path("api/", include(api)),
+    re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path("accounts/", include("allauth.urls")),
+    path("admin/", admin.site.urls),
+]
+
+handler404 = "config.errors.page_not_found"
+handler500 = "config.errors.server_error"

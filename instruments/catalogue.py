@@ -1,0 +1,123 @@
+"""The instruments in memory, so that a quote need not ask the database what it is a quote of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from accounts.events import feed
+from accounts.exceptions import SymbolNotFound
+from accounts.threads import in_thread
+
+from .hours import TradingHours
+from .models import Instrument
+
+
+class InstrumentFacts(msgspec.Struct, frozen=True):
+    """An instrument as plain values."""
+
+    id: int
+    symbol: str
+    name: str
+    type: str
+    pip_size: float
+    contract_size: float
+    margin_rate: float
+    min_lot: float
+    max_lot: float
+    digits: int
+    volume_kind: str
+    order_flow_source: str
+    stale_after_s: int
+    active: bool
+    hours: TradingHours
+    timezone: str
+    sessions: str
+    holidays: str
+
+
+class Catalogue:
+    """All instruments by symbol; reloaded when a control event says that one changed."""
+
+    def __init__(self) -> None:
+        self._by_symbol: dict[str, InstrumentFacts] = {}
+        self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
+        """Set by the market, which knows: open, closed or stale."""
+        feed.on("instruments.changed", self._reload)
+
+    def all(self) -> list[InstrumentFacts]:
+        return list(self._by_symbol.values())
+
+    def active(self) -> list[InstrumentFacts]:
+        return [facts for facts in self._by_symbol.values() if facts.active]
+
+    def find(self, symbol: str) -> InstrumentFacts | None:
+        """An active instrument by its exact symbol."""
+        facts = self._by_symbol.get(symbol)
+        return facts if facts is not None and facts.active else None
+
+    def get(self, symbol: str) -> InstrumentFacts:
+        """An active instrument, whatever the case of its symbol."""
+        facts = self.get_any(symbol)
+        if not facts.active:
+            raise self._unknown(symbol)
+        return facts
+
+    def get_any(self, symbol: str) -> InstrumentFacts:
+        """Inactive ones too: what was said of them stays readable."""
+        # Only ASCII: "ı" and "ſ" become I and S in upper case.
+        facts = self._by_symbol.get(symbol.upper()) if symbol.isascii() else None
+        if facts is None:
+            raise self._unknown(symbol)
+        return facts
+
+    async def load(self) -> None:
+        await in_thread(self.load_now)
+
+    def load_now(self) -> None:
+        rows = Instrument.objects.with_hours()
+        self._by_symbol = {row.symbol: _facts(row) for row in rows}
+
+    async def _reload(self, _: dict[str, Any]) -> None:
+        await self.load()
+
+    def _unknown(self, symbol: str) -> SymbolNotFound:
+        close = get_close_matches(symbol[:20].upper(), [facts.symbol for facts in self.active()], n=1)
+        hint = f"Did you mean {close[0]}?" if close else "GET /api/symbols lists what there is."
+        return SymbolNotFound(f"There is no such symbol. {hint}", field="symbol")
+
+
+def _number(value: Decimal) -> float:
+    """100000 rather than 100000.0, as people write contract sizes."""
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _facts(row: Instrument) -> InstrumentFacts:
+    calendar = row.calendar
+    return InstrumentFacts(
+        id=row.pk,
+        symbol=row.symbol,
+        name=row.name,
+        type=row.type,
+        pip_size=_number(row.pip_size),
+        contract_size=_number(row.contract_size),
+        margin_rate=_number(row.margin_rate),
+        min_lot=_number(row.min_lot),
+        max_lot=_number(row.max_lot),
+        digits=row.digits,
+        volume_kind=row.volume_kind,
+        order_flow_source=row.order_flow_source,
+        stale_after_s=row.stale_after_s,
+        active=row.active,
+        hours=calendar.hours(),
+        timezone=calendar.timezone,
+        sessions=calendar.sessions,
+        holidays=calendar.holidays,
+    )
+
+
+catalogue = Catalogue()

@@ -1,0 +1,34 @@
+"""GET /api/symbols, from memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from accounts.api import Answer, ApiViewSet, encode
+
+from .catalogue import InstrumentFacts, catalogue
+from .serializers import InstrumentSerializer, SymbolsQuerySerializer
+
+FIELDS = tuple(InstrumentSerializer().fields)
+
+
+class SymbolViewSet(ApiViewSet):
+    async def list(self, request: HttpRequest) -> Answer:
+        expansions = self.parameters(request, SymbolsQuerySerializer)["expand"]
+        items = [describe(facts, expansions) for facts in catalogue.active()]
+        return Answer(encode({"items": items, "count": len(items)}))
+
+
+def describe(facts: InstrumentFacts, expansions: tuple[str, ...]) -> dict[str, Any]:
+    item = {field: getattr(facts, field) for field in FIELDS}
+    return item | {name: expand(facts, name) for name in expansions}
+
+
+def expand(facts: InstrumentFacts, name: str) -> Any:
+    if name == "hours":
+        return {"timezone": facts.timezone, "sessions": facts.sessions, "holidays": facts.holidays.split()}
+    if name == "state":
+        return catalogue.state_of(facts)
+    return getattr(facts, name)

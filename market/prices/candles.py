@@ -1,0 +1,127 @@
+"""Candles from ticks. Ticks make minutes, minutes make everything coarser, so that each interval is
+the aggregate of its 1m candles by construction. Pure: no clock, times are passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from .timeframes import COARSER, MINUTE_MS, TIMEFRAMES, interval_start
+
+
+class Candle(msgspec.Struct, gc=False):
+    """One interval's prices; `opened_ms` is the open of the interval."""
+
+    opened_ms: int
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+    ask_high: float
+    ask_low: float
+
+    def take(self, later: Candle) -> None:
+        """Add what came after, within the same interval."""
+        self.high = max(self.high, later.high)
+        self.low = min(self.low, later.low)
+        self.close = later.close
+        self.volume += later.volume
+        self.ask_high = max(self.ask_high, later.ask_high)
+        self.ask_low = min(self.ask_low, later.ask_low)
+
+    def opened_at(self, opened_ms: int) -> Candle:
+        return msgspec.structs.replace(self, opened_ms=opened_ms)
+
+
+Closed = tuple[str, Candle]
+
+
+class CandleBuilder:
+    """The forming candles of one instrument."""
+
+    def __init__(self) -> None:
+        self._minute: Candle | None = None
+        self._coarser: dict[str, Candle] = {}
+        self._last: tuple[float, float] | None = None
+        """The last price and ask: what a flat candle repeats."""
+
+    def add(self, time_ms: int, price: float, ask: float, volume: float) -> Iterator[Closed]:
+        """Take a tick. Yields the candles that its time closes, finest first."""
+        yield from self.close_until(time_ms)
+        minute = self._minute
+        if minute is None:
+            opened_ms = interval_start(time_ms, MINUTE_MS)
+            self._minute = Candle(opened_ms, price, price, price, price, volume, ask, ask)
+        else:
+            minute.high = max(minute.high, price)
+            minute.low = min(minute.low, price)
+            minute.close = price
+            minute.volume += volume
+            minute.ask_high = max(minute.ask_high, ask)
+            minute.ask_low = min(minute.ask_low, ask)
+        self._last = price, ask
+
+    def close_until(self, now_ms: int) -> Iterator[Closed]:
+        """Close what has ended by now."""
+        minute = self._minute
+        if minute is not None and minute.opened_ms + MINUTE_MS <= now_ms:
+            self._minute = None
+            yield from self._close_minute(minute)
+        yield from self._close_coarser(now_ms)
+
+    def close_all(self) -> Iterator[Closed]:
+        """The market closes, and with it every candle, early if need be. A market that opens again within
+        the interval (metals pause for an hour each day) goes on with the same candle."""
+        minute, self._minute = self._minute, None
+        if minute is not None:
+            yield from self._close_minute(minute)
+        for timeframe, candle in self._coarser.items():
+            yield timeframe, msgspec.structs.replace(candle)
+
+    def fill(self, opened_ms: int) -> Iterator[Closed]:
+        """A minute went by without a tick while the source was alive: a flat candle."""
+        if self._last is None or self._minute is not None:
+            return
+        price, ask = self._last
+        yield from self._close_coarser(opened_ms)
+        yield from self._close_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
+
+    def resume(self, minute: Candle) -> None:
+        """Take a closed minute from the store, so that the coarser candles go on from it."""
+        self._merge(minute)
+        self._last = minute.close, minute.ask_low
+
+    def forming(self, timeframe: str) -> Candle | None:
+        minute = self._minute
+        if timeframe == "1m" or minute is None:
+            return minute if timeframe == "1m" else self._coarser.get(timeframe)
+        opened_ms = interval_start(minute.opened_ms, TIMEFRAMES[timeframe])
+        closed_part = self._coarser.get(timeframe)
+        if closed_part is None or closed_part.opened_ms != opened_ms:
+            return minute.opened_at(opened_ms)
+        candle = msgspec.structs.replace(closed_part)
+        candle.take(minute)
+        return candle
+
+    def _close_minute(self, minute: Candle) -> Iterator[Closed]:
+        yield "1m", minute
+        yield from self._close_coarser(minute.opened_ms)
+        self._merge(minute)
+        yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
+
+    def _merge(self, minute: Candle) -> None:
+        for timeframe, span_ms in COARSER.items():
+            opened_ms = interval_start(minute.opened_ms, span_ms)
+            candle = self._coarser.get(timeframe)
+            if candle is None or candle.opened_ms != opened_ms:
+                self._coarser[timeframe] = minute.opened_at(opened_ms)
+            else:
+                candle.take(minute)
+
+    def _close_coarser(self, now_ms: int) -> Iterator[Closed]:
+        for timeframe, candle in list(self._coarser.items()):
+            if candle.opened_ms + COARSER[timeframe] <= now_ms:
+                del self._coarser[timeframe]
+                yield timeframe, candle

@@ -1,0 +1,103 @@
+"""Closed candles, each encoded once, and the forming ones behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from .candles import Candle, CandleBuilder, Closed
+from .timeframes import TIMEFRAMES
+
+KEPT = 500
+
+
+def iso(time_ms: int) -> str:
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def encode_candle(candle: Candle, digits: int) -> bytes:
+    return (
+        f'{{"time":"{iso(candle.opened_ms)}","open":{round(candle.open, digits)},"high":{round(candle.high, digits)},'
+        f'"low":{round(candle.low, digits)},"close":{round(candle.close, digits)},"volume":{round(candle.volume, 8)}}}'
+    ).encode()
+
+
+class Bars(msgspec.Struct):
+    """Encoded candles of one timeframe, oldest first."""
+
+    ohlcv: bytes
+    last_closed_ms: int | None
+
+
+class _Series:
+    """The closed candles of one symbol and timeframe."""
+
+    __slots__ = ("encoded", "opened_ms")
+
+    def __init__(self) -> None:
+        self.encoded: list[bytes] = []
+        self.opened_ms: list[int] = []
+
+    def keep(self, candle: Candle, digits: int) -> bool:
+        """False for a candle older than the last. The same one again is the last one, gone on."""
+        if self.opened_ms and candle.opened_ms <= self.opened_ms[-1]:
+            if candle.opened_ms < self.opened_ms[-1]:
+                return False
+            self.encoded[-1] = encode_candle(candle, digits)
+            return True
+        self.opened_ms.append(candle.opened_ms)
+        self.encoded.append(encode_candle(candle, digits))
+        # Trimmed now and then only: dropping the first element moves all others.
+        if len(self.encoded) >= 2 * KEPT:
+            del self.encoded[:-KEPT], self.opened_ms[:-KEPT]
+        return True
+
+
+class History:
+    """The candles of one symbol in all timeframes."""
+
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        self.builder = CandleBuilder()
+        self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
+
+    def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
+        return self._keep(self.builder.add(time_ms, price, ask, volume))
+
+    def close_until(self, now_ms: int) -> list[Closed]:
+        return self._keep(self.builder.close_until(now_ms))
+
+    def close_all(self) -> list[Closed]:
+        return self._keep(self.builder.close_all())
+
+    def fill(self, opened_ms: int) -> list[Closed]:
+        return self._keep(self.builder.fill(opened_ms))
+
+    def restore(self, timeframe: str, candle: Candle) -> None:
+        """Take a closed candle from the store."""
+        self._series[timeframe].keep(candle, self.digits)
+
+    def last_closed_ms(self, timeframe: str) -> int | None:
+        opened_ms = self._series[timeframe].opened_ms
+        return opened_ms[-1] if opened_ms else None
+
+    def bars(self, timeframe: str, count: int, now_ms: int, *, is_open: bool, closed_only: bool) -> Bars:
+        """The last candles. One whose interval or market has ended is closed, whether or not the clock came by."""
+        series = self._series[timeframe]
+        encoded, opened_ms = series.encoded, series.opened_ms
+        forming = self.builder.forming(timeframe)
+        if forming is None or (opened_ms and forming.opened_ms < opened_ms[-1]):
+            return Bars(b",".join(encoded[-count:]), opened_ms[-1] if opened_ms else None)
+        # After a pause within the interval, the candle that was closed for the pause forms again.
+        known = len(encoded) - (1 if opened_ms and opened_ms[-1] == forming.opened_ms else 0)
+        is_over = not is_open or forming.opened_ms + TIMEFRAMES[timeframe] <= now_ms
+        last_closed_ms = forming.opened_ms if is_over else opened_ms[known - 1] if known else None
+        if closed_only and not is_over:
+            return Bars(b",".join(encoded[max(0, known - count) : known]), last_closed_ms)
+        closed = encoded[max(0, known - count + 1) : known]
+        return Bars(b",".join([*closed, encode_candle(forming, self.digits)]), last_closed_ms)
+
+    def _keep(self, closed: Iterator[Closed]) -> list[Closed]:
+        return [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]

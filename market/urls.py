@@ -1,0 +1,8 @@
+from django.urls import re_path
+
+from .views import MarketViewSet
+
+urlpatterns = [
+    re_path(r"^market/(?P<symbol>[^/]+)/?$", MarketViewSet.as_view({"get": "retrieve"}), name="market"),
+    re_path(r"^market/(?P<symbol>[^/]+)/quote/?$", MarketViewSet.as_view({"get": "quote"}), name="quote"),
+]

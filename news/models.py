@@ -1,0 +1,84 @@
+"""Curated news."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
+
+
+def sentiment_label(score: float) -> str:
+    """The label is a function of the score and nothing else."""
+    if score >= BULLISH_FROM:
+        return "bullish"
+    return "bearish" if score <= BEARISH_FROM else "neutral"
+
+
+class NewsQuerySet(models.QuerySet["NewsItem"]):
+    def published(self) -> NewsQuerySet:
+        return self.filter(status=NewsItem.Status.PUBLISHED)
+
+    def in_categories(self, categories: Sequence[str]) -> NewsQuerySet:
+        return self.filter(category__in=categories) if categories else self
+
+    def for_feed(self) -> NewsQuerySet:
+        return self.published().order_by("-published_at", "-pk")
+
+
+class NewsItem(models.Model):
+    """One piece of news. Drafts wait for staff; what is published always has a score."""
+
+    class Category(models.TextChoices):
+        FOREX = "forex"
+        GOLD = "gold"
+        CRYPTO = "crypto"
+        MACRO = "macro"
+
+    class Status(models.TextChoices):
+        DRAFT = "draft"
+        PUBLISHED = "published"
+        REJECTED = "rejected"
+
+    title = models.CharField(max_length=300)
+    summary = models.TextField(blank=True)
+    url = models.URLField(max_length=500, blank=True)
+    source = models.CharField(max_length=80, blank=True)
+    category = models.CharField(max_length=6, choices=Category)
+    symbols = models.ManyToManyField("instruments.Instrument", blank=True, related_name="news")
+    status = models.CharField(max_length=9, choices=Status, default=Status.DRAFT)
+    sentiment_score = models.FloatField(null=True, blank=True, help_text="−1 (bearish) to 1 (bullish).")
+    model = models.CharField(max_length=60, blank=True, help_text="Who scored it; `staff` after an override.")
+    published_at = models.DateTimeField(default=timezone.now)
+    is_demo = models.BooleanField(default=False, editable=False)
+
+    objects = NewsQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "news item"
+        ordering = ("-published_at", "-pk")
+        indexes = (
+            models.Index(fields=("status", "-published_at", "-id"), name="news_feed"),
+            models.Index(fields=("status", "category", "-published_at", "-id"), name="news_feed_category"),
+        )
+        constraints = (
+            models.CheckConstraint(
+                name="news_score_is_within_one",
+                condition=Q(sentiment_score=None) | Q(sentiment_score__gte=-1, sentiment_score__lte=1),
+            ),
+            models.CheckConstraint(
+                name="news_published_is_scored",
+                condition=~Q(status="published") | (Q(sentiment_score__isnull=False) & ~Q(model="")),
+            ),
+            models.CheckConstraint(name="news_has_title", condition=~Q(title="")),
+        )
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def sentiment(self) -> str:
+        return "" if self.sentiment_score is None else sentiment_label(self.sentiment_score)

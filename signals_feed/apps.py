@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class SignalsFeedConfig(AppConfig):
+    name = "signals_feed"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,126 @@
+"""Published trade signals."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+LIFETIME = timedelta(days=7)
+
+
+def default_expiry() -> datetime:
+    return timezone.now() + LIFETIME
+
+
+class SignalQuerySet(models.QuerySet["Signal"]):
+    def with_status(self, status: str) -> SignalQuerySet:
+        return self if status == "all" else self.filter(status=status)
+
+    def for_instrument(self, instrument_id: int | None) -> SignalQuerySet:
+        return self if instrument_id is None else self.filter(instrument_id=instrument_id)
+
+    def for_feed(self) -> SignalQuerySet:
+        return self.order_by("-published_at", "-pk")
+
+    def active(self) -> SignalQuerySet:
+        return self.filter(status=Signal.Status.ACTIVE)
+
+    def due_to_close(self, at: datetime) -> SignalQuerySet:
+        """Active ones that a cancellation or their expiry has ended: they wait for a tradable price."""
+        return self.active().filter(Q(expires_at__lte=at) | ~Q(cancel_reason="")).select_related("instrument")
+
+
+def price_field(**more: bool) -> models.DecimalField[Decimal, Decimal]:
+    return models.DecimalField(max_digits=18, decimal_places=8, **more)
+
+
+class Signal(models.Model):
+    """A published trade idea. Once closed it never reopens."""
+
+    class Direction(models.TextChoices):
+        BUY = "buy"
+        SELL = "sell"
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        CLOSED = "closed"
+
+    class CloseReason(models.TextChoices):
+        TAKE_PROFIT = "take_profit"
+        STOP_LOSS = "stop_loss"
+        MANUAL = "manual", "closed by the publisher"
+        EXPIRED = "expired"
+        CANCELLED = "cancelled", "cancelled by staff"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="signals")
+    instrument = models.ForeignKey("instruments.Instrument", on_delete=models.PROTECT, related_name="signals")
+    direction = models.CharField(max_length=4, choices=Direction)
+    entry = price_field()
+    stop_loss = price_field()
+    take_profit = price_field()
+    # What the market offered at publication: results run from the worse of this and the entry.
+    tradable_price = price_field()
+    status = models.CharField(max_length=6, choices=Status, default=Status.ACTIVE)
+    published_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(default=default_expiry)
+    cancel_reason = models.CharField(max_length=200, blank=True, help_text="Why staff cancelled it.")
+    close_price = price_field(null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+    close_reason = models.CharField(max_length=11, choices=CloseReason, blank=True)
+    pnl = models.DecimalField(max_digits=14, decimal_places=1, null=True, blank=True, help_text="Pips.")
+    pnl_percent = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    pnl_r = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+
+    objects = SignalQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("status", "-published_at", "-id"), name="signal_feed"),
+            models.Index(fields=("-published_at", "-id"), name="signal_feed_all"),
+            models.Index(fields=("instrument", "status", "-published_at", "-id"), name="signal_feed_symbol"),
+        )
+        constraints = (
+            models.CheckConstraint(
+                name="signal_closed_iff_result",
+                condition=Q(
+                    status="active",
+                    close_price=None,
+                    closed_at=None,
+                    close_reason="",
+                    pnl=None,
+                    pnl_percent=None,
+                    pnl_r=None,
+                )
+                | Q(
+                    status="closed",
+                    close_price__gt=0,
+                    closed_at__gte=F("published_at"),
+                    close_reason__in=("take_profit", "stop_loss", "manual", "expired", "cancelled"),
+                    pnl__isnull=False,
+                    pnl_percent__isnull=False,
+                    pnl_r__isnull=False,
+                ),
+            ),
+            models.CheckConstraint(
+                name="signal_levels_are_on_their_sides",
+                condition=Q(direction="buy", stop_loss__lt=F("entry"), take_profit__gt=F("entry"))
+                | Q(direction="sell", stop_loss__gt=F("entry"), take_profit__lt=F("entry")),
+            ),
+            models.CheckConstraint(
+                name="signal_prices_are_positive",
+                condition=Q(entry__gt=0, stop_loss__gt=0, take_profit__gt=0, tradable_price__gt=0),
+            ),
+            models.CheckConstraint(
+                name="signal_cancelled_has_reason", condition=~Q(close_reason="cancelled", cancel_reason="")
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.instrument_id} at {self.entry}"

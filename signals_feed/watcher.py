@@ -1,0 +1,62 @@
+"""Closes what waits for a tradable price: cancelled and expired signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from decimal import Decimal
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from accounts.exceptions import Overloaded
+from accounts.threads import in_thread
+from instruments.catalogue import catalogue
+from market import services as market
+
+from .models import Signal
+from .services import close
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._watch(), name="signal watcher")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await in_thread(close_due)
+            except (DatabaseError, Overloaded) as error:
+                logger.warning("Signals that are due wait for the database: %s", error)
+
+
+def close_due() -> int:
+    """Close what is due and can be traded now; the rest waits for its market."""
+    return sum(_close_at_market(signal) for signal in Signal.objects.due_to_close(timezone.now()))
+
+
+def _close_at_market(signal: Signal) -> bool:
+    facts = catalogue.find(signal.instrument.symbol)
+    quote = market.quote(signal.instrument.symbol)
+    if facts is None or quote is None or market.state(facts) != "open":
+        return False
+    reason = Signal.CloseReason.CANCELLED if signal.cancel_reason else Signal.CloseReason.EXPIRED
+    return close(signal, reason=reason, bid=Decimal(str(quote.bid)), ask=Decimal(str(quote.ask)))
+
+
+watcher = Watcher()
