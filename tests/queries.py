@@ -1,0 +1,30 @@
+"""Counting what a request asks the database, in whichever thread it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+# What the running service asks by itself, whether or not anybody comes.
+BACKGROUND = ("accounts_controlevent", "market_lastquote", "cancel_reason")
+
+
+@contextmanager
+def count_queries() -> Iterator[list[str]]:
+    """The statements of all threads while the block runs."""
+    asked: list[str] = []
+    execute: Callable[..., Any] = CursorWrapper.execute
+
+    def counted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        if not any(name in sql for name in BACKGROUND):
+            asked.append(sql)
+        return execute(self, sql, params)
+
+    CursorWrapper.execute = counted  # type: ignore[method-assign]
+    try:
+        yield asked
+    finally:
+        CursorWrapper.execute = execute  # type: ignore[method-assign]

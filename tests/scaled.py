@@ -1,0 +1,19 @@
+"""`python -m tests.scaled COMMAND …` runs it against a real PostgreSQL and a real Redis."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.services import database_url, redis_url
+
+
+def main() -> int:
+    with database_url() as database, redis_url() as redis:
+        environment = os.environ | {"DATABASE_URL": database, "REDIS_URL": redis}
+        return subprocess.run([sys.executable, *sys.argv[1:]], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
