@@ -1,0 +1,51 @@
+from itertools import pairwise
+from math import log
+from statistics import fmean
+
+from market.engine.feeds.simulation import (
+    PROFILES,
+    Bar,
+    SimulatedMarket,
+)
+from market.prices.ticks import Tick
+
+START_MS = 1_795_003_200_000
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+YEAR_MS = 365.25 * DAY_MS
+
+
+def make_market(symbol: str = "EURUSD", seed: int = 7, volume_kind: str = "ticks") -> SimulatedMarket:
+    profile = PROFILES[symbol]
+    return SimulatedMarket(seed, symbol, profile.digits, profile, volume_kind)
+
+
+def make_ticks(symbol: str = "EURUSD", span_ms: int = HOUR_MS, volume_kind: str = "ticks") -> list[Tick]:
+    return make_market(symbol, volume_kind=volume_kind).ticks_between(START_MS, START_MS + span_ms)
+
+
+def make_bars(symbol: str = "EURUSD", span_ms: int = DAY_MS, step_ms: int = MINUTE_MS) -> list[Bar]:
+    return list(make_market(symbol).bars_between(START_MS, START_MS + span_ms, step_ms))
+
+
+def returns_of(bars: list[Bar], every: int = 1) -> list[float]:
+    closes = [log(bar[4]) for bar in bars[::every]]
+    return [later - earlier for earlier, later in pairwise(closes)]
+
+
+def mean_square(values: list[float]) -> float:
+    return fmean([value * value for value in values])
+
+
+def gaps_of(ticks: list[Tick]) -> list[int]:
+    return [later.time_ms - earlier.time_ms for earlier, later in pairwise(ticks)]
+
+
+def points_of(price: float, symbol: str) -> float:
+    return price * 10.0 ** PROFILES[symbol].digits
+
+
+def ticks_by_bar(symbol: str, bars: list[Bar]) -> list[list[Tick]]:
+    market = make_market(symbol)
+    return [market.ticks_between(bar[0], bar[0] + MINUTE_MS) for bar in bars]
