@@ -1,1 +1,23 @@
 """System checks: combinations of settings that would fail later, told at start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+
+@register(Tags.database)
+def check_database(**kwargs: Any) -> list[CheckMessage]:
+    database = settings.DATABASES["default"]
+    is_sqlite = database["ENGINE"].endswith("sqlite3")
+    if settings.PRODUCTION and is_sqlite:
+        return [
+            Error("Production needs PostgreSQL.", hint="Set DATABASE_URL=postgresql://…", id="tickwire.E001")
+        ]
+    pool = database.get("OPTIONS", {}).get("pool", {}).get("max_size", settings.API_THREADS)
+    if not is_sqlite and pool < settings.API_THREADS:
+        hint = "Set DATABASE_POOL to API_THREADS or more."
+        return [Warning("API threads would wait for connections.", hint=hint, id="tickwire.W001")]
+    return []

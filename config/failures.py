@@ -24,7 +24,9 @@ def _explain_os(error: OSError) -> str | None:
         case errno.ENOSPC:
             return f"The disk is full{where}. Free some space and start again; nothing was lost."
         case errno.EACCES | errno.EROFS:
-            return f"Tickwire may not write here{where}. Make the folder writable, or set VAR_DIR to one that is."
+            return (
+                f"Tickwire may not write here{where}. Make it writable, or set VAR_DIR to a folder that is."
+            )
         case errno.EADDRINUSE:
             return f"{error.strerror}. Stop what is using the port, or choose another: PORT=8001 make run"
     return None

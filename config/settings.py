@@ -7,6 +7,7 @@ from pathlib import Path
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -51,9 +52,8 @@ KEY_PEPPER = env.str("KEY_PEPPER", "") or f"pepper:{SECRET_KEY}"
 HOST = env.str("HOST", "127.0.0.1")
 PORT = env.int("PORT", 8000)
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-ALLOWED_HOSTS = env.list(
-    "ALLOWED_HOSTS", default=[*LOOPBACK_HOSTS, *([HOST] if HOST not in ("0.0.0.0", "::") else [])]
-)
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
 
@@ -61,9 +61,10 @@ TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
 
 INSTALLED_APPS = [
     "daphne",
-    "unfold",
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
     "unfold.contrib.import_export",
-    "django.contrib.admin",
+    "config.apps.BackOfficeConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -176,6 +177,7 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
+ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm"}
 ACCOUNT_ADAPTER = "allauth.account.adapter.DefaultAccountAdapter"
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
@@ -257,4 +259,17 @@ LOGGING = {
         "uvicorn.error": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
     },
+}
+
+# The back office
+
+UNFOLD = {
+    "SITE_TITLE": "Tickwire back office",
+    "SITE_HEADER": "Tickwire",
+    "SITE_SUBHEADER": "Back office",
+    "SITE_SYMBOL": "candlestick_chart",
+    "SHOW_BACK_BUTTON": True,
+    "STYLES": [lambda request: static("accounts/back_office.css")],
+    "SCRIPTS": [lambda request: static("accounts/back_office.js")],
+    "SIDEBAR": {"navigation": "config.navigation.sidebar"},
 }

@@ -42,8 +42,8 @@ class Board:
         self._quotes: dict[str, Quote] = {}
 
     def put(self, tick: Tick, digits: int) -> None:
-        spread = round(tick.ask - tick.bid, digits)
-        self._quotes[tick.symbol] = Quote(tick.symbol, tick.bid, tick.ask, spread, tick.time_ms)
+        bid, ask = round(tick.bid, digits), round(tick.ask, digits)
+        self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms)
 
     def get(self, symbol: str) -> Quote | None:
         return self._quotes.get(symbol)

@@ -63,12 +63,19 @@ class CandleBuilder:
             minute.ask_low = min(minute.ask_low, ask)
         self._last = price, ask
 
+    def add_minute(self, minute: Candle) -> Iterator[Closed]:
+        """Take a whole closed minute."""
+        yield "1m", minute
+        yield from self._close_coarser(minute.opened_ms)
+        self._merge(minute)
+        yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
+
     def close_until(self, now_ms: int) -> Iterator[Closed]:
         """Close what has ended by now."""
         minute = self._minute
         if minute is not None and minute.opened_ms + MINUTE_MS <= now_ms:
             self._minute = None
-            yield from self._close_minute(minute)
+            yield from self.add_minute(minute)
         yield from self._close_coarser(now_ms)
 
     def close_all(self) -> Iterator[Closed]:
@@ -76,7 +83,7 @@ class CandleBuilder:
         the interval (metals pause for an hour each day) goes on with the same candle."""
         minute, self._minute = self._minute, None
         if minute is not None:
-            yield from self._close_minute(minute)
+            yield from self.add_minute(minute)
         for timeframe, candle in self._coarser.items():
             yield timeframe, msgspec.structs.replace(candle)
 
@@ -86,7 +93,7 @@ class CandleBuilder:
             return
         price, ask = self._last
         yield from self._close_coarser(opened_ms)
-        yield from self._close_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
+        yield from self.add_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
 
     def resume(self, minute: Candle) -> None:
         """Take a closed minute from the store, so that the coarser candles go on from it."""
@@ -104,12 +111,6 @@ class CandleBuilder:
         candle = msgspec.structs.replace(closed_part)
         candle.take(minute)
         return candle
-
-    def _close_minute(self, minute: Candle) -> Iterator[Closed]:
-        yield "1m", minute
-        yield from self._close_coarser(minute.opened_ms)
-        self._merge(minute)
-        yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
 
     def _merge(self, minute: Candle) -> None:
         for timeframe, span_ms in COARSER.items():

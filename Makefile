@@ -1,0 +1,61 @@
+# Tickwire. `make run` starts it, `make test` shows that it works; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast lint format lock bench-rest clean
+
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
+	@exec $(BIN)/python manage.py serve
+
+test: $(VENV)/.dev ## Everything: lint is apart. SQLite and in memory, then PostgreSQL and Redis.
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m tests.scaled -m pytest -n 2 --dist loadgroup tests/contract tests/accounts tests/admin
+
+test-fast: $(VENV)/.dev ## Without the browser and the races: while you write.
+	@$(BIN)/python -m pytest -n 2 -q --ignore tests/browser --ignore tests/reliability
+
+lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+	$(BIN)/python -m tests.house.production
+
+format: $(VENV)/.dev ## Let ruff format and mend what it can.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
+	@$(BIN)/python -m tests.benchmarks.rest
+
+lock: $(VENV)/.dev ## Renew both locks.
+	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
+	    --generate-hashes --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
+	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## Remove the virtual environment and caches; var/ with your data stays.
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "Tickwire needs Python 3.11 or newer as $(PYTHON). Install it, or name another: make run PYTHON=python3.11"; exit 1; }
+	@echo "Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	    echo "The virtual environment could not be made: is the disk full, or the package python3-venv missing?"; exit 1; }
+
+$(VENV)/.run: requirements.lock | $(BIN)/python
+	@echo "Installing the packages (once; a minute or so)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || \
+	    { echo "The packages could not be installed. Are the package index reachable and the disk not full? Then: make run"; exit 1; }
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock | $(BIN)/python
+	@echo "Installing the packages for development (once; a minute or two)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,52 @@
+"""Loading the demo, and taking it away again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.core.management import call_command
+from django.db import transaction
+
+from accounts.models import Account, ControlEvent, User
+from instruments.models import Instrument
+from market.models import Candle
+from news.models import NewsItem
+from signals_feed.models import Signal
+
+from .candles import seed_candles
+from .news import seed_news
+from .people import seed_people
+from .signals import seed_signals
+
+Progress = Callable[[str], None]
+
+
+def seed(progress: Progress) -> None:
+    """Deterministic from DEMO_SEED and the secret; loading again adds what is missing."""
+    now_ms = time.time_ns() // 1_000_000
+    if not Instrument.objects.exists():
+        progress("Loading the instruments")
+        call_command("load_instruments", verbosity=0)
+    seed_people()
+    seed_candles(now_ms, progress)
+    seed_signals(now_ms, progress)
+    seed_news(now_ms, progress)
+
+
+@transaction.atomic
+def remove(progress: Progress) -> None:
+    """What the demo brought goes; what people made meanwhile stays."""
+    demo_users = User.objects.filter(account__is_demo=True)
+    if not demo_users.exists():
+        return
+    progress("Removing the demo data")
+    Signal.objects.filter(user__in=demo_users).delete()
+    NewsItem.objects.filter(is_demo=True).delete()
+    Candle.objects.filter(basis=Candle.Basis.DEMO).delete()
+    # An instrument that somebody's signals or candles name stays with them.
+    Instrument.objects.filter(candles=None, signals=None).delete()
+    for account in Account.objects.filter(is_demo=True):
+        ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)
+    demo_users.delete()
+    ControlEvent.objects.publish("instruments.changed", by="demo")

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentParser
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from uvicorn.supervisors import Multiprocess
+
+from config.start.banner import banner
+from config.start.port import take_port
+from config.start.prepare import prepare
+
+GRACE_S = 10
+
+
+class Command(BaseCommand):
+    help = "Serve REST, pages and streams with uvicorn. Outside production it prepares the database first."
+    requires_system_checks = "__all__"
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default=settings.HOST, help="Default: HOST, or 127.0.0.1.")
+        parser.add_argument("--port", type=int, default=settings.PORT, help="Default: PORT, or 8000.")
+        parser.add_argument(
+            "--workers", type=int, default=1, help="Processes; more than one needs REDIS_URL."
+        )
+
+    def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
+        if workers > 1 and not settings.REDIS_URL:
+            raise CommandError(
+                "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
+            )
+        listener = take_port(host, port)
+        try:
+            prepare(self.stdout)
+            self.serve(listener, host, workers)
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped.")
+        finally:
+            listener.close()
+
+    def serve(self, listener: socket.socket, host: str, workers: int) -> None:
+        config = uvicorn.Config(
+            "config.asgi:application",
+            workers=workers,
+            loop="uvloop",
+            http="httptools",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(settings.TRUSTED_PROXIES),
+            forwarded_allow_ips=settings.TRUSTED_PROXIES or None,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        port: int = listener.getsockname()[1]
+        if workers > 1:
+            self.stdout.write(banner(host, port))
+            Multiprocess(config, sockets=[listener]).run()
+            return
+        server = AnnouncingServer(config, self, host, port)
+        server.run([listener])
+        if not server.started:
+            raise CommandError("The service did not start; the lines above say why.")
+
+
+class AnnouncingServer(uvicorn.Server):
+    """Says where it is once it serves, and not before."""
+
+    def __init__(self, config: uvicorn.Config, command: BaseCommand, host: str, port: int) -> None:
+        super().__init__(config)
+        self._command, self._address = command, (host, port)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            self._command.stdout.write(banner(*self._address))
+            self._command.stdout.flush()

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from config.demo.seed import Progress, remove, seed
+
+
+def prepare(out: OutputWrapper) -> None:
+    """Bring the database to where the service can start. In production that is the operator's act."""
+    is_behind = bool(_pending())
+    if settings.PRODUCTION:
+        if is_behind:
+            raise CommandError("The database is behind the code. Run `manage.py migrate` first.")
+        return
+    if is_behind:
+        out.write("Preparing the database")
+        call_command("migrate", verbosity=0, interactive=False)
+    act = seed if settings.DEMO else remove
+    act(_line(out))
+    connection.close()
+
+
+def _pending() -> list[object]:
+    executor = MigrationExecutor(connection)
+    return list(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def _line(out: OutputWrapper) -> Progress:
+    """One line that changes where somebody watches, a line each where nobody does."""
+
+    def write(text: str) -> None:
+        if out.isatty():
+            out.write(f"\r\033[K{text}", ending="")
+        else:
+            out.write(text)
+        out.flush()
+
+    return write

@@ -1,0 +1,64 @@
+"""Arrows go one way: config → news → signals_feed → market → instruments → accounts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("config", "news", "signals_feed", "market", "instruments", "accounts")
+# Pure modules know neither Django nor the clock, so that they can be tested as tables.
+PURE = (
+    "accounts/keys.py",
+    "instruments/hours.py",
+    "market/engine/checks.py",
+    "market/engine/feeds/activity.py",
+    "market/engine/feeds/noise.py",
+    "market/engine/feeds/profiles.py",
+    "market/engine/feeds/simulation.py",
+    "market/prices/candles.py",
+    "market/prices/ticks.py",
+    "market/prices/timeframes.py",
+    "signals_feed/closing.py",
+)
+IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}
+
+
+def sources(room: str) -> list[Path]:
+    return sorted(path for path in (ROOT / room).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def forbidden(room: str, names: Iterator[str]) -> set[str]:
+    above = set(ROOMS[: ROOMS.index(room)]) | {"tests"}
+    return {name for name in names if name.split(".")[0] in above}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_imports_only_from_its_right(room: str) -> None:
+    wrong = {
+        str(path.relative_to(ROOT)): found
+        for path in sources(room)
+        if (found := forbidden(room, imported(path)))
+    }
+
+    assert wrong == {}
+
+
+def test_an_import_to_the_left_would_be_seen() -> None:
+    assert forbidden("accounts", iter(["accounts.models", "market.services"])) == {"market.services"}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_module_knows_neither_django_nor_the_clock(name: str) -> None:
+    assert {found for found in imported(ROOT / name) if found.split(".")[0] in IMPURE} == set()
