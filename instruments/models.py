@@ -9,6 +9,8 @@ from django.db.models import F, Q
 
 from .hours import TradingHours
 
+MAX_DIGITS = 8
+
 
 class TradingCalendar(models.Model):
     """The hours that several instruments share."""
@@ -27,13 +29,19 @@ class TradingCalendar(models.Model):
         return self.name
 
     def clean(self) -> None:
-        try:
-            self.hours()
-        except ValueError as error:
-            raise ValidationError(str(error)) from None
+        """Parsed a field at a time, so that the fault is told beside the field that has it."""
+        parts = {"timezone": (self.timezone, "24/7", ""), "sessions": ("UTC", self.sessions, "")}
+        for field, (timezone, sessions, holidays) in (parts | {"holidays": self._texts()}).items():
+            try:
+                TradingHours.parse(timezone, sessions, holidays)
+            except ValueError as error:
+                raise ValidationError({field: str(error)}) from None
 
     def hours(self) -> TradingHours:
-        return TradingHours.parse(self.timezone, self.sessions, self.holidays)
+        return TradingHours.parse(*self._texts())
+
+    def _texts(self) -> tuple[str, str, str]:
+        return self.timezone, self.sessions, self.holidays
 
 
 class InstrumentQuerySet(models.QuerySet["Instrument"]):
@@ -102,8 +110,24 @@ class Instrument(models.Model):
             models.CheckConstraint(
                 name="instrument_margin_is_a_share", condition=Q(margin_rate__gt=0, margin_rate__lte=1)
             ),
-            models.CheckConstraint(name="instrument_digits_fit", condition=Q(digits__lte=8)),
+            models.CheckConstraint(name="instrument_digits_fit", condition=Q(digits__lte=MAX_DIGITS)),
         )
 
     def __str__(self) -> str:
         return self.symbol
+
+    def clean(self) -> None:
+        """The constraints again, because the database does not say which field it refuses."""
+        wrong = {
+            name: "Must be above 0."
+            for name in ("pip_size", "contract_size", "margin_rate", "min_lot", "max_lot", "stale_after_s")
+            if (value := getattr(self, name)) is not None and value <= 0
+        }
+        if self.margin_rate is not None and self.margin_rate > 1:
+            wrong["margin_rate"] = "A share: 1 at most."
+        if self.min_lot is not None and self.max_lot is not None and self.max_lot < self.min_lot:
+            wrong["max_lot"] = "Must not be below min_lot."
+        if self.digits is not None and self.digits > MAX_DIGITS:
+            wrong["digits"] = f"{MAX_DIGITS} at most."
+        if wrong:
+            raise ValidationError(wrong)

@@ -1,0 +1,87 @@
+"""Tables as CSV: rows that know their line, and cells that no spreadsheet takes for a formula. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import tablib
+
+# What Excel, LibreOffice and Google Sheets start a formula or a command with; the wide forms too.
+_RUNS = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
+class BadSheet(ValueError):
+    """This is no such table; the message says where and why."""
+
+
+class Sheet(tablib.Dataset):  # type: ignore[misc]
+    """Rows, and the line of the file on which each began."""
+
+    lines: list[int]
+
+
+def guard(cell: str) -> str:
+    """Make a text harmless by an apostrophe in front. A negative number is no formula and stays a number."""
+    return f"'{cell}" if _RUNS.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def unguard(cell: str) -> str:
+    """The text as it was: one apostrophe goes, and only where `guard` would have put it."""
+    return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell
+
+
+def write_sheet(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(header)
+    writer.writerows([guard(str(cell)) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def read_sheet(content: bytes, columns: Sequence[str]) -> Sheet:
+    """All columns must be there, in any order, and no others: a misspelt one would be left out silently."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadSheet("The file is not UTF-8. Save it as “CSV UTF-8”.") from None
+    sheet = Sheet()
+    sheet.lines = []
+    lines = _rows(text)
+    _, header = next(lines, (1, []))
+    _check_header(header, columns)
+    sheet.headers = header
+    for line, row in lines:
+        if len(row) != len(header):
+            raise BadSheet(f"Line {line}: there are {len(row)} cells, and {len(header)} columns.")
+        if "\0" in "".join(row):
+            raise BadSheet(f"Line {line}: a cell contains the character NUL.")
+        sheet.append([unguard(cell) for cell in row])
+        sheet.lines.append(line)
+    return sheet
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for row in reader:
+            if row:
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BadSheet(f"Line {line}: {error}.") from None
+
+
+def _check_header(header: list[str], columns: Sequence[str]) -> None:
+    faults = {
+        "missing": [name for name in columns if name not in header],
+        "unknown": [name for name in header if name not in columns],
+        "twice": sorted({name for name in header if header.count(name) > 1}),
+    }
+    told = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
+    if told:
+        raise BadSheet(f"Line 1: the columns must be {', '.join(columns)}; {'; '.join(told)}.")
