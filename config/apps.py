@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 
 
 class ConfigApp(AppConfig):
@@ -9,3 +10,9 @@ class ConfigApp(AppConfig):
 
     def ready(self) -> None:
         from config import checks  # noqa: F401 - registers the system checks
+
+
+class BackOfficeConfig(AdminConfig):
+    """Django's admin, on our site."""
+
+    default_site = "accounts.back_office.site.BackOffice"

@@ -225,6 +225,7 @@ API_THREADS = env.int("API_THREADS", 8)
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
 TIME_ZONE = "UTC"
+FORMAT_MODULE_PATH = "config.formats"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"

@@ -1,0 +1,47 @@
+"""What happened and who did it: nothing here can be changed."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
+from unfold.paginator import InfinitePaginator
+
+from accounts.back_office.pages import ReadOnlyAdmin
+from accounts.models import AiUsage, ControlEvent
+
+
+@admin.register(ControlEvent)
+class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
+    list_display = ("position", "kind", "by", "facts", "created_at")
+    ordering = ("-position",)
+    sortable_by = ()
+    paginator = InfinitePaginator
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
+    """The staff's own trail, of everything done on these pages."""
+
+    list_display = ("action_time", "user", "content_type", "object_repr", "message")
+    list_select_related = ("user", "content_type")
+    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "message")
+    # By key, which is the order of writing: the time has no index.
+    ordering = ("-pk",)
+    sortable_by = ()
+    search_fields = ("user__username__startswith",)
+    search_help_text = "The beginning of a staff member's username."
+    paginator = InfinitePaginator
+
+    @admin.display(description="What")
+    def message(self, entry: LogEntry) -> str:
+        return str(entry)
+
+
+@admin.register(AiUsage)
+class AiUsageAdmin(ReadOnlyAdmin[AiUsage]):
+    list_display = ("account", "day", "used")
+    list_select_related = ("account__user",)
+    ordering = ("-pk",)
+    sortable_by = ()
+    search_fields = ("account__user__username__startswith",)
+    search_help_text = "The beginning of a username."
