@@ -1,0 +1,62 @@
+"""Instruments and their trading calendars."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from accounts.back_office.pages import actor
+
+from .models import Instrument, TradingCalendar
+from .resources import CalendarResource, InstrumentResource
+from .services import save_calendar, save_instrument
+from .sheet_pages import SheetAdmin
+
+CONTRACT = (("pip_size", "digits"), ("contract_size", "margin_rate"), ("min_lot", "max_lot"))
+
+
+@admin.register(Instrument)
+class InstrumentAdmin(SheetAdmin[Instrument]):
+    resource = InstrumentResource
+    list_display = ("symbol", "name", "type", "calendar", "pip_size", "digits", "active")
+    list_select_related = ("calendar",)
+    list_filter = ("active", "type", "calendar")
+    search_fields = ("symbol", "name")
+    autocomplete_fields = ("calendar",)
+    fieldsets = (
+        (None, {"fields": ("symbol", "name", ("type", "calendar"), "active")}),
+        ("Contract", {"fields": CONTRACT}),
+        ("Data", {"fields": (("volume_kind", "order_flow_source"), "stale_after_s")}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Instrument | None = None) -> tuple[str, ...]:
+        # Clients, feeds and published signals know an instrument by its symbol.
+        return ("symbol",) if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Instrument | None = None) -> bool:
+        """Deactivate instead: deleting would take every candle along."""
+        return False
+
+    def save_model(
+        self, request: HttpRequest, obj: Instrument, form: ModelForm[Instrument], change: bool
+    ) -> None:
+        save_instrument(obj, by=actor(request))
+
+
+@admin.register(TradingCalendar)
+class TradingCalendarAdmin(SheetAdmin[TradingCalendar]):
+    resource = CalendarResource
+    list_display = ("name", "timezone", "sessions")
+    search_fields = ("name",)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: TradingCalendar | None = None
+    ) -> tuple[str, ...]:
+        # Tables of instruments refer to a calendar by its name.
+        return ("name",) if obj else ()
+
+    def save_model(
+        self, request: HttpRequest, obj: TradingCalendar, form: ModelForm[TradingCalendar], change: bool
+    ) -> None:
+        save_calendar(obj, by=actor(request))
