@@ -1,0 +1,126 @@
+"""Published signals, to look at; the one thing staff can do is to cancel, with a reason."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.back_office.pages import ReadOnlyAdmin, actor, asked, button, label
+from instruments.columns import price_column
+
+from .models import Signal
+from .services import NotActive, cancel
+
+TERMS = ("entry_price", "stop", "target")
+EXPLAINED = "It closes at the next tradable price, its result counts, and it cannot be undone."
+
+
+class CancelForm(forms.Form):
+    reason = forms.CharField(
+        max_length=Signal._meta.get_field("cancel_reason").max_length,
+        help_text="Kept with the signal for good.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
+@admin.register(Signal)
+class SignalAdmin(ReadOnlyAdmin[Signal]):
+    list_display = (
+        *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),
+    )
+    fields = (
+        *("id", "user", "instrument", "direction", *TERMS, "tradable", "published_at", "expires_at"),
+        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "pips", "pnl_percent", "pnl_r"),
+    )
+    list_select_related = ("instrument", "user")
+    list_filter = ("status", "close_reason", "direction")
+    ordering = ("-published_at", "-pk")
+    sortable_by = ()
+    search_fields = ("instrument__symbol__iexact", "user__username__startswith")
+    search_help_text = "A symbol, the beginning of a publisher's name, or a signal's identifier."
+    actions = ("cancel_chosen",)
+    actions_detail = ("cancel",)
+
+    entry_price, stop, target = price_column("entry"), price_column("stop_loss"), price_column("take_profit")
+    tradable, closed = price_column("tradable_price"), price_column("close_price")
+
+    @admin.display(description="Result in pips")
+    def pips(self, signal: Signal) -> str:
+        return "-" if signal.pnl is None else f"{signal.pnl:+}"
+
+    @admin.display(description="Symbol")
+    def symbol(self, signal: Signal) -> str:
+        return signal.instrument.symbol
+
+    @label("Status", active="success", cancelling="warning")
+    def state(self, signal: Signal) -> str:
+        waits = signal.status == Signal.Status.ACTIVE and signal.cancel_reason
+        return "cancelling" if waits else signal.status
+
+    def describe(self, chosen: Signal) -> str:
+        return f"{chosen.direction} {chosen.instrument.symbol} at {self.entry_price(chosen)} by {chosen.user}"
+
+    def has_cancel_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return request.user.has_perm("signals_feed.change_signal")
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        signal = self.get_object(request, object_id)
+        open_ = signal is not None and signal.status == Signal.Status.ACTIVE and not signal.cancel_reason
+        return super().get_actions_detail(request, object_id) if open_ else []  # type: ignore[misc]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Signal], search_term: str
+    ) -> tuple[QuerySet[Signal], bool]:
+        try:
+            return queryset.filter(pk=uuid.UUID(search_term)), False
+        except ValueError:
+            return super().get_search_results(request, queryset, search_term)
+
+    @button("Cancel this signal", permission="cancel", icon="cancel", danger=True)
+    def cancel(self, request: HttpRequest, signal: Signal) -> HttpResponse:
+        return self.ask_and_cancel(request, [signal]) or redirect(
+            "admin:signals_feed_signal_change", signal.pk
+        )
+
+    @admin.action(description="Cancel with a reason", permissions=("cancel",))
+    def cancel_chosen(self, request: HttpRequest, queryset: QuerySet[Signal]) -> HttpResponse | None:
+        chosen = self.few_enough(request, queryset.select_related("instrument", "user"))
+        return self.ask_and_cancel(request, chosen, action="cancel_chosen") if chosen else None
+
+    def ask_and_cancel(
+        self, request: HttpRequest, chosen: list[Signal], action: str = ""
+    ) -> HttpResponse | None:
+        form = CancelForm(request.POST if asked(request) else None)
+        if form.is_valid():
+            for signal in chosen:
+                self.cancel_one(request, signal, form.cleaned_data["reason"])
+            return None
+        title = "Cancel this signal" if len(chosen) == 1 else f"Cancel {len(chosen)} signals"
+        return self.ask(
+            request,
+            form,
+            title=title,
+            text=EXPLAINED,
+            submit="Cancel it" if len(chosen) == 1 else "Cancel them",
+            chosen=chosen,
+            action=action,
+            danger=True,
+        )
+
+    def cancel_one(self, request: HttpRequest, signal: Signal, reason: str) -> None:
+        try:
+            with transaction.atomic():
+                cancel(signal, reason=reason, by=actor(request))
+                self.log_change(request, signal, f"Cancelled: {reason}")
+        except NotActive as error:
+            self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
+        else:
+            self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
