@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.demo.commands import manage
+
+
+def test_production_names_what_it_misses(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "serve", PRODUCTION="1", SECRET_KEY="long and random")
+
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == (
+        "PRODUCTION=1 needs these variables: KEY_PEPPER, DATABASE_URL, REDIS_URL, ALLOWED_HOSTS."
+    )
+
+
+def test_production_refuses_the_demo(tmp_path: Path) -> None:
+    needed = {
+        "SECRET_KEY": "secret",
+        "KEY_PEPPER": "pepper",
+        "DATABASE_URL": "postgresql://127.0.0.1:1/none",
+        "REDIS_URL": "redis://127.0.0.1:1",
+        "ALLOWED_HOSTS": "tickwire.example",
+    }
+
+    ended = manage(tmp_path, "check", PRODUCTION="1", DEMO="1", **needed)
+
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        "PRODUCTION=1 runs without DEMO and DEBUG: unset both.",
+    )
+
+
+def test_a_missing_database_is_one_clear_sentence(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "issue_key", "alice", DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("The database does not answer")
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
+    (tmp_path / "var").write_text("a file where the folder should be")
+
+    ended = manage(tmp_path / "var", "check")
+
+    assert ended.returncode == 1
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "issue_key", "alice")
+
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        "The database has no tables yet. Run `manage.py migrate` first (`make run` does it for you).",
+    )
