@@ -23,7 +23,7 @@ def _explain_os(error: OSError) -> str | None:
     match error.errno:
         case errno.ENOSPC:
             return f"The disk is full{where}. Free some space and start again; nothing was lost."
-        case errno.EACCES | errno.EROFS:
+        case errno.EACCES | errno.EROFS | errno.ENOTDIR | errno.EEXIST:
             return (
                 f"Tickwire may not write here{where}. Make it writable, or set VAR_DIR to a folder that is."
             )
@@ -47,7 +47,6 @@ def _explain_database(error: Exception) -> str | None:
     if "does not exist" in text and "relation" in text:
         return "The database has no tables yet. Run `manage.py migrate` first."
     if isinstance(error, OperationalError):
-        return (
-            f"The database does not answer: {text.splitlines()[0]} Check DATABASE_URL and that it is running."
-        )
+        reason = text.splitlines()[0].rstrip(".")
+        return f"The database does not answer: {reason}. Check DATABASE_URL and that it is running."
     return None

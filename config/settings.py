@@ -259,6 +259,8 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "uvicorn.error": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        # Each failed attempt of a background thread; the request or command that needed it says it once.
+        "psycopg.pool": {"level": "ERROR"},
     },
 }
 
