@@ -10,7 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-WINDOW_S = 60.0
+WINDOW_S = 60
+# Whole nanoseconds: with floats a slot could free a rounding error after the second that was promised.
+WINDOW_NS = WINDOW_S * 1_000_000_000
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -44,9 +46,10 @@ class MemoryWindow:
     # Above this many keys, those whose window has run empty are dropped.
     SWEEP_ABOVE = 10_000
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._admitted: dict[str, deque[float]] = {}
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock_ns = clock_ns
+        self._admitted: dict[str, deque[int]] = {}
+        self._sweep_above = self.SWEEP_ABOVE
 
     async def admit(self, key: str, limit: int) -> Standing:
         return self.count(key, limit, cost=1)
@@ -55,12 +58,12 @@ class MemoryWindow:
         return self.count(key, limit, cost=0)
 
     def count(self, key: str, limit: int, cost: int) -> Standing:
-        now = self._clock()
+        now = self._clock_ns()
         stamps = self._admitted.get(key)
         if stamps is None:
             self._sweep(now)
             stamps = self._admitted[key] = deque()
-        while stamps and stamps[0] <= now - WINDOW_S:
+        while stamps and stamps[0] <= now - WINDOW_NS:
             stamps.popleft()
         admitted = len(stamps) < limit
         if admitted and cost:
@@ -68,18 +71,19 @@ class MemoryWindow:
         return self._standing(stamps, admitted, limit, now)
 
     @staticmethod
-    def _standing(stamps: deque[float], admitted: bool, limit: int, now: float) -> Standing:
+    def _standing(stamps: deque[int], admitted: bool, limit: int, now: int) -> Standing:
         used = len(stamps)
         if not used:
             return Standing(admitted, limit, 0, 0.0)
         # A lowered limit can leave more than N in the window: a slot frees when enough of them are gone.
         leaver = stamps[max(0, used - limit)]
-        return Standing(admitted, limit, used, leaver + WINDOW_S - now)
+        return Standing(admitted, limit, used, (leaver + WINDOW_NS - now) / 1e9)
 
-    def _sweep(self, now: float) -> None:
-        if len(self._admitted) < self.SWEEP_ABOVE:
+    def _sweep(self, now: int) -> None:
+        if len(self._admitted) < self._sweep_above:
             return
-        for key in [
-            key for key, stamps in self._admitted.items() if not stamps or stamps[-1] <= now - WINDOW_S
-        ]:
+        empty = [key for key, stamps in self._admitted.items() if not stamps or stamps[-1] <= now - WINDOW_NS]
+        for key in empty:
             del self._admitted[key]
+        # Where most keys are in use the next sweep waits, or every newcomer would look through all of them.
+        self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._admitted))

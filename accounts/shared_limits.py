@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from typing import NamedTuple
 
 from prometheus_client import Counter
 from redis.asyncio import Redis
@@ -14,47 +16,71 @@ from .limits import MemoryWindow, Standing
 logger = logging.getLogger(__name__)
 fallbacks = Counter("tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.")
 
-# A list of microsecond stamps, oldest first. Stamps from the future (Redis' clock was set back) go
-# too: that over-admits once, where keeping them would lock the account out for as long as the step.
+# For each key a list of microsecond stamps, oldest first. Stamps from the future (Redis' clock was set
+# back) go too: that over-admits once, where keeping them would lock the account out for as long as the step.
 SCRIPT = """
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local limit, cost, window = tonumber(ARGV[1]), tonumber(ARGV[2]), 60000000
-local function at(index)
-  local stamp = redis.call('LINDEX', KEYS[1], index)
-  return stamp and tonumber(stamp)
+local now, window = time[1] * 1000000 + time[2], 60000000
+local answers = {}
+for index, key in ipairs(KEYS) do
+  local limit, cost = tonumber(ARGV[2 * index - 1]), tonumber(ARGV[2 * index])
+  local function at(place)
+    local stamp = redis.call('LINDEX', key, place)
+    return stamp and tonumber(stamp)
+  end
+  while (at(0) or now) <= now - window do redis.call('LPOP', key) end
+  while (at(-1) or now) > now do redis.call('RPOP', key) end
+  local used = redis.call('LLEN', key)
+  local admitted = used < limit and 1 or 0
+  if admitted == 1 and cost == 1 then
+    redis.call('RPUSH', key, string.format('%.0f', now))
+    redis.call('PEXPIRE', key, 61000)
+    used = used + 1
+  end
+  local leaver = at(math.max(0, used - limit))
+  answers[#answers + 1] = admitted
+  answers[#answers + 1] = used
+  answers[#answers + 1] = leaver and leaver + window - now or 0
 end
-while (at(0) or now) <= now - window do redis.call('LPOP', KEYS[1]) end
-while (at(-1) or now) > now do redis.call('RPOP', KEYS[1]) end
-local used = redis.call('LLEN', KEYS[1])
-local admitted = used < limit and 1 or 0
-if admitted == 1 and cost == 1 then
-  redis.call('RPUSH', KEYS[1], string.format('%.0f', now))
-  redis.call('PEXPIRE', KEYS[1], 61000)
-  used = used + 1
-end
-local leaver = at(math.max(0, used - limit))
-return {admitted, used, leaver and leaver + window - now or 0}
+return answers
 """
+
+
+class Question(NamedTuple):
+    """A request that waits for its standing; None where Redis did not answer."""
+
+    key: str
+    limit: int
+    cost: int
+    standing: asyncio.Future[Standing | None]
+
+    def answer(self, standing: Standing | None) -> None:
+        if not self.standing.done():
+            self.standing.set_result(standing)
 
 
 class RedisWindow:
     """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
 
-    # A request never waits longer for Redis than this, nor is Redis asked again sooner after a failure.
+    # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
+    # as often as this beside them, until it answers.
     PATIENCE_S = 0.5
 
-    @classmethod
-    async def connect(cls, url: str) -> RedisWindow:
-        return cls(Redis.from_url(url, socket_timeout=cls.PATIENCE_S, socket_connect_timeout=cls.PATIENCE_S))
-
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._script = redis.register_script(SCRIPT)
+    def __init__(self, url: str) -> None:
+        self._redis = Redis.from_url(url)
+        self._script = self._redis.register_script(SCRIPT)
         self._alone = MemoryWindow()
-        self._ask_again_at = 0.0
+        self._is_away = False
+        self._try_again_at = 0.0
+        self._questions: list[Question] = []
+        self._asking: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+        # A task that is cancelled before its first step never reaches its `finally`.
+        self._leave(self._questions)
         await self._redis.aclose()
 
     async def admit(self, key: str, limit: int) -> Standing:
@@ -64,15 +90,53 @@ class RedisWindow:
         return await self._count(key, limit, cost=0)
 
     async def _count(self, key: str, limit: int, cost: int) -> Standing:
-        if time.monotonic() >= self._ask_again_at:
-            try:
-                admitted, used, frees_in_us = await self._script(
-                    keys=[f"tickwire:window:{key}"], args=[limit, cost]
-                )
-            except (RedisError, OSError) as error:
-                logger.warning("Redis does not answer, limits are counted per process: %s", error)
-                self._ask_again_at = time.monotonic() + self.PATIENCE_S
-            else:
-                return Standing(bool(admitted), limit, used, frees_in_us / 1e6)
+        if self._is_away:
+            if time.monotonic() >= self._try_again_at:
+                self._start_asking()
+        else:
+            question = Question(key, limit, cost, asyncio.get_running_loop().create_future())
+            self._questions.append(question)
+            self._start_asking()
+            standing = await question.standing
+            if standing is not None:
+                return standing
         fallbacks.inc()
         return self._alone.count(key, limit, cost)
+
+    def _start_asking(self) -> None:
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(), name="shared limits")
+
+    async def _ask(self) -> None:
+        """One call at a time. Requests that come meanwhile share the next one, in their order."""
+        asked: list[Question] = []
+        try:
+            while self._questions or self._is_away:
+                asked, self._questions = self._questions, []
+                for question, standing in zip(asked, await self._call(asked), strict=True):
+                    question.answer(standing)
+                self._is_away = False
+        except (RedisError, OSError) as error:
+            logger.warning("Redis does not answer, limits are counted per process: %s", error)
+            self._is_away, self._try_again_at = True, time.monotonic() + self.PATIENCE_S
+        finally:
+            self._asking = None
+            self._leave(asked + self._questions)
+
+    def _leave(self, questions: list[Question]) -> None:
+        self._questions = []
+        for question in questions:
+            question.answer(None)
+
+    async def _call(self, asked: list[Question]) -> list[Standing]:
+        keys = [f"tickwire:window:{question.key}" for question in asked]
+        args = [number for question in asked for number in (question.limit, question.cost)]
+        # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
+        async with asyncio.timeout(self.PATIENCE_S):
+            flat = await self._script(keys=keys, args=args)
+        return [
+            Standing(bool(admitted), question.limit, used, frees_in_us / 1e6)
+            for question, admitted, used, frees_in_us in zip(
+                asked, flat[::3], flat[1::3], flat[2::3], strict=True
+            )
+        ]

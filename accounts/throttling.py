@@ -22,7 +22,7 @@ def limit_headers(standing: Standing, tier: str) -> dict[str, str]:
         "X-RateLimit-Limit": str(standing.limit),
         "X-RateLimit-Remaining": str(standing.remaining),
         "X-RateLimit-Reset": str(math.ceil(time.time() + standing.frees_in)),
-        "RateLimit-Policy": f'"{tier}";q={standing.limit};w={int(WINDOW_S)}',
+        "RateLimit-Policy": f'"{tier}";q={standing.limit};w={WINDOW_S}',
         "RateLimit": f'"{tier}";r={standing.remaining};t={wait_s}',
     }
 
@@ -35,7 +35,7 @@ class Throttle:
 
     async def open(self) -> None:
         if settings.REDIS_URL:
-            self._window = await RedisWindow.connect(settings.REDIS_URL)
+            self._window = RedisWindow(settings.REDIS_URL)
 
     async def close(self) -> None:
         if isinstance(self._window, RedisWindow):
@@ -61,8 +61,8 @@ throttle = Throttle()
 
 
 def refuse(standing: Standing, caller: Caller) -> RateLimitExceeded:
-    tier = caller.allowances.tier
+    tier, wait_s = caller.allowances.tier.title(), standing.wait_s
     return RateLimitExceeded(
-        f"The {tier.title()} tier allows {standing.limit} requests a minute. Try again in {standing.wait_s} s.",
-        retry_after=standing.wait_s,
+        f"The {tier} tier allows {standing.limit} requests a minute. Try again in {wait_s} s.",
+        retry_after=wait_s,
     )
