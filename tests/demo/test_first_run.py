@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.demo.commands import manage
-from tests.demo.running import Serve
+from tests.commands import manage
+from tests.running import Serve
 
 pytestmark = pytest.mark.xdist_group("demo")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.demo.commands import manage
+from tests.commands import manage
 from tests.demo.conftest import keys_in
-from tests.demo.running import Serve
+from tests.running import Serve
 
 pytestmark = pytest.mark.xdist_group("demo")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.demo.commands import manage
+from tests.commands import manage
 
 
 def test_production_names_what_it_misses(tmp_path: Path) -> None:

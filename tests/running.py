@@ -34,7 +34,8 @@ def environment(var_dir: Path, **changes: str) -> dict[str, str]:
 class Serve:
     """Started when entered; stopped with Ctrl-C when left."""
 
-    def __init__(self, var_dir: Path, **changes: str) -> None:
+    def __init__(self, var_dir: Path, *, command: str = "serve", **changes: str) -> None:
+        self._command = command
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = var_dir.parent / f"serve-{self.port}.log"
@@ -45,7 +46,7 @@ class Serve:
     def __enter__(self) -> Serve:
         began_at = time.monotonic()
         with self._log.open("wb") as log:
-            command = [sys.executable, "manage.py", "serve"]
+            command = [sys.executable, "manage.py", *self._words()]
             self._process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
             )
@@ -71,6 +72,11 @@ class Serve:
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise
+
+    def _words(self) -> list[str]:
+        return (
+            ["serve"] if self._command == "serve" else [self._command, "--noreload", f"127.0.0.1:{self.port}"]
+        )
 
     @property
     def output(self) -> str:

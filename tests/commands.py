@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.demo.running import environment
+from tests.running import environment
 
 
 def manage(var_dir: Path, *command: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def make(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_missing_python_is_one_clear_sentence(tmp_path: Path) -> None:
+    ended = make("run", f"VENV={tmp_path / 'venv'}", "PYTHON=python-that-is-not-here")
+
+    assert ended.returncode != 0
+    assert ended.stdout.startswith("Tickwire needs Python 3.11 or newer as python-that-is-not-here.")
+
+
+def test_an_old_python_is_one_clear_sentence(tmp_path: Path) -> None:
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+
+    ended = make("run", f"VENV={tmp_path / 'venv'}", f"PYTHON={old}")
+
+    assert ended.returncode != 0
+    assert "needs Python 3.11 or newer" in ended.stdout
+
+
+def test_help_lists_the_targets() -> None:
+    listed = make("help").stdout
+
+    for target in ("run", "test", "lint", "lock", "bench-rest"):
+        assert f"\n{target} " in f"\n{listed}"
