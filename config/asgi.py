@@ -26,6 +26,9 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await answer_api(scope, receive, send)
         else:
             await django_application(scope, receive, send)
+    else:
+        # No path takes sockets: refused before the handshake, which a client sees as 403.
+        await send({"type": "websocket.close"})
 
 
 async def live(receive: Any, send: Any) -> None:
