@@ -67,6 +67,10 @@ def error_body(refusal: ApiError, request_id: str) -> bytes:
     )
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _page_or_body(request, InvalidParameter("This request cannot be read."))
+
+
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _page_or_body(request, NotFound())
 
