@@ -33,7 +33,9 @@ def make_tier(name: str, **limits: int) -> Tier:
 
 def make_user(username: str = "", password: str = "", **fields: Any) -> User:
     username = username or f"user{next(_numbers)}"
-    return User.objects.create_user(username, fields.pop("email", f"{username}@example.com"), password, **fields)
+    return User.objects.create_user(
+        username, fields.pop("email", f"{username}@example.com"), password or None, **fields
+    )
 
 
 def make_account(user: User | None = None, tier: Tier | str = "free", **fields: Any) -> Account:
@@ -71,7 +73,9 @@ def make_instrument(symbol: str = "EURUSD", **fields: Any) -> Instrument:
     return instrument
 
 
-def put_quote(symbol: str = "EURUSD", bid: float = 1.0841, ask: float = 1.08424, at_ms: int | None = None) -> Tick:
+def put_quote(
+    symbol: str = "EURUSD", bid: float = 1.0841, ask: float = 1.08424, at_ms: int | None = None
+) -> Tick:
     """Show a quote on the running service's board."""
     facts = catalogue.get_any(symbol)
     tick = Tick(symbol, bid, ask, market.now_ms() if at_ms is None else at_ms, 1.0)
@@ -91,7 +95,9 @@ def put_candles(symbol: str, timeframe: str, opened_ms: Sequence[int], price: fl
     return candles
 
 
-def make_candle(instrument: Instrument, timeframe: str = "1m", opened_at: datetime = NOON, **fields: Any) -> CandleRow:
+def make_candle(
+    instrument: Instrument, timeframe: str = "1m", opened_at: datetime = NOON, **fields: Any
+) -> CandleRow:
     prices = {"open": "1.0801", "high": "1.0804", "low": "1.0800", "close": "1.0802", "volume": "12"}
     values = {name: Decimal(value) for name, value in prices.items()} | fields
     return CandleRow.objects.create(instrument=instrument, timeframe=timeframe, opened_at=opened_at, **values)

@@ -1,0 +1,55 @@
+"""One server for a whole file: most facts of the contract need none of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.core.management import call_command
+from pytest_django import DjangoDbBlocker
+
+from tests.client import Api, Server
+from tests.factories import NOON, make_account, make_key, make_tier
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Last, because the database that a file leaves is empty of what the migrations put there, too."""
+    items.sort(key=lambda item: "shared_server" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="module")
+def db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A file's database; its name makes pytest-django create the one of the run."""
+    with django_db_blocker.unblock():
+        yield
+        call_command("flush", verbosity=0, interactive=False)
+
+
+@pytest.fixture(scope="module")
+def shared_server(db: None) -> Iterator[Server]:
+    """What a test leaves behind here, the others of its file meet."""
+    if settings.REDIS_URL:
+        import redis
+
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.flushdb()
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared(shared_server: Server) -> Iterator[Api]:
+    """A client of that server, with a valid key of a tier that is never used up."""
+    account = make_account(tier=make_tier("roomy", requests_per_minute=100_000))
+    with Api(shared_server, make_key(account)) as client:
+        yield client
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    """The wall clock stands at noon until a test moves it. Named first, it is noon for the server too."""
+    with time_machine.travel(NOON, tick=False) as traveller:
+        yield traveller

@@ -1,0 +1,72 @@
+"""How often each path asks the database, once its caller is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client import Api
+from tests.factories import (
+    make_account,
+    make_instrument,
+    make_key,
+    make_news,
+    make_signal,
+    put_candles,
+    put_quote,
+)
+from tests.queries import count_queries
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rows(shared: Api) -> None:
+    instrument = make_instrument("EURUSD")
+    put_quote("EURUSD")
+    put_candles("EURUSD", "1h", [number * HOUR_MS for number in range(500)])
+    for number in range(3):
+        make_signal(instrument)
+        make_signal(instrument, status="closed")
+        make_news(f"Item {number}").symbols.add(instrument)
+    shared.ask("/api/symbols")
+
+
+@pytest.mark.parametrize(
+    ("path", "queries"),
+    [
+        ("/api/symbols", 0),
+        ("/api/symbols?expand=digits,hours,state,order_flow_source,volume_kind", 0),
+        ("/api/market/EURUSD?bars=500", 0),
+        ("/api/market/EURUSD/quote", 0),
+        ("/api/market/NOSUCH/quote", 0),
+        ("/api/signals?status=all", 1),
+        ("/api/signals?status=closed&symbol=EURUSD", 1),
+        ("/api/news", 1),
+        ("/api/news?category=forex&expand=id,url,source,summary,model", 1),
+        ("/api/news?expand=symbols", 2),
+        ("/api/session", 1),
+        ("/api/limits", 1),
+        ("/api/nothing", 0),
+    ],
+)
+def test_queries_of_a_warm_path(shared: Api, path: str, queries: int) -> None:
+    with count_queries() as asked:
+        shared.ask(path)
+
+    assert len(asked) == queries, asked
+
+
+def test_cold_key_costs_one_query(shared: Api) -> None:
+    key = make_key(make_account(tier="roomy"))
+
+    with count_queries() as asked:
+        shared.ask("/api/symbols", key=key)
+
+    assert len(asked) == 1, asked
+
+
+def test_malformed_key_costs_none(shared: Api) -> None:
+    with count_queries() as asked:
+        shared.ask("/api/symbols", key="tw_live_typo")
+
+    assert asked == []
