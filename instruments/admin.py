@@ -56,6 +56,10 @@ class TradingCalendarAdmin(SheetAdmin[TradingCalendar]):
         # Tables of instruments refer to a calendar by its name.
         return ("name",) if obj else ()
 
+    def has_delete_permission(self, request: HttpRequest, obj: TradingCalendar | None = None) -> bool:
+        used = obj is not None and obj.instruments.exists()
+        return not used and super().has_delete_permission(request, obj)
+
     def save_model(
         self, request: HttpRequest, obj: TradingCalendar, form: ModelForm[TradingCalendar], change: bool
     ) -> None:

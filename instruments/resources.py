@@ -13,6 +13,7 @@ from import_export.resources import ModelResource
 from import_export.widgets import Widget
 
 from .models import Instrument, TradingCalendar
+from .sheets import Sheet
 
 # import-export's own widgets take 2.7 for the integer 2, "yes" for false and 1_000 for 1000.
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -78,6 +79,13 @@ class TableResource(ModelResource):  # type: ignore[misc]
         if value in self._seen:
             raise ValidationError({self.key: f"“{value}” is in the table twice."})
         self._seen.add(value)
+
+    def import_data(self, dataset: Sheet, *args: Any, **kwargs: Any) -> Any:
+        """The result speaks of lines of the file, which a cell of two lines puts out of step with rows."""
+        result = super().import_data(dataset, *args, **kwargs)
+        for row in (*result.invalid_rows, *result.error_rows):
+            row.number = dataset.lines[row.number - 1]
+        return result
 
     @classmethod
     def columns(cls) -> list[str]:

@@ -40,7 +40,7 @@ def load(resource: type[TableResource], sheet: Sheet, *, by: str) -> Any:
     result = resource().import_data(
         sheet, use_transactions=True, rollback_on_validation_errors=True, retain_instance_in_row_result=True
     )
-    if problems := list(describe(result, sheet)):
+    if problems := list(describe(result)):
         raise BadRows(problems)
     if result.totals["new"] or result.totals["update"]:
         announce(by)
@@ -51,13 +51,12 @@ def announce(by: str) -> None:
     ControlEvent.objects.publish("instruments.changed", by=by)
 
 
-def describe(result: Any, sheet: Sheet) -> Iterator[str]:
+def describe(result: Any) -> Iterator[str]:
     for error in result.base_errors:
         yield str(error.error)
     for row in result.error_rows:
-        yield from (f"Line {sheet.lines[row.number - 1]}: {error.error}" for error in row.errors)
+        yield from (f"Line {row.number}: {error.error}" for error in row.errors)
     for row in result.invalid_rows:
-        line = sheet.lines[row.number - 1]
         for field, reasons in row.field_specific_errors.items():
-            yield from (f"Line {line}, {field}: {reason}" for reason in reasons)
-        yield from (f"Line {line}: {reason}" for reason in row.non_field_specific_errors)
+            yield from (f"Line {row.number}, {field}: {reason}" for reason in reasons)
+        yield from (f"Line {row.number}: {reason}" for reason in row.non_field_specific_errors)

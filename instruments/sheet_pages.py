@@ -111,5 +111,12 @@ class SheetAdmin(ImportExportMixin, StaffAdmin[M]):  # type: ignore[misc]
     def process_dataset(self, dataset: Sheet, form: forms.Form, request: HttpRequest, **_: Any) -> Any:
         return load(self.resource, dataset, by=actor(request))
 
+    def generate_log_entries(self, result: Any, request: HttpRequest) -> None:
+        for row in result.rows:
+            if row.import_type == row.IMPORT_TYPE_NEW:
+                self.log_addition(request, row.instance, "Imported.")
+            elif row.import_type == row.IMPORT_TYPE_UPDATE:
+                self.log_change(request, row.instance, "Imported.")
+
     def get_import_data_kwargs(self, **kwargs: Any) -> Mapping[str, Any]:
         return {"use_transactions": True, "rollback_on_validation_errors": True}
