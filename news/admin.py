@@ -22,17 +22,24 @@ else:
     ModelForm = forms.ModelForm
 
 
+class HttpsURLField(forms.URLField):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(assume_scheme="https", **options)
+
+
 class NewsItemForm(ModelForm):
     sentiment_score = forms.FloatField(
         min_value=-1,
         max_value=1,
         required=False,
+        label="Sentiment score",
         help_text="−1 (bearish) to 1 (bullish). A score of yours replaces the model's.",
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
     )
 
     class Meta:
         model = NewsItem
+        field_classes = {"url": HttpsURLField}
         fields = (
             "title",
             "summary",
