@@ -22,9 +22,9 @@ class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
 class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
     """The staff's own trail, of everything done on these pages."""
 
-    list_display = ("action_time", "user", "content_type", "object_repr", "message")
+    list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "message")
     list_select_related = ("user", "content_type")
-    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "message")
+    fields = ("action_time", "user", "content_type", "object_id", "object_repr", "action_flag", "message")
     # By key, which is the order of writing: the time has no index.
     ordering = ("-pk",)
     sortable_by = ()
@@ -34,7 +34,7 @@ class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
 
     @admin.display(description="What")
     def message(self, entry: LogEntry) -> str:
-        return str(entry)
+        return entry.get_change_message()
 
 
 @admin.register(AiUsage)

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib import messages
+from django.contrib.admin import ShowFacets
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.forms import Form
@@ -39,6 +40,7 @@ def actor(request: HttpRequest) -> str:
 class StaffAdmin(ModelAdmin[M]):
     list_per_page = list_max_show_all = MAX_CHOSEN
     show_full_result_count = False
+    show_facets = ShowFacets.NEVER
     list_disable_select_all = True
     list_filter_submit = True
 

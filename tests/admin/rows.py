@@ -1,0 +1,34 @@
+"""One row of every model that has a page."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from allauth.account.models import EmailAddress
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.auth.models import Group
+from django.db.models import Model
+
+from accounts.models import Account, AiUsage, ApiKey, ControlEvent, Tier, User
+from instruments.models import Instrument, TradingCalendar
+from market.models import Candle
+from news.models import NewsItem
+from signals_feed.models import Signal
+from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
+
+
+def one_of_each() -> dict[type[Model], Model]:
+    account = make_account()
+    make_key(account)
+    AiUsage.objects.create(account=account, day=date(2026, 11, 18), used=3)
+    make_candle(make_instrument())
+    make_news()
+    make_signal()
+    Group.objects.create(name="newsroom")
+    EmailAddress.objects.create(user=account.user, email="ada@example.com")
+    LogEntry.objects.log_actions(account.user.pk, [account], ADDITION, "Made.", single_object=True)
+    models: tuple[type[Model], ...] = (
+        *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle),
+        *(NewsItem, Signal, Group, EmailAddress, LogEntry),
+    )
+    return {model: model._default_manager.order_by("pk")[0] for model in models}
