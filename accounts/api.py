@@ -3,7 +3,6 @@ limits, runs the action and adds the headers, without a thread unless the action
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 import time
@@ -13,11 +12,12 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from asgiref.sync import markcoroutinefunction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from rest_framework.viewsets import ViewSet
 
 from .authentication import key_ring
 from .exceptions import InvalidApiKey, MethodNotAllowed, MissingApiKey, NotFound
+from .hosts import check_host
 from .loopback import is_loopback
 from .parameters import QuerySerializer, read_parameters
 from .throttling import limit_headers, refuse, throttle
@@ -50,20 +50,32 @@ ON_PREFLIGHT = {
 }
 
 
+# 256 is a multiple of 32, so every letter is as likely as any other.
+LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+
+
 class Answer(msgspec.Struct):
     """What an action gives back: an encoded body, and headers of its own."""
 
     body: bytes
     headers: dict[str, str] = {}
+    status: int = 200
 
 
 def iso_time(moment: datetime) -> str:
-    """2026-11-21T12:00:00.250Z"""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    """2026-11-21T12:00:00.250Z; a naive one comes from SQLite, which keeps UTC without saying so."""
+    utc = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
 
 
 def new_request_id() -> str:
-    return "req_" + base64.b32encode(os.urandom(10)).decode().lower()
+    return "req_" + os.urandom(16).translate(LETTERS).decode()
+
+
+def header(request: HttpRequest, name: bytes) -> str | None:
+    """A header straight from the scope: `request.headers` would decode all of them for one."""
+    values = [value for sent, value in request.scope["headers"] if sent == name]  # type: ignore[attr-defined]
+    return b",".join(values).decode("latin-1") if values else None
 
 
 class ApiViewSet(ViewSet):
@@ -74,40 +86,37 @@ class ApiViewSet(ViewSet):
     caller: Caller
 
     @classmethod
-    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:
+    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
-    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Answer:  # type: ignore[override]
         started_at = time.perf_counter()
         request_id = new_request_id()
-        headers: dict[str, str] = {**ON_EVERY_ANSWER, "X-Request-Id": request_id}
+        headers = {"X-Request-Id": request_id}
         try:
-            response = await self._respond(request, headers, kwargs)
+            answer = await self._respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
-            response = self.get_exception_handler()(error, {"request_id": request_id})
-        for name, value in headers.items():
-            response.headers[name] = value
-        response.headers["Content-Length"] = str(len(response.content))
-        if request.method == "HEAD":
-            response.content = b""
-        self._log(request, response, request_id, started_at)
-        return response
+            answer = self._refuse(error, request_id)
+        answer.headers |= headers
+        self._log(request, answer.status, request_id, started_at)
+        return answer
 
-    async def _respond(
-        self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]
-    ) -> HttpResponse:
+    async def _respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         if request.method == "OPTIONS":
-            headers |= ON_PREFLIGHT
-            return HttpResponse(status=204)
+            return Answer(b"", dict(ON_PREFLIGHT), status=204)
         self.caller = await self._identify(request)
         standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
         headers |= limit_headers(standing, self.caller.allowances.tier)
         if not standing.admitted and not self.is_free:
             raise refuse(standing, self.caller)
+        check_host(header(request, b"host"), request.scope["http_version"])  # type: ignore[attr-defined]
         action = self._action_for(str(request.method))
-        answer: Answer = await action(request, **kwargs)
-        headers |= answer.headers
-        return HttpResponse(answer.body, content_type="application/json")
+        return await action(request, **kwargs)  # type: ignore[no-any-return]
+
+    def _refuse(self, error: Exception, request_id: str) -> Answer:
+        response = self.get_exception_handler()(error, {"request_id": request_id})
+        headers = {name: value for name, value in response.items() if name != "Content-Type"}
+        return Answer(response.content, headers, response.status_code)
 
     def _action_for(self, method: str) -> Callable[..., Any]:
         """HEAD is answered as GET without its body."""
@@ -119,7 +128,7 @@ class ApiViewSet(ViewSet):
 
     @staticmethod
     async def _identify(request: HttpRequest) -> Caller:
-        key = request.META.get("HTTP_X_API_KEY")
+        key = header(request, b"x-api-key")
         caller = await key_ring.find(key) if key else None
         if caller is None or (caller.is_demo and not is_loopback(request)):
             await throttle.count_failure(request.META.get("REMOTE_ADDR") or "")
@@ -130,17 +139,17 @@ class ApiViewSet(ViewSet):
 
     @staticmethod
     def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
-        return read_parameters(serializer, request.META.get("QUERY_STRING", ""))
+        # A broken sequence becomes U+FFFD, which no parameter accepts.
+        query_string: bytes = request.scope["query_string"]  # type: ignore[attr-defined]
+        return read_parameters(serializer, query_string.decode(errors="replace"))
 
     @staticmethod
-    def _log(request: HttpRequest, response: HttpResponse, request_id: str, started_at: float) -> None:
+    def _log(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:
         if access_log.isEnabledFor(logging.INFO):
             # The query string stays out of the log: somebody may have put a key into it.
             path = ascii(request.path[:200])[1:-1]
             took_ms = (time.perf_counter() - started_at) * 1000
-            access_log.info(
-                "%s %s %d %.1f ms %s", request.method, path, response.status_code, took_ms, request_id
-            )
+            access_log.info("%s %s %d %.1f ms %s", request.method, path, status, took_ms, request_id)
 
 
 class UnknownPathViewSet(ApiViewSet):
