@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -13,14 +14,17 @@ from .timeframes import TIMEFRAMES
 KEPT = 500
 
 
+@lru_cache(maxsize=4096)
 def iso(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def encode_candle(candle: Candle, digits: int) -> bytes:
+    prices = (candle.open, candle.high, candle.low, candle.close)
+    opened, high, low, close = (round(price, digits) for price in prices)
     return (
-        f'{{"time":"{iso(candle.opened_ms)}","open":{round(candle.open, digits)},"high":{round(candle.high, digits)},'
-        f'"low":{round(candle.low, digits)},"close":{round(candle.close, digits)},"volume":{round(candle.volume, 8)}}}'
+        f'{{"time":"{iso(candle.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
+        f'"volume":{round(candle.volume, 8)}}}'
     ).encode()
 
 
@@ -34,14 +38,22 @@ class Bars(msgspec.Struct):
 class _Series:
     """The closed candles of one symbol and timeframe."""
 
-    __slots__ = ("encoded", "opened_ms")
+    __slots__ = ("_joined", "encoded", "opened_ms")
 
     def __init__(self) -> None:
         self.encoded: list[bytes] = []
         self.opened_ms: list[int] = []
+        self._joined: tuple[int, int, bytes] | None = None
+
+    def joined(self, start: int, end: int) -> bytes:
+        """A range as one piece, remembered: pollers ask for the same one until a candle closes."""
+        if self._joined is None or self._joined[:2] != (start, end):
+            self._joined = start, end, b",".join(self.encoded[start:end])
+        return self._joined[2]
 
     def keep(self, candle: Candle, digits: int) -> bool:
         """False for a candle older than the last. The same one again is the last one, gone on."""
+        self._joined = None
         if self.opened_ms and candle.opened_ms <= self.opened_ms[-1]:
             if candle.opened_ms < self.opened_ms[-1]:
                 return False
@@ -84,20 +96,20 @@ class History:
         return opened_ms[-1] if opened_ms else None
 
     def bars(self, timeframe: str, count: int, now_ms: int, *, is_open: bool, closed_only: bool) -> Bars:
-        """The last candles. One whose interval or market has ended is closed, whether or not the clock came by."""
+        """The last candles. One whose interval or market has ended is closed, though no clock came by."""
         series = self._series[timeframe]
-        encoded, opened_ms = series.encoded, series.opened_ms
+        opened_ms, stored = series.opened_ms, len(series.opened_ms)
         forming = self.builder.forming(timeframe)
         if forming is None or (opened_ms and forming.opened_ms < opened_ms[-1]):
-            return Bars(b",".join(encoded[-count:]), opened_ms[-1] if opened_ms else None)
+            return Bars(series.joined(max(0, stored - count), stored), opened_ms[-1] if opened_ms else None)
         # After a pause within the interval, the candle that was closed for the pause forms again.
-        known = len(encoded) - (1 if opened_ms and opened_ms[-1] == forming.opened_ms else 0)
+        known = stored - (1 if opened_ms and opened_ms[-1] == forming.opened_ms else 0)
         is_over = not is_open or forming.opened_ms + TIMEFRAMES[timeframe] <= now_ms
         last_closed_ms = forming.opened_ms if is_over else opened_ms[known - 1] if known else None
         if closed_only and not is_over:
-            return Bars(b",".join(encoded[max(0, known - count) : known]), last_closed_ms)
-        closed = encoded[max(0, known - count + 1) : known]
-        return Bars(b",".join([*closed, encode_candle(forming, self.digits)]), last_closed_ms)
+            return Bars(series.joined(max(0, known - count), known), last_closed_ms)
+        closed, last = series.joined(max(0, known - count + 1), known), encode_candle(forming, self.digits)
+        return Bars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
 
     def _keep(self, closed: Iterator[Closed]) -> list[Closed]:
         return [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]
