@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
+from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode, iso_time
+from accounts.statements import Statement
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 
@@ -18,7 +20,8 @@ from .serializers import SignalsQuerySerializer, SymbolFilterSerializer
 COLUMNS = (
     "id",
     "user__username",
-    "instrument_id",
+    "instrument__symbol",
+    "instrument__digits",
     "direction",
     "entry",
     "stop_loss",
@@ -39,20 +42,42 @@ class SignalViewSet(ApiViewSet):
         symbol = self.parameters(request, SymbolFilterSerializer)["symbol"]
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
         wanted = self.parameters(request, SignalsQuerySerializer)
-        items = await in_thread(read_feed, wanted["status"], instrument_id, wanted["limit"])
-        return Answer(encode({"items": items, "count": len(items)}))
+        return Answer(await in_thread(read_feed, wanted["status"], instrument_id, wanted["limit"]))
 
 
-def read_feed(status: str, instrument_id: int | None, limit: int) -> list[dict[str, Any]]:
+def read_feed(status: str, instrument_id: int | None, limit: int) -> bytes:
+    items = [encode_signal(row) for row in feed_statement(status, instrument_id, limit).rows()]
+    return b'{"items":[%s],"count":%d}' % (b",".join(items), len(items))
+
+
+@lru_cache(maxsize=512)
+def feed_statement(status: str, instrument_id: int | None, limit: int) -> Statement:
     signals = Signal.objects.for_feed().with_status(status).for_instrument(instrument_id)
-    facts = {facts.id: (facts.symbol, facts.digits) for facts in catalogue.all()}
-    return [describe(row, *facts[row[2]]) for row in signals.values_list(*COLUMNS)[:limit]]
+    return Statement(signals.values_list(*COLUMNS)[:limit])
 
 
-def describe(row: tuple[Any, ...], symbol: str, digits: int) -> dict[str, Any]:
-    (id_, user, _, direction, entry, stop_loss, take_profit, status, published_at, *result) = row
+@lru_cache(maxsize=4096)
+def encode_signal(row: tuple[Any, ...]) -> bytes:
+    """Remembered by all that the database said of it: when that changes, it is another row."""
+    return encode(describe(*row))
+
+
+def describe(
+    id_: UUID | str,
+    user: str,
+    symbol: str,
+    digits: int,
+    direction: str,
+    entry: float,
+    stop_loss: float,
+    take_profit: float,
+    status: str,
+    published_at: datetime,
+    *result: Any,
+) -> dict[str, Any]:
     item = {
-        "id": str(id_),
+        # SQLite keeps it as 32 hexadecimal digits.
+        "id": str(UUID(str(id_))),
         "user": user,
         "symbol": symbol,
         "direction": direction,
@@ -67,10 +92,10 @@ def describe(row: tuple[Any, ...], symbol: str, digits: int) -> dict[str, Any]:
 
 def describe_result(
     digits: int,
-    pnl: Decimal,
-    pnl_percent: Decimal,
-    pnl_r: Decimal,
-    close_price: Decimal,
+    pnl: float,
+    pnl_percent: float,
+    pnl_r: float,
+    close_price: float,
     closed_at: datetime,
     close_reason: str,
 ) -> dict[str, Any]:
