@@ -37,9 +37,7 @@ def save_calendar(calendar: TradingCalendar, *, by: str) -> None:
 @transaction.atomic
 def load(resource: type[TableResource], sheet: Sheet, *, by: str) -> Any:
     """Take all rows of a table or none; the result counts what was new, updated and skipped."""
-    result = resource().import_data(
-        sheet, use_transactions=True, rollback_on_validation_errors=True, retain_instance_in_row_result=True
-    )
+    result = resource().import_data(sheet, use_transactions=True, retain_instance_in_row_result=True)
     if problems := list(describe(result)):
         raise BadRows(problems)
     if result.totals["new"] or result.totals["update"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from allauth.account.models import EmailAddress
+from django.apps import apps
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.auth.models import Group
 from django.db.models import Model
@@ -15,6 +16,12 @@ from market.models import Candle
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
+
+MODELS: tuple[type[Model], ...] = (
+    *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle),
+    *(NewsItem, Signal, Group, EmailAddress, LogEntry),
+)
+SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
 
 
 def one_of_each() -> dict[type[Model], Model]:
@@ -27,8 +34,14 @@ def one_of_each() -> dict[type[Model], Model]:
     Group.objects.create(name="newsroom")
     EmailAddress.objects.create(user=account.user, email="ada@example.com")
     LogEntry.objects.log_actions(account.user.pk, [account], ADDITION, "Made.", single_object=True)
-    models: tuple[type[Model], ...] = (
-        *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle),
-        *(NewsItem, Signal, Group, EmailAddress, LogEntry),
-    )
+    models = (*MODELS, *second_factor(account.user))
     return {model: model._default_manager.order_by("pk")[0] for model in models}
+
+
+def second_factor(user: User) -> list[type[Model]]:
+    if not apps.is_installed("allauth.mfa"):
+        return []
+    from allauth.mfa.models import Authenticator
+
+    Authenticator.objects.create(user=user, type="totp", data={"secret": SECOND_FACTOR})
+    return [Authenticator]

@@ -13,7 +13,7 @@ from django.db.models import Model
 from accounts.keys import is_well_formed
 from accounts.models import Account, ApiKey
 from tests.admin.office import Office, add_to, address, change, list_of, logged, published, said, text_of
-from tests.admin.rows import one_of_each
+from tests.admin.rows import SECOND_FACTOR, one_of_each
 from tests.factories import make_account, make_key, make_user
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +174,4 @@ def test_no_other_page_shows_a_secret_or_its_digest(office: Office, account: Acc
         text = text_of(office.get(page))
         assert secret[16:] not in text
         assert key.digest not in text
+        assert SECOND_FACTOR not in text

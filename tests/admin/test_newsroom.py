@@ -86,10 +86,19 @@ def test_another_edit_leaves_the_models_score_alone(office: Office) -> None:
     assert item.title == "Dollar slips further"
 
 
-@pytest.mark.parametrize("score", ["1.01", "-2", "nan", "inf", "much"])
-def test_a_score_out_of_range_is_refused(office: Office, score: str) -> None:
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [
+        ("1.01", "less than or equal to 1"),
+        ("-2", "greater than or equal to -1"),
+        ("nan", "Enter a number."),
+        ("inf", "Enter a number."),
+        ("much", "Enter a number."),
+    ],
+)
+def test_a_score_out_of_range_is_refused_in_words(office: Office, score: str, reason: str) -> None:
     item = make_news(sentiment_score=0.4, model="lexicon")
-    assert save(office, item, sentiment_score=score).status_code == 200
+    assert reason in text_of(save(office, item, sentiment_score=score))
     assert state_of(item) == ("published", 0.4, "lexicon")
 
 
