@@ -14,10 +14,11 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db import Error as DatabaseError
+from django.db import InterfaceError, OperationalError
 
+from .exceptions import Overloaded
 from .outbox import ControlEvent
-from .threads import in_thread
+from .threads import in_reserved_thread
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +26,13 @@ Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
 NUDGE_GROUP = "control-events"
 POLL_S = 0.25
 BATCH = 500
+NUDGE_WITHIN_S = 0.5
+# The channel layer forgets the members of a group after a day.
+REJOIN_S = 3600
+# Nobody else hears anything while a handler is busy.
+HANDLE_WITHIN_S = 5
+# The database is away or busy; whatever else a handler raises is its own fault and would come again.
+PASSING = (OperationalError, InterfaceError, Overloaded)
 
 
 class EventFeed:
@@ -39,6 +47,8 @@ class EventFeed:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._position = 0
+        self._handled = 0
+        """How many handlers have had the event after this position."""
         self._read_at = float("-inf")
 
     def on(self, kind: str, handler: Handler) -> None:
@@ -51,7 +61,8 @@ class EventFeed:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._position = await in_thread(ControlEvent.objects.last_position)
+        self._position = await in_reserved_thread(ControlEvent.objects.last_position)
+        self._handled = 0
         self._read_at = time.monotonic()
         self._tasks = [asyncio.create_task(self._poll(), name="control events")]
         if settings.REDIS_URL:
@@ -72,33 +83,41 @@ class EventFeed:
     async def _poll(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), POLL_S)
+                async with asyncio.timeout(POLL_S):
+                    await self._wake.wait()
             self._wake.clear()
             try:
                 await self.read()
-            except DatabaseError as error:
-                logger.warning("The control events cannot be read, trying again: %s", error)
+            except PASSING as error:
+                logger.warning("The control events wait, trying again: %s", error)
+            except Exception:  # noqa: BLE001 - the top of the task: a process deaf to revocations is worse
+                logger.exception("The control events could not be read, trying again")
 
     async def read(self) -> None:
         """Hand on everything that is new."""
         started_at = time.monotonic()
-        while events := await in_thread(self._next):
+        while events := await in_reserved_thread(self._next):
             for event in events:
                 await self._hand_on(event)
-                self._position = event.position
         self._read_at = started_at
 
     def _next(self) -> list[ControlEvent]:
         return list(ControlEvent.objects.filter(position__gt=self._position).order_by("position")[:BATCH])
 
     async def _hand_on(self, event: ControlEvent) -> None:
-        for handler in self._handlers[event.kind]:
+        """Each handler once; after a fault that passes, the next read goes on with the one that met it."""
+        for handler in self._handlers[event.kind][self._handled :]:
             try:
                 done = handler(event.facts)
                 if inspect.isawaitable(done):
-                    await done
+                    async with asyncio.timeout(HANDLE_WITHIN_S):
+                        await done
+            except PASSING:
+                raise
             except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
                 logger.exception("A handler of %s failed", event)
+            self._handled += 1
+        self._position, self._handled = event.position, 0
 
     async def _listen(self) -> None:
         """Other processes nudge over the channel layer; losing a nudge costs a quarter of a second."""
@@ -106,13 +125,19 @@ class EventFeed:
             try:
                 layer = get_channel_layer()
                 channel = await layer.new_channel()
-                await layer.group_add(NUDGE_GROUP, channel)
                 while True:
-                    await layer.receive(channel)
-                    self._wake.set()
+                    await layer.group_add(NUDGE_GROUP, channel)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(REJOIN_S):
+                            await self._wake_at_nudges(layer, channel)
             except Exception as error:  # noqa: BLE001 - Redis away: polling goes on, so try again later
                 logger.warning("No nudges from other processes: %s", error)
                 await asyncio.sleep(1)
+
+    async def _wake_at_nudges(self, layer: Any, channel: str) -> None:
+        while True:
+            await layer.receive(channel)
+            self._wake.set()
 
 
 feed = EventFeed()
@@ -123,6 +148,12 @@ def nudge() -> None:
     feed.look_now()
     if settings.REDIS_URL:
         try:
-            async_to_sync(get_channel_layer().group_send)(NUDGE_GROUP, {"type": "control"})
+            async_to_sync(_nudge_others)()
         except Exception as error:  # noqa: BLE001 - the fact is committed; the readers will see it at their next look
             logger.info("Could not nudge the other processes: %s", error)
+
+
+async def _nudge_others() -> None:
+    # A Redis that accepts and never answers must not keep whoever revokes a key waiting.
+    async with asyncio.timeout(NUDGE_WITHIN_S):
+        await get_channel_layer().group_send(NUDGE_GROUP, {"type": "control"})

@@ -11,25 +11,27 @@ from django.utils import timezone
 COMMIT_ORDER_LOCK = 7_424_001
 
 
+def _nudge() -> None:
+    from .events import nudge
+
+    nudge()
+
+
 class ControlEventManager(models.Manager["ControlEvent"]):
     def publish(self, kind: str, *, by: str = "", **facts: Any) -> ControlEvent:
-        """Write an event beside the fact it tells of; it must share the fact's transaction."""
+        """Write an event beside the fact it tells of, in the fact's transaction and as its last act."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")
         if connection.vendor == "postgresql":
             # A sequence numbers rows as they are written, not as they commit. Writers take turns
-            # until they commit, so a reader never passes a position that is still to appear.
+            # until they commit, so a reader never passes a position that is still to appear. Who locks
+            # rows after this can meet a writer that holds them and waits here: a deadlock.
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [COMMIT_ORDER_LOCK])
         event = self.create(kind=kind, by=by, facts=facts)
-        transaction.on_commit(self.nudge)
+        if not any(entry[1] is _nudge for entry in connection.run_on_commit):
+            transaction.on_commit(_nudge)
         return event
-
-    @staticmethod
-    def nudge() -> None:
-        from .events import nudge
-
-        nudge()
 
     def last_position(self) -> int:
         return self.order_by("-position").values_list("position", flat=True).first() or 0

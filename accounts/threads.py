@@ -20,6 +20,8 @@ T = TypeVar("T")
 MAX_WAITING = 128
 
 _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
+# A revocation holds within two seconds also while requests fill the queue.
+_reserved = ThreadPoolExecutor(1, thread_name_prefix="control-events")
 _in_flight = 0
 
 
@@ -28,15 +30,23 @@ async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     global _in_flight
     if _in_flight >= settings.API_THREADS + MAX_WAITING:
         raise Overloaded(retry_after=1)
+    _in_flight += 1
+    try:
+        return await _run(_pool, ask, *args, **kwargs)
+    finally:
+        _in_flight -= 1
 
+
+async def in_reserved_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Past the queue: for reading the control events and nothing else."""
+    return await _run(_reserved, ask, *args, **kwargs)
+
+
+async def _run(pool: ThreadPoolExecutor, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     def run() -> T:
         try:
             return ask(*args, **kwargs)
         finally:
             close_old_connections()
 
-    _in_flight += 1
-    try:
-        return await asyncio.get_running_loop().run_in_executor(_pool, copy_context().run, run)
-    finally:
-        _in_flight -= 1
+    return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, run)

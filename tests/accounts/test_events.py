@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from accounts.events import BATCH, EventFeed
+from accounts.exceptions import Overloaded
+from accounts.models import ControlEvent
+from accounts.threads import in_thread
+from tests.accounts.test_outbox import publish_and_fail
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+HEARD_WITHIN_S = 2.0
+
+
+class Listener:
+    """A handler that notes what it hears, and fails first with the errors it was given."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.heard: list[int] = []
+        self.errors = list(errors)
+        self._more = asyncio.Event()
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.heard.append(facts["number"])
+        self._more.set()
+
+    async def hears(self, count: int) -> list[int]:
+        async with asyncio.timeout(HEARD_WITHIN_S):
+            while len(self.heard) < count:
+                self._more.clear()
+                await self._more.wait()
+        return self.heard
+
+
+@pytest.fixture
+async def feed() -> AsyncIterator[EventFeed]:
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+def publish_now(*numbers: int, kind: str = "test") -> None:
+    with transaction.atomic():
+        for number in numbers:
+            ControlEvent.objects.publish(kind, by="test", number=number)
+
+
+async def publish(*numbers: int, kind: str = "test") -> None:
+    await in_thread(publish_now, *numbers, kind=kind)
+
+
+async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    await publish(1, 2)
+    await publish(3)
+    await publish(9, kind="other")
+    assert await listener.hears(3) == [1, 2, 3]
+    await feed.read()
+    assert listener.heard == [1, 2, 3]
+
+
+async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    await publish(*range(BATCH + 3))
+    assert await listener.hears(BATCH + 3) == list(range(BATCH + 3))
+
+
+async def test_feed_starts_after_what_was_there_before() -> None:
+    await publish(1)
+    feed, listener = EventFeed(), Listener()
+    feed.on("test", listener)
+    await feed.start()
+    await publish(2)
+    assert await listener.hears(1) == [2]
+    await feed.stop()
+
+
+async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(publish_and_fail)
+    await publish(2)
+    assert await listener.hears(1) == [2]
+
+
+async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytest.LogCaptureFixture) -> None:
+    broken, sound = Listener(KeyError("a bug")), Listener()
+    feed.on("test", broken)
+    feed.on("test", sound)
+    await publish(1, 2)
+    assert await sound.hears(2) == [1, 2]
+    assert broken.heard == [2]
+    assert "A handler of" in caplog.text
+
+
+async def test_handler_that_hangs_deafens_nobody_for_long(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def hang(facts: dict[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("accounts.events.HANDLE_WITHIN_S", 0.05)
+    listener = Listener()
+    feed.on("test", hang)
+    feed.on("test", listener)
+    await publish(1, 2)
+    assert await listener.hears(2) == [1, 2]
+    assert "A handler of" in caplog.text
+
+
+async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:
+    listener = Listener()
+
+    async def handle(facts: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        listener(facts)
+
+    feed.on("test", handle)
+    await publish(1)
+    assert await listener.hears(1) == [1]
+
+
+@pytest.mark.parametrize("fault", [OperationalError("the database is away"), Overloaded(retry_after=1)])
+async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
+    feed: EventFeed, fault: Exception
+) -> None:
+    before, unlucky, after = Listener(), Listener(fault, fault), Listener()
+    for listener in (before, unlucky, after):
+        feed.on("test", listener)
+    await publish(1, 2)
+    assert await after.hears(2) == [1, 2]
+    assert (before.heard, unlucky.heard) == ([1, 2], [1, 2])
+
+
+async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
+    listener, go = Listener(), threading.Event()
+    feed.on("test", listener)
+    busy = [asyncio.create_task(in_thread(go.wait, 10)) for _ in range(100)]
+    try:
+        await asyncio.sleep(0)
+        publisher = threading.Thread(target=publish_and_leave, args=(1,))
+        publisher.start()
+        assert await listener.hears(1) == [1]
+        assert feed.is_current
+    finally:
+        go.set()
+        await asyncio.gather(*busy)
+        publisher.join()
+
+
+def publish_and_leave(number: int) -> None:
+    publish_now(number)
+    connection.close()
+
+
+async def test_stopped_feed_is_not_current(feed: EventFeed) -> None:
+    assert feed.is_current
+    await feed.stop()
+    assert not feed.is_current
+
+
+async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -> None:
+    for _ in range(20):
+        feed.look_now()
+        await asyncio.sleep(0)
+        await asyncio.wait_for(feed.stop(), 1)
+        await feed.start()
