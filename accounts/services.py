@@ -19,6 +19,10 @@ class TooManyKeys(Exception):
     """The account has as many usable keys as it may have."""
 
 
+class NotActive(ValueError):
+    """The key has ended, or was rolled before."""
+
+
 @transaction.atomic
 def issue_key(account: Account, name: str, *, by: str, secret: str = "") -> tuple[ApiKey, str]:
     """Make a key and return it with its secret, which exists nowhere else from then on."""
@@ -46,9 +50,11 @@ def roll_key(key: ApiKey, *, overlap_hours: int, by: str) -> tuple[ApiKey, str]:
     until = now + timedelta(hours=overlap_hours)
     rolled = ApiKey.objects.usable(now).filter(pk=key.pk, expires_at=None).update(expires_at=until)
     if not rolled:
-        raise ValueError("Only an active key can be rolled.")
+        raise NotActive("Only an active key can be rolled.")
+    # Events come last: issuing locks the account, and whoever has published waits for no row any more.
+    issued = issue_key(key.account, key.name, by=by)
     ControlEvent.objects.publish("key.rolled", by=by, account=key.account_id, key=key.pk, prefix=key.prefix)
-    return issue_key(key.account, key.name, by=by)
+    return issued
 
 
 @transaction.atomic

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.utils import timezone
+
+from accounts import keys
+from accounts.authentication import find_caller
+from accounts.models import Account, ApiKey, ControlEvent, Tier
+from accounts.services import (
+    MAX_USABLE_KEYS,
+    TooManyKeys,
+    change_tier,
+    issue_key,
+    revoke_key,
+    roll_key,
+    save_tier,
+    save_user_access,
+)
+from tests.factories import make_account
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account()
+
+
+def opens(secret: str) -> bool:
+    return find_caller(keys.digest(secret, settings.KEY_PEPPER)) is not None
+
+
+def events() -> list[str]:
+    return list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
+
+
+def test_issued_key_opens_the_api_and_only_its_digest_is_stored(account: Account) -> None:
+    key, secret = issue_key(account, "bot", by="test")
+    assert opens(secret)
+    assert key.digest == keys.digest(secret, settings.KEY_PEPPER)
+    assert not [value for value in vars(key).values() if secret[16:] in str(value)]
+
+
+def test_every_act_is_told(account: Account) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    successor, _ = roll_key(key, overlap_hours=1, by="test")
+    revoke_key(successor, by="test")
+    change_tier(account, Tier.objects.get(name="pro"), by="test")
+    save_tier(account.tier, by="test")
+    save_user_access(account, by="test")
+    assert events() == [
+        *["key.issued", "key.issued", "key.rolled", "key.revoked"],
+        *["account.changed", "tier.changed", "account.changed"],
+    ]
+    assert set(ControlEvent.objects.values_list("by", flat=True)) == {"test"}
+
+
+def test_account_holds_no_more_than_its_number_of_usable_keys(account: Account) -> None:
+    made = [issue_key(account, "bot", by="test")[0] for _ in range(MAX_USABLE_KEYS)]
+    with pytest.raises(TooManyKeys):
+        issue_key(account, "one too many", by="test")
+    revoke_key(made[0], by="test")
+    issue_key(account, "in its place", by="test")
+
+
+def test_rolled_key_works_for_the_overlap_and_then_no_more(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    rolled_at = timezone.now()
+    with time_machine.travel(rolled_at, tick=False):
+        successor, new = roll_key(key, overlap_hours=72, by="test")
+        assert (opens(old), opens(new)) == (True, True)
+    with time_machine.travel(rolled_at + timedelta(hours=72, seconds=-1), tick=False):
+        assert (opens(old), opens(new)) == (True, True)
+    with time_machine.travel(rolled_at + timedelta(hours=72), tick=False):
+        assert (opens(old), opens(new)) == (False, True)
+    assert successor.name == "bot"
+
+
+def test_rolling_without_overlap_ends_the_old_key_at_once(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    _, new = roll_key(key, overlap_hours=0, by="test")
+    assert (opens(old), opens(new)) == (False, True)
+
+
+@pytest.mark.parametrize("hours", [-1, 73, float("nan")])
+def test_overlap_outside_0_to_72_hours_changes_nothing(account: Account, hours: int) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    with pytest.raises(ValueError, match="0 to 72"):
+        roll_key(key, overlap_hours=hours, by="test")
+    assert events() == ["key.issued"]
+
+
+def test_key_rolls_once(account: Account) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    roll_key(key, overlap_hours=72, by="test")
+    with pytest.raises(ValueError, match="active"):
+        roll_key(key, overlap_hours=72, by="test")
+    assert ApiKey.objects.count() == 2
+
+
+def test_rolled_key_can_be_revoked_before_its_time(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    roll_key(key, overlap_hours=72, by="test")
+    assert revoke_key(key, by="test")
+    assert not opens(old)
+
+
+def test_revoking_twice_says_so_and_tells_once(account: Account) -> None:
+    key, secret = issue_key(account, "bot", by="test")
+    assert [revoke_key(key, by="test"), revoke_key(key, by="test")] == [True, False]
+    assert not opens(secret)
+    assert events() == ["key.issued", "key.revoked"]
+
+
+def test_locked_out_user_s_keys_open_nothing(account: Account) -> None:
+    _, secret = issue_key(account, "bot", by="test")
+    account.user.is_active = False
+    account.user.save()
+    assert not opens(secret)
