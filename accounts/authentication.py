@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from . import keys
 from .events import EventFeed, feed
+from .exceptions import Overloaded
 from .models import ApiKey
 from .threads import in_thread
 from .tiers import Allowances, Caller
@@ -30,7 +32,8 @@ class KeyRing:
             events.on(kind, self.drop)
 
     async def find(self, key: str) -> Caller | None:
-        digest = hmac.digest(self._pepper, key.encode(), "sha256")
+        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
+        digest = hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
         caller = self._known.get(digest) if self._events.is_current else None
         if caller is None:
             caller = await self._ask(key, digest)
@@ -61,7 +64,11 @@ class KeyRing:
     async def record_use(self) -> None:
         used, self.used = self.used, {}
         if used:
-            await in_thread(_write_last_use, used)
+            try:
+                await in_thread(_write_last_use, used)
+            except (DatabaseError, Overloaded):
+                self.used = used | self.used
+                raise
 
 
 def find_caller(digest: str) -> Caller | None:

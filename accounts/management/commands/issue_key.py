@@ -4,6 +4,7 @@ import getpass
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
@@ -37,7 +38,10 @@ def open_account(username: str) -> Account:
     if user is None:
         user = User(username=username)
         user.set_unusable_password()
-        user.username_validator(username)
+        try:
+            user.clean_fields()
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
         user.save()
     return Account.objects.for_user(user)
 
