@@ -36,6 +36,11 @@ def used_up(api: Api) -> str:
     return key
 
 
+def raise_tier(api: Api, account: Account, key: str) -> None:
+    change_tier(account, Tier.objects.get(name="premium"), by="test")
+    within_two_seconds(lambda: api.ask("/api/limits", key=key).json()["tier"] == "premium")
+
+
 @pytest.mark.parametrize(("tier", "limit"), [("free", 60), ("pro", 120), ("premium", 300)])
 def test_a_tier_admits_exactly_its_limit(shared: Api, tier: str, limit: int) -> None:
     key = make_key(make_account(tier=tier))
@@ -59,12 +64,15 @@ def test_over_the_limit_is_refused_with_the_time_to_wait(shared: Api) -> None:
     assert f"t={response.headers['Retry-After']}" in response.headers["RateLimit"]
 
 
-def test_being_refused_costs_nothing_and_says_so(clock: Traveller, shared: Api) -> None:
-    key = used_up(shared)
+def test_being_refused_costs_nothing(shared: Api) -> None:
+    account = make_account(tier="tiny")
+    key = make_key(account)
+    statuses = [shared.ask("/api/symbols", key=key).status_code for _ in range(9)]
+    # A wider window shows what the narrow one holds.
+    raise_tier(shared, account, key)
 
-    resets = {shared.ask("/api/symbols", key=key).headers["X-RateLimit-Reset"] for _ in range(20)}
-
-    assert resets <= {str(NOON_S + 60), str(NOON_S + 59), str(NOON_S + 58)}
+    assert statuses == [200] * 2 + [429] * 7
+    assert remaining(shared, key) == 300 - 2
 
 
 @pytest.mark.parametrize(
@@ -178,8 +186,6 @@ def test_a_changed_tier_holds_in_the_same_window(shared: Api) -> None:
     account = make_account(tier="free")
     key = make_key(account)
     shared.ask("/api/symbols", key=key)
-    change_tier(Account.objects.get(pk=account.pk), Tier.objects.get(name="premium"), by="test")
+    raise_tier(shared, account, key)
 
-    within_two_seconds(lambda: shared.ask("/api/limits", key=key).json()["tier"] == "premium")
-
-    assert shared.ask("/api/limits", key=key).json()["requests"]["remaining"] == 299
+    assert remaining(shared, key) == 300 - 1
