@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest
-from django.urls import ResolverMatch, get_resolver
+from django.urls import get_resolver
 
 from accounts.api import ON_EVERY_ANSWER, Answer, UnknownPathViewSet
 
@@ -17,7 +17,7 @@ CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
 # A longer path is a mistake, and not worth remembering.
 LONGEST_REMEMBERED = 100
 Header = tuple[bytes, bytes]
-unknown_path = UnknownPathViewSet.as_view({"get": "absent"})
+Route = tuple[Any, dict[str, Any]]
 
 
 class LeanRequest(ASGIRequest):
@@ -39,20 +39,24 @@ async def answer_api(scope: dict[str, Any], receive: Any, send: Any) -> None:
     request = LeanRequest(scope)
     raw_path: bytes = scope.get("raw_path") or b""
     if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
-        answer = await unknown_path(request)
+        answer = await UnknownPathViewSet(action_map={"get": "absent"}).answer(request)
     else:
-        match = route(request.path)
-        answer = await match.func(request, *match.args, **match.kwargs)
+        view, names = route(request.path)
+        answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
     await send_answer(answer, request.method == "HEAD", send)
 
 
-def route(path: str) -> ResolverMatch:
-    return _remembered_route(path) if len(path) <= LONGEST_REMEMBERED else get_resolver().resolve(path)
+def route(path: str) -> Route:
+    return _remembered_route(path) if len(path) <= LONGEST_REMEMBERED else _route(path)
 
 
-@lru_cache(maxsize=1024)
-def _remembered_route(path: str) -> ResolverMatch:
-    return get_resolver().resolve(path)
+def _route(path: str) -> Route:
+    """The view of a path, which knows its viewset, and the names it takes from the path."""
+    match = get_resolver().resolve(path)
+    return match.func, match.kwargs
+
+
+_remembered_route = lru_cache(maxsize=1024)(_route)
 
 
 async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
