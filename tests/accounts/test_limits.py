@@ -33,10 +33,6 @@ class Clock:
         self.now += round(seconds * SECOND)
 
 
-def make_window(clock: Clock) -> MemoryWindow:
-    return MemoryWindow(clock)
-
-
 def admit(window: MemoryWindow, limit: int, key: str = "a") -> Standing:
     return window.count(key, limit, cost=1)
 
@@ -49,7 +45,7 @@ def busiest_minute(stamps: list[int]) -> int:
 @given(arrivals, limits)
 def test_no_minute_holds_more_than_the_limit(steps: list[int], limit: int) -> None:
     clock = Clock()
-    window, admitted = make_window(clock), []
+    window, admitted = MemoryWindow(clock), []
     for step in steps:
         clock.now += step
         if admit(window, limit).admitted:
@@ -60,7 +56,7 @@ def test_no_minute_holds_more_than_the_limit(steps: list[int], limit: int) -> No
 @given(arrivals, limits)
 def test_a_request_is_refused_only_in_a_full_minute(steps: list[int], limit: int) -> None:
     clock = Clock()
-    window, admitted = make_window(clock), []
+    window, admitted = MemoryWindow(clock), []
     for step in steps:
         clock.now += step
         if admit(window, limit).admitted:
@@ -72,7 +68,7 @@ def test_a_request_is_refused_only_in_a_full_minute(steps: list[int], limit: int
 @given(arrivals, limits)
 def test_remaining_is_how_many_more_are_admitted_now(steps: list[int], limit: int) -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for step in steps:
         clock.now += step
         standing = admit(window, limit)
@@ -83,7 +79,7 @@ def test_remaining_is_how_many_more_are_admitted_now(steps: list[int], limit: in
 @given(arrivals, limits, limits)
 def test_waiting_the_promised_seconds_succeeds(steps: list[int], limit: int, later_limit: int) -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for step in steps:
         clock.now += step
         admit(window, limit)
@@ -94,7 +90,7 @@ def test_waiting_the_promised_seconds_succeeds(steps: list[int], limit: int, lat
 @given(arrivals, limits)
 def test_a_refused_caller_is_not_kept_waiting_too_long(steps: list[int], limit: int) -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for step in steps:
         clock.now += step
         admit(window, limit)
@@ -107,7 +103,7 @@ def test_a_refused_caller_is_not_kept_waiting_too_long(steps: list[int], limit: 
 @pytest.mark.parametrize("start", [0, 7, 2**53 + 1])
 def test_slot_frees_exactly_after_a_minute(start: int) -> None:
     clock = Clock(start)
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     admit(window, 1)
     clock.now += WINDOW_NS - 1
     assert not admit(window, 1).admitted
@@ -117,7 +113,7 @@ def test_slot_frees_exactly_after_a_minute(start: int) -> None:
 
 def test_lowered_limit_refuses_until_enough_have_left() -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for _ in range(5):
         admit(window, 5)
         clock.wait(1)
@@ -130,7 +126,7 @@ def test_lowered_limit_refuses_until_enough_have_left() -> None:
 
 
 def test_raised_limit_holds_in_the_same_window() -> None:
-    window = make_window(Clock())
+    window = MemoryWindow(Clock())
     assert [admit(window, 1).admitted, admit(window, 1).admitted, admit(window, 2).admitted] == [
         True,
         False,
@@ -140,7 +136,7 @@ def test_raised_limit_holds_in_the_same_window() -> None:
 
 def test_refused_request_takes_no_slot() -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     admit(window, 1)
     for _ in range(10):
         clock.wait(5)
@@ -150,7 +146,7 @@ def test_refused_request_takes_no_slot() -> None:
 
 
 def test_look_costs_nothing() -> None:
-    window = make_window(Clock())
+    window = MemoryWindow(Clock())
     for _ in range(3):
         assert window.count("a", 1, cost=0).remaining == 1
     assert admit(window, 1).admitted
@@ -158,7 +154,7 @@ def test_look_costs_nothing() -> None:
 
 
 def test_accounts_do_not_share_a_window() -> None:
-    window = make_window(Clock())
+    window = MemoryWindow(Clock())
     assert admit(window, 1, "a").admitted
     assert admit(window, 1, "b").admitted
 
@@ -184,7 +180,7 @@ def test_stepped_wall_clock_changes_nothing() -> None:
 
 def test_windows_that_ran_empty_are_dropped() -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for number in range(MemoryWindow.SWEEP_ABOVE):
         admit(window, 1, f"address {number}")
     clock.wait(60)
@@ -194,7 +190,7 @@ def test_windows_that_ran_empty_are_dropped() -> None:
 
 def test_sweeping_drops_nobody_who_is_in_a_window() -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for number in range(MemoryWindow.SWEEP_ABOVE + 10):
         admit(window, 1, f"address {number}")
     assert not admit(window, 1, "address 0").admitted
@@ -202,7 +198,7 @@ def test_sweeping_drops_nobody_who_is_in_a_window() -> None:
 
 def test_full_house_is_not_swept_for_each_newcomer() -> None:
     clock = Clock()
-    window = make_window(clock)
+    window = MemoryWindow(clock)
     for number in range(MemoryWindow.SWEEP_ABOVE + 1):
         admit(window, 1, f"address {number}")
     assert window._sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
