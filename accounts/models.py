@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
@@ -42,9 +42,8 @@ class Tier(models.Model):
 class AccountManager(models.Manager["Account"]):
     def for_user(self, user: User) -> Account:
         """The user's account, opened on the Free tier where there is none yet."""
-        account, _ = self.select_related("tier").get_or_create(
-            user=user, defaults={"tier": Tier.objects.get(name="free")}
-        )
+        first: dict[str, Any] = {"tier": lambda: Tier.objects.get(name="free")}
+        account, _ = self.select_related("tier").get_or_create(user=user, defaults=first)
         return account
 
 

@@ -3,7 +3,7 @@ from django.urls import include, path, re_path
 
 from accounts.api import UnknownPathViewSet
 
-from . import health
+from . import health, views
 from .session import SessionViewSet
 
 api = [
@@ -16,12 +16,14 @@ api = [
 ]
 
 urlpatterns = [
+    path("", views.start, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
     path("accounts/", include("allauth.urls")),
+    path("", include("accounts.page_urls")),
     path("admin/", admin.site.urls),
 ]
 

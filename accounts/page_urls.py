@@ -1,0 +1,11 @@
+from django.urls import path, re_path
+from django.views.generic import RedirectView
+
+from . import pages
+
+urlpatterns = [
+    re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
+    re_path(r"^settings/keys/?$", pages.keys, name="keys"),
+    path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),
+    path("settings/keys/<int:pk>/revoke", pages.revoke, name="revoke_key"),
+]
