@@ -1,0 +1,204 @@
+"""Sessions: where they begin, where they end, and who may not have one."""
+
+import re
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.core.mail import EmailMessage
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from accounts.models import User
+from tests.factories import make_account, make_user
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long walk 7"
+NEW_PASSWORD = "a longer walk 8"
+KEYS = "/settings/keys"
+
+
+@pytest.fixture(autouse=True)
+def _no_attempts_yet() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def user() -> User:
+    return make_user("ada", PASSWORD)
+
+
+@pytest.fixture
+def demo_user(settings: Settings) -> User:
+    settings.DEMO = True
+    settings.ALLOWED_HOSTS = ["127.0.0.1", "tickwire.example"]
+    user = make_user("demo", PASSWORD)
+    make_account(user, is_demo=True)
+    return user
+
+
+def here() -> Client:
+    return Client(headers={"host": "127.0.0.1:8000"}, SERVER_NAME="127.0.0.1")
+
+
+def elsewhere() -> Client:
+    return Client(headers={"host": "tickwire.example"}, REMOTE_ADDR="192.0.2.7")
+
+
+def log_in(client: Client, name: str = "ada", password: str = PASSWORD) -> int:
+    return client.post("/accounts/login/", {"login": name, "password": password}).status_code
+
+
+def is_logged_in(client: Client) -> bool:
+    return client.get(KEYS).status_code == 200
+
+
+def with_session_of(client: Client) -> Client:
+    other = Client()
+    other.cookies["sessionid"] = client.cookies["sessionid"].value
+    return other
+
+
+@pytest.mark.parametrize("login", ["ada", "ada@example.com"])
+def test_login_takes_the_name_or_the_address(user: User, login: str) -> None:
+    client = Client()
+    assert log_in(client, login) == 302
+    assert is_logged_in(client)
+
+
+def test_login_leads_to_the_page_that_was_asked_for(user: User) -> None:
+    answer = Client().post("/accounts/login/?next=/accounts/email/", {"login": "ada", "password": PASSWORD})
+    assert answer["Location"] == "/accounts/email/"
+
+
+def test_login_never_leads_to_another_host(user: User) -> None:
+    answer = Client().post(
+        "/accounts/login/", {"login": "ada", "password": PASSWORD, "next": "https://evil.example/"}
+    )
+    assert answer["Location"] == KEYS
+
+
+def test_login_form_needs_its_csrf_token(user: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    assert log_in(client) == 403
+    token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get("/accounts/login/").text)
+    assert token is not None
+    fields = {"login": "ada", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
+    assert client.post("/accounts/login/", fields).status_code == 302
+
+
+def test_a_session_from_before_the_login_is_worth_nothing_after_it(user: User) -> None:
+    client = Client()
+    session = client.session
+    session["planted"] = "yes"
+    session.save()
+    log_in(client)
+    assert client.cookies["sessionid"].value != session.session_key
+    assert not Session.objects.filter(session_key=session.session_key).exists()
+
+
+def test_session_cookie_is_out_of_reach_for_scripts_and_other_sites(user: User) -> None:
+    client = Client()
+    client.get("/accounts/login/")
+    log_in(client)
+    flags = [(client.cookies[name]["httponly"], client.cookies[name]["samesite"]) for name in client.cookies]
+    assert set(flags) == {(True, "Lax")}
+    assert {"sessionid", "csrftoken"} <= set(client.cookies)
+
+
+def test_logging_out_ends_the_session_for_every_copy_of_its_cookie(user: User) -> None:
+    client = Client()
+    log_in(client)
+    copy = with_session_of(client)
+    assert is_logged_in(copy)
+    assert client.post("/accounts/logout/")["Location"] == "/accounts/login/"
+    assert not is_logged_in(copy)
+
+
+def test_opening_the_logout_page_logs_nobody_out(user: User) -> None:
+    client = Client()
+    log_in(client)
+    assert "only this browser is logged out" in client.get("/accounts/logout/").text
+    assert is_logged_in(client)
+
+
+def test_changing_the_password_logs_other_browsers_out(user: User) -> None:
+    client, other = Client(), Client()
+    log_in(client)
+    log_in(other)
+    old = with_session_of(client)
+    fields = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert client.post("/accounts/password/change/", fields).status_code == 302
+    assert is_logged_in(client)
+    assert not is_logged_in(other)
+    assert not is_logged_in(old)
+
+
+def test_resetting_the_password_by_mail_logs_every_browser_out(
+    user: User, mailoutbox: list[EmailMessage]
+) -> None:
+    old, client = Client(), Client()
+    log_in(old)
+    assert "Look into your mail" in reset(client, "ada@example.com")
+    link = re.search(r"http://testserver(\S+)", str(mailoutbox[0].body))
+    assert link is not None
+    form = client.get(link[1], follow=True)
+    assert link[1] not in form.text
+    done = client.post(
+        form.wsgi_request.path, {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD}, follow=True
+    )
+    assert "Your password is changed" in done.text
+    assert not is_logged_in(old)
+    assert log_in(Client(), password=NEW_PASSWORD) == 302
+    assert "This link no longer works" in Client().get(link[1], follow=True).text
+
+
+def test_resetting_does_not_tell_whether_an_account_exists(user: User) -> None:
+    assert reset(Client(), "nobody@example.com") == reset(Client(), "ada@example.com")
+
+
+def reset(client: Client, address: str) -> str:
+    return client.post("/accounts/password/reset/", {"email": address}, follow=True).text
+
+
+def test_signing_up_logs_in_and_opens_the_key_page() -> None:
+    fields = {"username": "grace", "email": "grace@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    answer = Client().post("/accounts/signup/", fields, follow=True)
+    assert answer.wsgi_request.path == KEYS
+    assert "Logged in as grace." in answer.text
+
+
+def test_closed_user_is_not_let_in(user: User) -> None:
+    User.objects.update(is_active=False)
+    client = Client()
+    log_in(client)
+    assert not is_logged_in(client)
+
+
+def test_demo_login_works_on_this_machine(demo_user: User) -> None:
+    client = here()
+    assert "The demo login works only" not in client.get("/accounts/login/").text
+    assert log_in(client, "demo") == 302
+    assert is_logged_in(client)
+
+
+def test_demo_login_elsewhere_fails_and_the_page_says_where_it_works(demo_user: User) -> None:
+    client = elsewhere()
+    answer = client.post("/accounts/login/", {"login": "demo", "password": PASSWORD})
+    assert answer.status_code == 200
+    assert "The demo login works only on the machine that runs Tickwire." in answer.text
+    assert not is_logged_in(client)
+
+
+def test_own_login_works_elsewhere_in_the_demo(demo_user: User, user: User) -> None:
+    client = elsewhere()
+    assert log_in(client) == 302
+    assert is_logged_in(client)
+
+
+def test_demo_session_carried_elsewhere_ends(demo_user: User) -> None:
+    client, carried = here(), elsewhere()
+    log_in(client, "demo")
+    carried.cookies["sessionid"] = client.cookies["sessionid"].value
+    assert not is_logged_in(carried)
+    assert not is_logged_in(client)
