@@ -1,0 +1,72 @@
+"""Real Chromium on the real server. Whatever a test does, no page may break its policy or leave its host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+
+from tests.browser.chromium import LAUNCH_ARGS, require_chromium
+from tests.client import Server
+
+OpenPage = Callable[..., Page]
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+# Reported by the page itself, because not every violation reaches the console.
+REPORT_VIOLATIONS = """
+addEventListener("securitypolicyviolation",
+  (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """For one test: while Playwright runs, this thread has an event loop and may not use the ORM."""
+    path = require_chromium()
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=[*LAUNCH_ARGS])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
+    """Opens pages in a fresh profile each; takes Playwright's options of a context."""
+    problems: list[str] = []
+
+    def open_one(path: str = "/", script: str = "", **options: Any) -> Page:
+        context = browser.new_context(base_url=server.url, permissions=CLIPBOARD, **options)
+        context.set_default_timeout(10_000)
+        context.add_init_script(REPORT_VIOLATIONS + script)
+        page = context.new_page()
+        watch(page, urlsplit(server.url).netloc, problems)
+        page.goto(path)
+        return page
+
+    yield open_one
+    assert problems == []
+
+
+def watch(page: Page, host: str, problems: list[str]) -> None:
+    page.on("console", lambda said: note_error(said, problems))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda asked: note_other_host(asked, host, problems))
+    page.on("response", lambda answer: note_missing_part(answer, problems))
+
+
+def note_error(said: ConsoleMessage, problems: list[str]) -> None:
+    # Chromium also reports the status of a page that refuses something, which a test may have asked for.
+    if said.type == "error" and not said.text.startswith("Failed to load resource: the server responded"):
+        problems.append(said.text)
+
+
+def note_other_host(asked: Request, host: str, problems: list[str]) -> None:
+    if urlsplit(asked.url).netloc != host:
+        problems.append(asked.url)
+
+
+def note_missing_part(answer: Response, problems: list[str]) -> None:
+    if answer.status >= 400 and answer.request.resource_type != "document":
+        problems.append(f"{answer.status} {answer.url}")
