@@ -20,11 +20,19 @@ def iso(time_ms: int) -> str:
 
 
 def encode_candle(candle: Candle, digits: int) -> bytes:
-    prices = (candle.open, candle.high, candle.low, candle.close)
-    opened, high, low, close = (round(price, digits) for price in prices)
+    prices = candle.open, candle.high, candle.low, candle.close
+    return _encode(candle.opened_ms, *prices, candle.volume, digits)
+
+
+@lru_cache(maxsize=4096)
+def _encode(
+    opened_ms: int, opened: float, high: float, low: float, close: float, volume: float, digits: int
+) -> bytes:
+    """Remembered, because a forming candle is asked for more often than ticks change it."""
+    opened, high, low, close = (round(price, digits) for price in (opened, high, low, close))
     return (
-        f'{{"time":"{iso(candle.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
-        f'"volume":{round(candle.volume, 8)}}}'
+        f'{{"time":"{iso(opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
+        f'"volume":{round(volume, 8)}}}'
     ).encode()
 
 
@@ -101,7 +109,8 @@ class History:
         opened_ms, stored = series.opened_ms, len(series.opened_ms)
         forming = self.builder.forming(timeframe)
         if forming is None or (opened_ms and forming.opened_ms < opened_ms[-1]):
-            return Bars(series.joined(max(0, stored - count), stored), opened_ms[-1] if opened_ms else None)
+            closed = series.joined(max(0, stored - count), stored)
+            return Bars(closed, opened_ms[-1] if opened_ms else None)
         # After a pause within the interval, the candle that was closed for the pause forms again.
         known = stored - (1 if opened_ms and opened_ms[-1] == forming.opened_ms else 0)
         is_over = not is_open or forming.opened_ms + TIMEFRAMES[timeframe] <= now_ms
