@@ -41,19 +41,24 @@ class ChoiceParameter(serializers.ChoiceField):
     refusal: type[InvalidParameter] = InvalidParameter
 
     def __init__(
-        self, choices: Sequence[str], *, default: str, refusal: type[InvalidParameter] | None = None
+        self,
+        choices: Sequence[str],
+        *,
+        default: str,
+        refusal: type[InvalidParameter] | None = None,
+        help_text: str = "",
     ) -> None:
         self.words = list(choices)
         self.refusal = refusal or self.refusal
-        super().__init__(choices=self.words, default=default)
+        super().__init__(choices=self.words, default=default, help_text=help_text)
 
-    def to_internal_value(self, data: str) -> str:
+    def to_internal_value(self, data: Any) -> str:
         if data not in self.words:
             name = str(self.field_name)
             raise self.refusal(
                 f"{name} must be one of {', '.join(self.words)}.", field=name, allowed=self.words
             )
-        return data
+        return str(data)
 
 
 class WordListParameter(serializers.CharField):
@@ -61,7 +66,7 @@ class WordListParameter(serializers.CharField):
 
     def __init__(self, words: Sequence[str], *, help_text: str = "") -> None:
         self.words = list(words)
-        super().__init__(default=(), help_text=help_text)
+        super().__init__(required=False, help_text=help_text)
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         return () if data is serializers.empty else self.to_internal_value(data)
@@ -89,8 +94,8 @@ class TextParameter(serializers.CharField):
 
 
 class BooleanParameter(ChoiceParameter):
-    def __init__(self) -> None:
-        super().__init__(("true", "false"), default="false")
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(("true", "false"), default="false", help_text=help_text)
 
 
 class QuerySerializer(serializers.Serializer[Any]):

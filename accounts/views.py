@@ -11,6 +11,8 @@ from django.http import HttpRequest
 
 from .api import Answer, ApiViewSet, encode
 from .models import AiUsage
+from .schema import describes
+from .serializers import LimitsSerializer
 from .streams import open_streams
 from .threads import in_thread
 from .throttling import throttle
@@ -19,6 +21,14 @@ from .throttling import throttle
 class LimitsViewSet(ApiViewSet):
     is_free = True
 
+    @describes(
+        "getLimits",
+        LimitsSerializer,
+        "What is left of your limits",
+        tag="Service",
+        details="The request window, the AI calls of the day and the open streams of your account. "
+        "Free of charge: it answers even when the window is used up.",
+    )
     async def retrieve(self, request: HttpRequest) -> Answer:
         caller, allowed = self.caller, self.caller.allowances
         standing = await throttle.look(caller)

@@ -7,14 +7,24 @@ from typing import Any
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode
+from accounts.schema import describes
 
 from .catalogue import InstrumentFacts, catalogue
-from .serializers import InstrumentSerializer, SymbolsQuerySerializer
+from .serializers import InstrumentListSerializer, InstrumentSerializer, SymbolsQuerySerializer
 
 FIELDS = tuple(InstrumentSerializer().fields)
 
 
 class SymbolViewSet(ApiViewSet):
+    @describes(
+        "listSymbols",
+        InstrumentListSerializer,
+        "The instruments and their contract specifications",
+        tag="Market",
+        details="All instruments on offer, by symbol.",
+        query=[SymbolsQuerySerializer],
+        refused_queries=["expand=leverage"],
+    )
     async def list(self, request: HttpRequest) -> Answer:
         expansions = self.parameters(request, SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.active()]

@@ -5,16 +5,34 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet
-from accounts.exceptions import QuoteUnavailable
+from accounts.exceptions import QuoteUnavailable, SymbolNotFound
+from accounts.schema import describes
 from instruments.catalogue import InstrumentFacts, catalogue
 
 from . import services
 from .prices.board import Quote
 from .prices.history import iso
-from .serializers import BarsQuerySerializer
+from .serializers import BarsQuerySerializer, MarketSerializer, QuoteSerializer
+
+REFUSALS = (
+    SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
+    QuoteUnavailable("EURUSD has not been quoted yet.", retry_after=5),
+)
 
 
 class MarketViewSet(ApiViewSet):
+    @describes(
+        "getMarket",
+        MarketSerializer,
+        "Candles and the current quote of one instrument",
+        tag="Market",
+        details="Candles are stamped with the open of their interval (UTC) and come oldest first. On an open "
+        "market the last one is still forming; `X-Last-Closed` names the last that is not.",
+        query=[BarsQuerySerializer],
+        refused_queries=["timeframe=2h", "bars=501", "bars=ten", "closed_only=yes"],
+        refusals=REFUSALS,
+        headers=["X-Last-Closed", "X-Quote-Age-Ms", "X-Market-State"],
+    )
     async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(request, BarsQuerySerializer)
@@ -39,6 +57,16 @@ class MarketViewSet(ApiViewSet):
             headers["X-Last-Closed"] = iso(bars.last_closed_ms)
         return Answer(body, headers)
 
+    @describes(
+        "getQuote",
+        QuoteSerializer,
+        "The current quote of one instrument",
+        tag="Market",
+        details="For lightweight polling. On a closed or stale market it is the last quote there was, with "
+        "its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.",
+        refusals=REFUSALS,
+        headers=["X-Quote-Age-Ms", "X-Market-State"],
+    )
     async def quote(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         quote = quote_of(facts)

@@ -9,16 +9,26 @@ from typing import Any
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode, iso_time
+from accounts.schema import describes
 from accounts.statements import Statement
 from accounts.threads import in_thread
 
 from .models import NewsItem, sentiment_label
-from .serializers import NewsQuerySerializer
+from .serializers import NewsListSerializer, NewsQuerySerializer
 
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
 
 
 class NewsViewSet(ApiViewSet):
+    @describes(
+        "listNews",
+        NewsListSerializer,
+        "Curated news with sentiment",
+        tag="News",
+        details="Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15.",
+        query=[NewsQuerySerializer],
+        refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
+    )
     async def list(self, request: HttpRequest) -> Answer:
         wanted = self.parameters(request, NewsQuerySerializer)
         category, limit, expansions = wanted["category"], wanted["limit"], wanted["expand"]

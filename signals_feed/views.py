@@ -10,12 +10,14 @@ from uuid import UUID
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode, iso_time
+from accounts.exceptions import SymbolNotFound
+from accounts.schema import describes
 from accounts.statements import Statement
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 
 from .models import Signal
-from .serializers import SignalsQuerySerializer, SymbolFilterSerializer
+from .serializers import SignalListSerializer, SignalsQuerySerializer, SymbolFilterSerializer
 
 COLUMNS = (
     "id",
@@ -38,6 +40,16 @@ COLUMNS = (
 
 
 class SignalViewSet(ApiViewSet):
+    @describes(
+        "listSignals",
+        SignalListSerializer,
+        "The public feed of trade signals",
+        tag="Signals",
+        details="Newest first. A closed signal carries its verified result; an active one none of it.",
+        query=[SignalsQuerySerializer, SymbolFilterSerializer],
+        refused_queries=["status=open", "limit=0", "limit=1.5"],
+        refusals=[SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol")],
+    )
     async def list(self, request: HttpRequest) -> Answer:
         symbol = self.parameters(request, SymbolFilterSerializer)["symbol"]
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
