@@ -3,7 +3,7 @@ from django.urls import include, path, re_path
 
 from accounts.api import UnknownPathViewSet
 
-from . import health, views
+from . import health, openapi, views
 from .session import SessionViewSet
 
 api = [
@@ -19,6 +19,7 @@ urlpatterns = [
     path("", views.start, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
+    path("openapi.json", openapi.openapi, name="openapi"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

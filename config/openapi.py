@@ -1,0 +1,75 @@
+"""The OpenAPI document: which paths are in it, what stands around them, and how it is served."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import get_conditional_response
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+
+from accounts.api import ApiViewSet, UnknownPathViewSet
+
+from .openapi_refusals import components
+
+KEY_SCHEME = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-API-Key",
+    "description": "Issued in the settings panel. It starts with `tw_live_`.",
+}
+ABOUT = settings.BASE_DIR / "templates" / "docs" / "about.md"
+
+Endpoint = tuple[str, str, str, Any]
+
+
+def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
+    """Our own viewsets only, each path as the specification writes it: without the slash that is optional."""
+    return [
+        (path.rstrip("/"), regex, method, view)
+        for path, regex, method, view in endpoints
+        if issubclass(view.cls, ApiViewSet) and view.cls is not UnknownPathViewSet
+    ]
+
+
+def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add what is said once for all operations, and put everything in reading order."""
+    info = result["info"] | {"description": ABOUT.read_text()}
+    shared = components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
+    return {
+        "openapi": result["openapi"],
+        "info": info,
+        "servers": result["servers"],
+        "tags": result["tags"],
+        "paths": result["paths"],
+        "components": result["components"] | shared,
+    }
+
+
+@cache
+def document() -> bytes:
+    """Nothing in it changes while the process lives."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    return msgspec.json.encode(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
+
+
+@cache
+def fingerprint() -> str:
+    return f'"{sha256(document()).hexdigest()[:32]}"'
+
+
+@require_safe
+def openapi(request: HttpRequest) -> HttpResponseBase:
+    headers = {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "ETag",
+        "Cache-Control": "public, max-age=300",
+        "ETag": fingerprint(),
+    }
+    whole = HttpResponse(document(), content_type="application/json", headers=headers)
+    return get_conditional_response(request, fingerprint(), response=whole) or whole

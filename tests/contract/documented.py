@@ -1,0 +1,40 @@
+"""The OpenAPI document, and what it says of a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from config.openapi import document
+
+Json = dict[str, Any]
+
+DOCUMENT: Json = msgspec.json.decode(document())
+SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
+
+
+def operation(path: str) -> Json:
+    found: Json = DOCUMENT["paths"][path]["get"]
+    return found
+
+
+def resolved(part: Json) -> Json:
+    """The part itself, or what it refers to."""
+    for name in part.get("$ref", "#").split("/")[1:]:
+        part = (DOCUMENT if name == "components" else part)[name]
+    return part
+
+
+def response(path: str, status: int) -> Json:
+    return resolved(operation(path)["responses"][str(status)])
+
+
+def problems(body: Any, schema: Json) -> list[str]:
+    validator = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(body)]
+
+
+def is_valid(body: Any, name: str) -> bool:
+    return not problems(body, {"$ref": f"#/components/schemas/{name}"})

@@ -1,0 +1,101 @@
+"""The REST part of the specification and of the contract, as the OpenAPI document should tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
+SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
+SESSION, LIMITS = "/api/session", "/api/limits"
+PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, NEWS, SESSION, LIMITS]
+
+PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
+TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
+CATEGORIES = ["forex", "gold", "crypto", "macro"]
+NEWS_EXTRAS = ["id", "url", "source", "summary", "symbols", "model"]
+SYMBOL_EXTRAS = ["digits", "hours", "state", "order_flow_source", "volume_kind"]
+
+
+def up_to_500(default: int) -> tuple[str, Json]:
+    return "query", {"type": "integer", "minimum": 1, "maximum": 500, "default": default}
+
+
+def one_of(words: list[str], default: str) -> tuple[str, Json]:
+    return "query", {"type": "string", "enum": words, "default": default}
+
+
+def list_of(words: list[str]) -> tuple[str, Json]:
+    return "query", {"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}
+
+
+PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
+    SYMBOLS: {"expand": list_of(SYMBOL_EXTRAS)},
+    MARKET: {
+        **PATH_SYMBOL,
+        "timeframe": one_of(TIMEFRAMES, "1h"),
+        "bars": up_to_500(100),
+        "closed_only": ("query", {"type": "boolean", "default": False}),
+    },
+    QUOTE: PATH_SYMBOL,
+    SIGNALS: {
+        "status": one_of(["active", "closed", "all"], "active"),
+        "limit": up_to_500(50),
+        "symbol": ("query", {"type": "string"}),
+    },
+    NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
+    SESSION: {},
+    LIMITS: {},
+}
+STATUSES = {
+    SYMBOLS: {"200", "400", "401", "429", "500", "503"},
+    MARKET: {"200", "400", "401", "404", "429", "500", "503"},
+    QUOTE: {"200", "401", "404", "429", "500", "503"},
+    SIGNALS: {"200", "400", "401", "404", "429", "500", "503"},
+    NEWS: {"200", "400", "401", "429", "500", "503"},
+    SESSION: {"200", "401", "429", "500", "503"},
+    LIMITS: {"200", "401", "429", "500", "503"},
+}
+SIGNAL = {
+    **dict.fromkeys(("id", "user", "symbol", "direction", "status", "timestamp"), "string"),
+    **dict.fromkeys(("entry", "stop_loss", "take_profit"), "number"),
+}
+QUOTE_FIELDS = {"bid": "number", "ask": "number", "spread": "number", "timestamp": "string"}
+FIELDS = {
+    "InstrumentList": {"items": "array", "count": "integer"},
+    "Instrument": {
+        **dict.fromkeys(("symbol", "name", "type"), "string"),
+        **dict.fromkeys(("pip_size", "contract_size", "margin_rate", "min_lot", "max_lot"), "number"),
+    },
+    "Market": {"symbol": "string", "timeframe": "string", "ohlcv": "array", "quote": None},
+    "Candle": {"time": "string", **dict.fromkeys(("open", "high", "low", "close", "volume"), "number")},
+    "NestedQuote": {"bid": "number", "ask": "number", "spread": "number", "timestamp": "string"},
+    "Quote": {
+        "symbol": "string",
+        "bid": "number",
+        "ask": "number",
+        "spread": "number",
+        "timestamp": "string",
+    },
+    "SignalList": {"items": "array", "count": "integer"},
+    "ActiveSignal": SIGNAL,
+    "ClosedSignal": {
+        **SIGNAL,
+        **dict.fromkeys(("pnl", "pnl_percent", "pnl_r", "close_price"), "number"),
+        **dict.fromkeys(("closed_at", "close_reason"), "string"),
+    },
+    "NewsList": {"items": "array"},
+    "NewsItem": {
+        **dict.fromkeys(("title", "category", "sentiment", "timestamp"), "string"),
+        "sentiment_score": "number",
+    },
+    "Session": {
+        **dict.fromkeys(
+            ("instruments_active", "clients_connected", "signals_active", "uptime_seconds"), "integer"
+        ),
+        "ai_models_available": "array",
+        "server_time": "string",
+    },
+}
+OPTIONAL = {"Instrument": set(SYMBOL_EXTRAS), "NewsItem": set(NEWS_EXTRAS)}
