@@ -12,6 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
 
 from accounts.api import ApiViewSet, UnknownPathViewSet
 
@@ -73,3 +76,21 @@ def openapi(request: HttpRequest) -> HttpResponseBase:
     }
     whole = HttpResponse(document(), content_type="application/json", headers=headers)
     return get_conditional_response(request, fingerprint(), response=whole) or whole
+
+
+class ApiPage(SpectacularSwaggerSplitView):
+    """The document to read and try, from this host alone: page and script apart, so no script is inline."""
+
+    url = "/openapi.json"
+    url_self = "/docs/api"
+    template_name = "docs/api.html"
+    template_name_js = "docs/api.js"
+    # The page's frame names who is logged in.
+    authentication_classes = (SessionAuthentication,)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """Whatever a client would rather have, this is a page."""
+        return super().perform_content_negotiation(request, force=True)
+
+
+api_page = require_safe(ApiPage.as_view())

@@ -220,7 +220,7 @@ REST_FRAMEWORK = {
 }
 API_THREADS = env.int("API_THREADS", 8)
 
-# Its description, at /openapi.json
+# Its description, for programs (/openapi.json) and people (/docs/api)
 
 SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.1",
@@ -243,6 +243,15 @@ SPECTACULAR_SETTINGS = {
     "SORT_OPERATION_PARAMETERS": False,
     "PREPROCESSING_HOOKS": ["config.openapi.keep_api_paths"],
     "POSTPROCESSING_HOOKS": ["config.openapi.complete"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {
+        # Its default sends the address of the document to another host for validation.
+        "validatorUrl": None,
+        "deepLinking": True,
+        "tryItOutEnabled": True,
+        "displayRequestDuration": True,
+        "defaultModelsExpandDepth": 0,
+    },
 }
 
 # Pages

@@ -20,6 +20,7 @@ urlpatterns = [
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     path("openapi.json", openapi.openapi, name="openapi"),
+    path("docs/api", openapi.api_page, name="api_page"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

@@ -123,3 +123,17 @@ def test_unchanged_document_is_not_sent_again(shared_server: Server) -> None:
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["ETag"] == etag
     assert httpx.get(url, headers={"If-None-Match": '"another"'}).status_code == 200
+
+
+def test_page_of_the_document_keeps_the_policy_of_all_pages(shared_server: Server) -> None:
+    answer = httpx.get(f"{shared_server.url}/docs/api", headers={"Accept": "application/json"})
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    directives = [part.split() for part in answer.headers["Content-Security-Policy"].split(";")]
+    policy = {name: sources for name, *sources in directives}
+    assert policy["default-src"] == ["'none'"]
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == ["'self'"]
+
+
+def test_page_shows_the_address_of_the_document_to_no_validator(shared_server: Server) -> None:
+    script = httpx.get(f"{shared_server.url}/docs/api?script=").text
+    assert '"validatorUrl": null' in script
