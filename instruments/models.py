@@ -98,7 +98,8 @@ class Instrument(models.Model):
         ordering = ("symbol",)
         constraints = (
             models.CheckConstraint(
-                name="instrument_symbol_is_upper_case", condition=Q(symbol__regex=r"^[A-Z0-9]")
+                name="instrument_symbol_is_upper_case",
+                condition=Q(symbol__regex=r"^[A-Z0-9][A-Z0-9._-]*\Z"),
             ),
             models.CheckConstraint(
                 name="instrument_sizes_are_positive",
