@@ -9,6 +9,8 @@ import msgspec
 
 from .timeframes import COARSER, MINUTE_MS, TIMEFRAMES, interval_start
 
+VOLUME_DECIMALS = 8
+
 
 class Candle(msgspec.Struct, gc=False):
     """One interval's prices; `opened_ms` is the open of the interval."""
@@ -27,7 +29,8 @@ class Candle(msgspec.Struct, gc=False):
         self.high = max(self.high, later.high)
         self.low = min(self.low, later.low)
         self.close = later.close
-        self.volume += later.volume
+        # As stored, so that a sum of stored volumes is the stored sum.
+        self.volume = round(self.volume + later.volume, VOLUME_DECIMALS)
         self.ask_high = max(self.ask_high, later.ask_high)
         self.ask_low = min(self.ask_low, later.ask_low)
 
@@ -39,11 +42,13 @@ Closed = tuple[str, Candle]
 
 
 class CandleBuilder:
-    """The forming candles of one instrument."""
+    """The forming candles of one instrument. Ticks come in order, none from before the last closed minute."""
 
     def __init__(self) -> None:
         self._minute: Candle | None = None
         self._coarser: dict[str, Candle] = {}
+        self._ended: dict[str, Candle] = {}
+        """The last candle of each interval that ended."""
         self._last: tuple[float, float] | None = None
         """The last price and ask: what a flat candle repeats."""
 
@@ -53,7 +58,12 @@ class CandleBuilder:
         minute = self._minute
         if minute is None:
             opened_ms = interval_start(time_ms, MINUTE_MS)
-            self._minute = Candle(opened_ms, price, price, price, price, volume, ask, ask)
+            first = Candle(opened_ms, price, price, price, price, volume, ask, ask)
+            ended = self._ended.get("1m")
+            if ended is not None and ended.opened_ms == opened_ms:
+                yield from self._amend(first)
+            else:
+                self._minute = first
         else:
             minute.high = max(minute.high, price)
             minute.low = min(minute.low, price)
@@ -65,6 +75,8 @@ class CandleBuilder:
 
     def add_minute(self, minute: Candle) -> Iterator[Closed]:
         """Take a whole closed minute."""
+        minute.volume = round(minute.volume, VOLUME_DECIMALS)
+        self._ended["1m"] = minute
         yield "1m", minute
         yield from self._close_coarser(minute.opened_ms)
         self._merge(minute)
@@ -74,31 +86,39 @@ class CandleBuilder:
         """Close what has ended by now."""
         minute = self._minute
         if minute is not None and minute.opened_ms + MINUTE_MS <= now_ms:
-            self._minute = None
-            yield from self.add_minute(minute)
+            yield from self._close_minute(minute)
         yield from self._close_coarser(now_ms)
 
     def close_all(self) -> Iterator[Closed]:
         """The market closes, and with it every candle, early if need be. A market that opens again within
         the interval (metals pause for an hour each day) goes on with the same candle."""
-        minute, self._minute = self._minute, None
-        if minute is not None:
-            yield from self.add_minute(minute)
+        if self._minute is not None:
+            yield from self._close_minute(self._minute)
         for timeframe, candle in self._coarser.items():
             yield timeframe, msgspec.structs.replace(candle)
 
     def fill(self, opened_ms: int) -> Iterator[Closed]:
         """A minute went by without a tick while the source was alive: a flat candle."""
-        if self._last is None or self._minute is not None:
+        ended = self._ended.get("1m")
+        if self._last is None or self._minute is not None or (ended and ended.opened_ms >= opened_ms):
             return
         price, ask = self._last
         yield from self._close_coarser(opened_ms)
-        yield from self.add_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
+        yield from self._close_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
 
     def resume(self, minute: Candle) -> None:
         """Take a closed minute from the store, so that the coarser candles go on from it."""
-        self._merge(minute)
+        for _ in self.add_minute(minute):
+            pass
+        # Only a minute's extremes of the ask are stored; a last quote (`resume_forming`) knows better.
         self._last = minute.close, minute.ask_low
+
+    def resume_forming(self, minute: Candle | None, price: float, ask: float) -> None:
+        """Take the minute that formed when the store was last written, and the last price and ask."""
+        ended = self._ended.get("1m")
+        if minute is not None and (ended is None or ended.opened_ms < minute.opened_ms):
+            self._minute = minute
+        self._last = price, ask
 
     def forming(self, timeframe: str) -> Candle | None:
         minute = self._minute
@@ -112,6 +132,23 @@ class CandleBuilder:
         candle.take(minute)
         return candle
 
+    def _close_minute(self, minute: Candle) -> Iterator[Closed]:
+        self._minute = None
+        yield from self.add_minute(minute)
+
+    def _amend(self, late: Candle) -> Iterator[Closed]:
+        """A tick was under way while the clock closed its minute. Closed candles may be waiting to be
+        written in a thread, so they are replaced rather than changed."""
+        for timeframe, span_ms in TIMEFRAMES.items():
+            opened_ms = interval_start(late.opened_ms, span_ms)
+            forming, ended = self._coarser.get(timeframe), self._ended.get(timeframe)
+            if forming is not None and forming.opened_ms == opened_ms:
+                forming.take(late)
+            elif ended is not None and ended.opened_ms == opened_ms:
+                self._ended[timeframe] = amended = msgspec.structs.replace(ended)
+                amended.take(late)
+                yield timeframe, amended
+
     def _merge(self, minute: Candle) -> None:
         for timeframe, span_ms in COARSER.items():
             opened_ms = interval_start(minute.opened_ms, span_ms)
@@ -124,5 +161,5 @@ class CandleBuilder:
     def _close_coarser(self, now_ms: int) -> Iterator[Closed]:
         for timeframe, candle in list(self._coarser.items()):
             if candle.opened_ms + COARSER[timeframe] <= now_ms:
-                del self._coarser[timeframe]
+                self._ended[timeframe] = self._coarser.pop(timeframe)
                 yield timeframe, candle

@@ -27,8 +27,12 @@ class Prices:
     def take(self, tick: Tick, facts: InstrumentFacts) -> list[Closed]:
         """Show a checked tick on the board and fold it into the candles; returns those it closed."""
         self.board.put(tick, facts.digits)
-        price = round((tick.bid + tick.ask) / 2, facts.digits) if self._mid else tick.bid
+        price = self.price_of(tick, facts)
         return self.history(facts).add(tick.time_ms, price, tick.ask, tick.volume)
+
+    def price_of(self, tick: Tick, facts: InstrumentFacts) -> float:
+        """What the candles are made of: the bid, or the mid where that is set."""
+        return round((tick.bid + tick.ask) / 2, facts.digits) if self._mid else tick.bid
 
     def clear(self) -> None:
         self.board.clear()
