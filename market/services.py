@@ -11,7 +11,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 
 from .engine.engine import Engine
 from .engine.feeds.demo import DemoFeed
-from .engine.store import last_closed
+from .engine.store import last_closed, read_checkpoints
 from .prices.board import Quote
 from .prices.market import Prices
 from .prices.timeframes import MINUTE_MS
@@ -23,11 +23,16 @@ engine = Engine(prices)
 async def start() -> None:
     catalogue.state_of = state
     if settings.DEMO:
-        stored = await in_thread(last_closed, "1m")
-        since_ms = max(stored.values(), default=now_ms() - MINUTE_MS) + MINUTE_MS
-        await engine.start(DemoFeed(settings.DEMO_SEED, since_ms), basis="demo")
+        await engine.start(await in_thread(demo_feed), basis="demo")
     else:
         await engine.start(None, basis=settings.CANDLE_PRICE)
+
+
+def demo_feed() -> DemoFeed:
+    """It goes on where the store ends."""
+    known_ms = {checkpoint.last.symbol: checkpoint.last.time_ms for checkpoint in read_checkpoints().values()}
+    closed_ms = max(last_closed("1m").values(), default=now_ms() - MINUTE_MS)
+    return DemoFeed(settings.DEMO_SEED, closed_ms + MINUTE_MS, known_ms)
 
 
 def now_ms() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.prices.history import History
 from market.prices.market import Prices
 from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES, interval_start
@@ -10,22 +11,26 @@ from market.prices.timeframes import TIMEFRAMES, interval_start
 from . import store
 
 
-def load(prices: Prices, now_ms: int) -> None:
-    """Fill the memory of a process from the database."""
-    midnight_ms = interval_start(now_ms, TIMEFRAMES["1d"])
-    quotes = store.read_quotes()
+def load(prices: Prices) -> dict[str, Tick]:
+    """Fill the memory of a process from the database; returns the last ticks."""
+    ticks: dict[str, Tick] = {}
+    checkpoints = store.read_checkpoints()
     for facts in catalogue.all():
-        _load_history(prices, facts, midnight_ms)
-        if quote := quotes.get(facts.id):
-            at_ms = int(quote.quoted_at.timestamp() * 1000)
-            tick = Tick(facts.symbol, float(quote.bid), float(quote.ask), at_ms, 0.0)
+        history = prices.history(facts)
+        _load_history(history, facts)
+        if checkpoint := checkpoints.get(facts.id):
+            tick = ticks[facts.symbol] = checkpoint.last
             prices.board.put(tick, facts.digits)
+            history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
+    return ticks
 
 
-def _load_history(prices: Prices, facts: InstrumentFacts, midnight_ms: int) -> None:
-    history = prices.history(facts)
+def _load_history(history: History, facts: InstrumentFacts) -> None:
     for timeframe in TIMEFRAMES:
         for candle in store.read_candles(facts, timeframe):
             history.restore(timeframe, candle)
-    for minute in store.read_minutes_since(facts, midnight_ms):
-        history.builder.resume(minute)
+    # Not today's: what formed when the service ended may be of Friday, and is closed now.
+    last_ms = history.last_closed_ms("1m")
+    if last_ms is not None:
+        for minute in store.read_minutes_since(facts, interval_start(last_ms, TIMEFRAMES["1d"])):
+            history.builder.resume(minute)

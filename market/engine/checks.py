@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from market.prices.ticks import Tick
+from market.prices.timeframes import MINUTE_MS, interval_start
+
+if TYPE_CHECKING:
+    from instruments.catalogue import InstrumentFacts
 
 # A source whose clock runs ahead by more than this is not believed.
 FUTURE_MS = 5_000
+# What the database has room for: ten digits before the point.
+TOO_HIGH = 1e10
 
 
-def reason_to_refuse(tick: Tick, last: Tick | None, now_ms: int) -> str | None:
+def reason_to_refuse(
+    tick: Tick, last: Tick | None, last_closed_ms: int | None, facts: InstrumentFacts, now_ms: int
+) -> str | None:
     """None for a good tick; the last good value stays otherwise."""
     if not (isfinite(tick.bid) and isfinite(tick.ask) and isfinite(tick.volume)):
         return "not_finite"
-    if tick.bid <= 0 or tick.ask <= 0 or tick.volume < 0:
+    if tick.volume < 0 or round(tick.bid, facts.digits) <= 0:
         return "not_positive"
     if tick.ask < tick.bid:
         return "crossed"
+    if tick.ask >= TOO_HIGH or tick.volume >= TOO_HIGH:
+        return "too_high"
     if tick.time_ms > now_ms + FUTURE_MS:
         return "future"
+    return _reason_of_time(tick, last, last_closed_ms, facts)
+
+
+def _reason_of_time(
+    tick: Tick, last: Tick | None, last_closed_ms: int | None, facts: InstrumentFacts
+) -> str | None:
     if last is not None:
         if tick.time_ms < last.time_ms:
             return "older_than_last"
         if tick == last:
             return "duplicate"
+    # A tick that was under way while its minute was closed still counts in it; no earlier one can change.
+    if last_closed_ms is not None and interval_start(tick.time_ms, MINUTE_MS) < last_closed_ms:
+        return "too_late"
+    if not facts.hours.is_open(tick.time_ms):
+        return "market_closed"
     return None

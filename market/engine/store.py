@@ -1,28 +1,42 @@
-"""Candles and last quotes to and from the database, in batches and off the event loop."""
+"""Candles and checkpoints to and from the database, in batches and off the event loop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import FloatField, Max
 from django.db.models.functions import Cast
 
 from instruments.catalogue import InstrumentFacts
 from market.models import Candle as CandleRow
-from market.models import LastQuote
+from market.models import FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.history import KEPT
 from market.prices.ticks import Tick
 
+logger = logging.getLogger(__name__)
+
 Row = tuple[int, str, Candle]
 """Instrument id, timeframe, candle."""
 
+
+class Checkpoint(NamedTuple):
+    """Where an instrument was when the store was last written."""
+
+    last: Tick
+    minute: Candle | None
+
+
 BATCH = 5_000
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
+# Read as floats: making Decimals of seventy thousand rows would take a second of every start.
+FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
 COLUMNS = ("instrument_id", "timeframe", "opened_at", *PRICES, "basis")
 
 
@@ -30,11 +44,50 @@ def moment(time_ms: int) -> datetime:
     return datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
+def to_ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
 UPSERT = (
     f"INSERT INTO {CandleRow._meta.db_table} ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
     f"VALUES ({', '.join(['%s'] * len(COLUMNS))}) ON CONFLICT (instrument_id, timeframe, opened_at) "
     f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in COLUMNS[3:])}"
 )
+
+
+def write(rows: list[Row], checkpoints: dict[int, Checkpoint], basis: str) -> None:
+    """Candles and the checkpoints that follow them, in one transaction."""
+    try:
+        _write(rows, checkpoints, basis)
+    except (IntegrityError, DataError):
+        # What the database will never take, such as candles of an instrument that was deleted, would
+        # keep everything else waiting behind it.
+        for instrument_id in {row[0] for row in rows} | checkpoints.keys():
+            own = [row for row in rows if row[0] == instrument_id]
+            try:
+                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id}, basis)
+            except (IntegrityError, DataError) as error:
+                logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
+
+
+@transaction.atomic
+def _write(rows: list[Row], checkpoints: dict[int, Checkpoint], basis: str) -> None:
+    write_candles(rows, basis)
+    write_quotes((instrument_id, checkpoint.last) for instrument_id, checkpoint in checkpoints.items())
+    minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
+    FormingMinute.objects.bulk_create(
+        [
+            FormingMinute(
+                instrument_id=instrument_id,
+                opened_at=moment(minute.opened_ms),
+                **{name: getattr(minute, name) for name in PRICES},
+            )
+            for instrument_id, minute in sorted(minutes, key=itemgetter(0))
+        ],
+        update_conflicts=True,
+        unique_fields=["instrument"],
+        update_fields=["opened_at", *PRICES],
+    )
 
 
 def write_candles(rows: Iterable[Row], basis: str) -> int:
@@ -84,8 +137,18 @@ def read_minutes_since(facts: InstrumentFacts, since_ms: int) -> list[Candle]:
     return [_candle(values) for values in minutes.order_by("opened_at")]
 
 
-def read_quotes() -> dict[int, LastQuote]:
-    return LastQuote.objects.in_bulk()
+def read_checkpoints() -> dict[int, Checkpoint]:
+    """By instrument id."""
+    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS)
+    forming = {instrument_id: _candle(values) for instrument_id, *values in minutes}
+    quotes = LastQuote.objects.select_related("instrument")
+    return {
+        row.pk: Checkpoint(
+            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at), 0.0),
+            forming.get(row.pk),
+        )
+        for row in quotes
+    }
 
 
 def last_closed(timeframe: str) -> dict[int, int]:
@@ -93,17 +156,15 @@ def last_closed(timeframe: str) -> dict[int, int]:
     newest = (
         CandleRow.objects.filter(timeframe=timeframe).values_list("instrument_id").annotate(Max("opened_at"))
     )
-    return {instrument_id: int(opened_at.timestamp() * 1000) for instrument_id, opened_at in newest}
+    return {instrument_id: to_ms(opened_at) for instrument_id, opened_at in newest}
 
 
 def _candle_values(**filters: Any) -> Any:
-    # Read as floats: making Decimals of seventy thousand rows would take a second of every start.
-    prices = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
     rows = CandleRow.objects.filter(**filters).order_by("-opened_at")
-    return rows.annotate(**prices).values_list("opened_at", *prices)
+    return rows.annotate(**FLOATS).values_list("opened_at", *FLOATS)
 
 
-def _candle(values: tuple[Any, ...]) -> Candle:
+def _candle(values: Sequence[Any]) -> Candle:
     opened_at, open_, high, low, close, volume, ask_high, ask_low = values
     ask_high, ask_low = (high, low) if ask_high is None else (ask_high, ask_low)
-    return Candle(int(opened_at.timestamp() * 1000), open_, high, low, close, volume, ask_high, ask_low)
+    return Candle(to_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from operator import attrgetter
 
 from instruments.catalogue import InstrumentFacts, catalogue
@@ -26,9 +26,11 @@ def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
 class DemoFeed:
     """Prices are a function of the time, so every process and every restart sees the same market."""
 
-    def __init__(self, seed: int, since_ms: int) -> None:
+    def __init__(self, seed: int, since_ms: int, known_ms: Mapping[str, int]) -> None:
+        """`known_ms` is the time of each symbol's last tick that was kept."""
         self._seed = seed
         self._since_ms = since_ms
+        self._known_ms = known_ms
         self._markets: dict[str, SimulatedMarket] = {}
 
     async def batches(self) -> AsyncIterator[list[Tick]]:
@@ -47,6 +49,7 @@ class DemoFeed:
             if market is None:
                 market = self._markets[facts.symbol] = simulated(facts, self._seed)
             for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
-                ticks += market.ticks_between(opens_ms, closes_ms)
+                unknown_ms = max(opens_ms, self._known_ms.get(facts.symbol, 0) + 1)
+                ticks += market.ticks_between(unknown_ms, closes_ms)
         ticks.sort(key=attrgetter("time_ms"))
         return ticks
