@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -36,12 +37,13 @@ class SignalQuerySet(models.QuerySet["Signal"]):
         return self.active().filter(Q(expires_at__lte=at) | ~Q(cancel_reason="")).select_related("instrument")
 
 
-def price_field(**more: bool) -> models.DecimalField[Decimal, Decimal]:
+def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
     return models.DecimalField(max_digits=18, decimal_places=8, **more)
 
 
 class Signal(models.Model):
-    """A published trade idea. Once closed it never reopens."""
+    """A published trade idea. Its terms never change and once closed it never reopens: triggers refuse
+    it (migration 0003), which SQLite loses whenever a migration makes the table anew."""
 
     class Direction(models.TextChoices):
         BUY = "buy"
@@ -98,8 +100,11 @@ class Signal(models.Model):
                     pnl_percent=None,
                     pnl_r=None,
                 )
+                # A comparison with NULL is neither true nor false, and a check lets that pass.
                 | Q(
                     status="closed",
+                    close_price__isnull=False,
+                    closed_at__isnull=False,
                     close_price__gt=0,
                     closed_at__gte=F("published_at"),
                     close_reason__in=("take_profit", "stop_loss", "manual", "expired", "cancelled"),
