@@ -45,5 +45,5 @@ def exit_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:
 
 
 def _rounded(value: Decimal, step: Decimal) -> Decimal:
-    """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign."""
-    return value.quantize(step, ROUND_HALF_UP)
+    """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign; nought is never -0.0."""
+    return value.quantize(step, ROUND_HALF_UP) + 0

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from decimal import Decimal
 
-from django.db import DatabaseError
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 from django.utils import timezone
 
 from accounts.exceptions import Overloaded
@@ -41,13 +41,21 @@ class Watcher:
             await asyncio.sleep(LOOK_S)
             try:
                 await in_thread(close_due)
-            except (DatabaseError, Overloaded) as error:
+            except (OperationalError, InterfaceError, Overloaded) as error:
                 logger.warning("Signals that are due wait for the database: %s", error)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("Signals that are due could not be closed")
 
 
 def close_due() -> int:
     """Close what is due and can be traded now; the rest waits for its market."""
-    return sum(_close_at_market(signal) for signal in Signal.objects.due_to_close(timezone.now()))
+    closed = 0
+    for signal in Signal.objects.due_to_close(timezone.now()):
+        try:
+            closed += _close_at_market(signal)
+        except (IntegrityError, DataError, ArithmeticError):
+            logger.exception("Signal %s cannot be closed; the others are", signal.pk)
+    return closed
 
 
 def _close_at_market(signal: Signal) -> bool:
