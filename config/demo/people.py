@@ -39,13 +39,15 @@ def seed_people() -> None:
     people = demo_people()
     for tier, secret in people.keys.items():
         account = _account(f"demo-{tier}", Tier.objects.get(name=tier))
-        _offer_key(account, secret)
+        if account.is_demo:
+            _offer_key(account, secret)
     for name in PUBLISHERS:
         _account(name, Tier.objects.get(name="free"))
     _seed_staff(people)
 
 
 def _account(username: str, tier: Tier) -> Account:
+    """A person who had the name first keeps it, and is not of the demo."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         user.set_unusable_password()
@@ -66,7 +68,7 @@ def _seed_staff(people: DemoPeople) -> None:
     account = _account(people.staff, Tier.objects.get(name="premium"))
     user = account.user
     # Checking a password takes as long as an attacker should need, so only a new login is given one.
-    if not user.has_usable_password():
+    if account.is_demo and not user.has_usable_password():
         user.is_staff = user.is_superuser = True
         user.set_password(people.password)
         user.save()

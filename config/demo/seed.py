@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 from collections.abc import Callable
 
@@ -9,8 +10,9 @@ from django.core.management import call_command
 from django.db import transaction
 
 from accounts.models import Account, ControlEvent, User
-from instruments.models import Instrument
-from market.models import Candle
+from instruments.management.commands.load_instruments import SHIPPED
+from instruments.models import Instrument, TradingCalendar
+from market.models import Candle, FormingMinute, LastQuote
 from news.models import NewsItem
 from signals_feed.models import Signal
 
@@ -43,10 +45,24 @@ def remove(progress: Progress) -> None:
     progress("Removing the demo data")
     Signal.objects.filter(user__in=demo_users).delete()
     NewsItem.objects.filter(is_demo=True).delete()
-    Candle.objects.filter(basis=Candle.Basis.DEMO).delete()
-    # An instrument that somebody's signals or candles name stays with them.
-    Instrument.objects.filter(candles=None, signals=None).delete()
+    _remove_market()
     for account in Account.objects.filter(is_demo=True):
         ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)
     demo_users.delete()
     ControlEvent.objects.publish("instruments.changed", by="demo")
+
+
+def _remove_market() -> None:
+    simulated = Candle.objects.filter(basis=Candle.Basis.DEMO)
+    for checkpoint in (LastQuote, FormingMinute):
+        checkpoint.objects.filter(instrument__in=simulated.values("instrument")).delete()
+    simulated.delete()
+    # An instrument that somebody's signals, candles or news name stays with them.
+    unused = Instrument.objects.filter(candles=None, signals=None, news=None)
+    unused.filter(symbol__in=_shipped("instruments", "symbol")).delete()
+    TradingCalendar.objects.filter(instruments=None, name__in=_shipped("calendars", "name")).delete()
+
+
+def _shipped(table: str, column: str) -> list[str]:
+    with (SHIPPED / f"{table}.csv").open() as rows:
+        return [row[column] for row in csv.DictReader(rows)]

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from accounts.models import User
 from instruments.catalogue import InstrumentFacts, catalogue
@@ -28,7 +29,7 @@ MOST_MINUTES = 13 * 24 * 60
 
 def seed_signals(now_ms: int, progress: Callable[[str], None]) -> None:
     """Once the whole feed; later only new active ones, when too few are left."""
-    signals = Signal.objects.filter(user__username__in=PUBLISHERS)
+    signals = Signal.objects.filter(user__in=_publishers())
     missing = ACTIVE_SIGNALS - signals.active().count()
     if not signals.exists():
         progress("Publishing signals")
@@ -37,10 +38,15 @@ def seed_signals(now_ms: int, progress: Callable[[str], None]) -> None:
         _publish(now_ms, settings.DEMO_SEED + signals.count(), missing, wanted_status="active")
 
 
+def _publishers() -> QuerySet[User]:
+    """Not a person who happens to have such a name."""
+    return User.objects.filter(username__in=PUBLISHERS, account__is_demo=True)
+
+
 @transaction.atomic
 def _publish(now_ms: int, seed: int, wanted: int, wanted_status: str) -> None:
     dice = random.Random(seed)  # noqa: S311 - the demo's dice guard nothing
-    publishers = cycle(User.objects.filter(username__in=PUBLISHERS).order_by("username"))
+    publishers = cycle(_publishers().order_by("username"))
     # Old enough to have been decided, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if wanted_status == "closed" else (1, 2_000)
     made: list[Signal] = []
@@ -85,14 +91,12 @@ def _judged(signal: Signal, facts: InstrumentFacts, path: Iterator[Candle]) -> S
     is_buy = signal.direction == "buy"
     stop, target = float(signal.stop_loss), float(signal.take_profit)
     for candle in path:
-        opened_at = store.moment(candle.opened_ms)
-        if opened_at >= signal.expires_at:
-            spread = candle.ask_low - candle.low
-            exit_at = candle.open if is_buy else candle.open + spread
-            return _closed(signal, facts, exit_at, candle, Signal.CloseReason.EXPIRED)
+        opens_at = candle.open if is_buy else candle.open + candle.ask_low - candle.low
+        if store.moment(candle.opened_ms) >= signal.expires_at:
+            return _closed(signal, facts, opens_at, candle, Signal.CloseReason.EXPIRED)
         # If one candle spans both levels, the stop wins.
         if candle.low <= stop if is_buy else candle.ask_high >= stop:
-            gap = min(stop, candle.open) if is_buy else max(stop, candle.open)
+            gap = min(stop, opens_at) if is_buy else max(stop, opens_at)
             return _closed(signal, facts, gap, candle, Signal.CloseReason.STOP_LOSS)
         if candle.high >= target if is_buy else candle.ask_low <= target:
             return _closed(signal, facts, target, candle, Signal.CloseReason.TAKE_PROFIT)

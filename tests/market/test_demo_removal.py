@@ -1,0 +1,127 @@
+"""What the demo brought goes; what people made meanwhile stays."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from accounts.models import Account, ControlEvent, User
+from config.demo.people import PUBLISHERS, seed_people
+from config.demo.seed import remove
+from instruments.models import Instrument, TradingCalendar
+from market.models import Candle, FormingMinute, LastQuote
+from news.models import NewsItem
+from signals_feed.models import Signal
+from tests.factories import (
+    NOON,
+    make_account,
+    make_calendar,
+    make_candle,
+    make_instrument,
+    make_news,
+    make_signal,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def shipped() -> Instrument:
+    """EURUSD as the demo leaves it."""
+    seed_people()
+    instrument = make_instrument("EURUSD", calendar=make_calendar("forex", "Sun 17:00-Fri 17:00"))
+    make_candle(instrument, basis="demo")
+    prices = {"open": 1, "high": 1, "low": 1, "close": 1, "volume": 1}
+    FormingMinute.objects.create(instrument=instrument, opened_at=NOON, **prices)
+    LastQuote.objects.create(instrument=instrument, bid=1, ask=1, quoted_at=NOON)
+    make_signal(instrument, User.objects.get(username=PUBLISHERS[0]))
+    make_news("Demo news", is_demo=True)
+    return instrument
+
+
+def removed() -> None:
+    remove(lambda text: None)
+
+
+@pytest.mark.parametrize(
+    "model", [Account, User, Instrument, TradingCalendar, Candle, FormingMinute, LastQuote, Signal, NewsItem]
+)
+def test_nothing_of_the_demo_is_left(model: type[Account]) -> None:
+    removed()
+
+    assert not model.objects.exists()
+
+
+def test_people_and_their_accounts_stay() -> None:
+    account = make_account(make_user("alice"))
+
+    removed()
+
+    assert list(Account.objects.all()) == [account]
+
+
+def test_signal_of_a_person_stays_with_its_instrument(shipped: Instrument) -> None:
+    signal = make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    assert list(Signal.objects.all()) == [signal]
+    assert list(Instrument.objects.all()) == [shipped]
+
+
+def test_instrument_that_stays_does_not_keep_a_simulated_quote(shipped: Instrument) -> None:
+    make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    assert not LastQuote.objects.exists()
+    assert not FormingMinute.objects.exists()
+
+
+def test_imported_candle_stays_with_its_instrument(shipped: Instrument) -> None:
+    candle = make_candle(shipped, "1h", basis="bid")
+
+    removed()
+
+    assert list(Candle.objects.all()) == [candle]
+
+
+def test_news_that_people_wrote_stay_with_their_instrument(shipped: Instrument) -> None:
+    item = make_news("Real news")
+    item.symbols.add(shipped)
+
+    removed()
+
+    assert list(NewsItem.objects.all()) == [item]
+    assert list(item.symbols.all()) == [shipped]
+
+
+def test_instrument_and_calendar_that_staff_made_stay() -> None:
+    own = make_instrument("HOUSE1", calendar=make_calendar("house"))
+    make_candle(own, basis="demo")
+    unused = make_calendar("unused")
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [own]
+    assert set(TradingCalendar.objects.all()) == {own.calendar, unused}
+
+
+def test_running_processes_hear_of_it() -> None:
+    removed()
+
+    kinds = list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
+    assert kinds[-1] == "instruments.changed"
+    assert "account.changed" in kinds
+
+
+def test_without_a_demo_nothing_is_touched() -> None:
+    removed()
+    instrument = make_instrument("EURUSD")
+    make_candle(instrument, close=Decimal("1.0802"))
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [instrument]
