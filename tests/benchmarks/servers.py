@@ -57,8 +57,9 @@ class Peer:
 def serving(name: str, target: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator[Peer]:
     """Run uvicorn with this application from its first answer to the end of the context."""
     port = free_port()
-    pinned = ("taskset", "-c", str(SERVER_CORE), sys.executable, "-m", "uvicorn")
-    command = [*pinned, *target, "--port", str(port), *UVICORN]
+    # A server that sleeps would outlive a killed benchmark for ever: the kernel ends it with us.
+    bound = ("setpriv", "--pdeathsig=SIGKILL", "taskset", "-c", str(SERVER_CORE))
+    command = [*bound, sys.executable, "-m", "uvicorn", *target, "--port", str(port), *UVICORN]
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=os.environ | environment, stdout=out, stderr=out)
     try:
