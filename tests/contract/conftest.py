@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
+from accounts.shared_limits import RedisWindow
 from tests.client import Api, Server
 from tests.factories import NOON, make_account, make_key, make_tier
 
@@ -18,6 +19,14 @@ from tests.factories import NOON, make_account, make_key, make_tier
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Last, because the database that a file leaves is empty of what the migrations put there, too."""
     items.sort(key=lambda item: "shared_server" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _patience() -> Iterator[None]:
+    """A machine busy with other things is no Redis that is away."""
+    before, RedisWindow.PATIENCE_S = RedisWindow.PATIENCE_S, 10
+    yield
+    RedisWindow.PATIENCE_S = before
 
 
 @pytest.fixture(scope="module")
