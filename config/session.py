@@ -60,6 +60,6 @@ class SessionViewSet(ApiViewSet):
             "signals_active": await in_thread(Signal.objects.active().count),
             "ai_models_available": available(),
             "server_time": iso_time(datetime.now(UTC)),
-            "uptime_seconds": int(time.time() - await started_at()),
+            "uptime_seconds": max(0, int(time.time() - await started_at())),
         }
         return Answer(encode(body))

@@ -29,5 +29,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
+handler400 = "config.errors.bad_request"
 handler404 = "config.errors.page_not_found"
 handler500 = "config.errors.server_error"
