@@ -49,13 +49,19 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	    echo "The virtual environment could not be made: is the disk full, or the package python3-venv missing?"; exit 1; }
 
-$(VENV)/.run: requirements.lock | $(BIN)/python
+# Installing takes a while: one line counts the packages, and what pip says of a fault is kept.
+define install
 	@echo "Installing the packages (once; a minute or so)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || \
-	    { echo "The packages could not be installed. Are the package index reachable and the disk not full? Then: make run"; exit 1; }
+	@rm -f $(VENV)/.failed
+	@{ $(BIN)/pip install --disable-pip-version-check --require-hashes -r $(1) 2>&1 || touch $(VENV)/.failed; } \
+	    | awk '/^ *Collecting / { printf "\r\033[K  %d  %s", ++n, $$2; fflush() } /^ERROR/ { print "\n" $$0 } END { print "" }'
+	@test ! -e $(VENV)/.failed || { rm $(VENV)/.failed; echo "The packages could not be installed. Is the package" \
+	    "index reachable, and the disk not full? Then try again; it goes on where it stopped."; exit 1; }
 	@touch $@
+endef
+
+$(VENV)/.run: requirements.lock | $(BIN)/python
+	$(call install,requirements.lock)
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
-	@echo "Installing the packages for development (once; a minute or two)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@touch $@
+	$(call install,requirements-dev.lock)

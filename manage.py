@@ -9,7 +9,7 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.version_info < (3, 11):  # noqa: UP036 - the reader may well start this with an older Python
         sys.stderr.write(
-            "Tickwire needs Python 3.11 or newer; this is Python %d.%d.\n" % sys.version_info[:2]
+            "Tickwire needs Python 3.11 or newer; this is Python {}.{}.\n".format(*sys.version_info[:2])
         )
         return 1
     try:

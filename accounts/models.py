@@ -114,6 +114,9 @@ class AiUsage(models.Model):
         verbose_name_plural = "AI usage"
         constraints = (models.UniqueConstraint(fields=("account", "day"), name="ai_usage_one_row_a_day"),)
 
+    def __str__(self) -> str:
+        return f"{self.used} on {self.day}"
+
     @classmethod
     def used_on(cls, account_id: int, day: date) -> int:
         return cls.objects.filter(account_id=account_id, day=day).values_list("used", flat=True).first() or 0

@@ -12,6 +12,7 @@ from rest_framework import serializers
 from .exceptions import InvalidParameter, ParameterOutOfRange
 
 MAX_PARAMETERS = 100
+LONGEST_REMEMBERED = 200
 
 
 class IntegerParameter(serializers.Field[int, str, int, Any]):
@@ -102,12 +103,19 @@ class QuerySerializer(serializers.Serializer[Any]):
     """The parameters of one endpoint. Unknown names are ignored."""
 
 
-@lru_cache(maxsize=2048)
 def read_parameters(serializer: type[QuerySerializer], query_string: str) -> dict[str, Any]:
     """The validated parameters. Remembered, because pollers send the same query string again and again."""
+    read = _remembered if len(query_string) <= LONGEST_REMEMBERED else _read
+    return read(serializer, query_string)
+
+
+def _read(serializer: type[QuerySerializer], query_string: str) -> dict[str, Any]:
     query = serializer(data=_single_values(query_string, serializer))
     query.is_valid(raise_exception=True)
     return cast(dict[str, Any], query.validated_data)
+
+
+_remembered = lru_cache(maxsize=2048)(_read)
 
 
 def _single_values(query_string: str, serializer: type[QuerySerializer]) -> dict[str, str]:

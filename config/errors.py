@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 from django.core.exceptions import SuspiciousOperation
-from django.db.utils import DatabaseError
+from django.db.utils import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework.exceptions import ValidationError
@@ -44,7 +44,7 @@ def as_refusal(error: Exception) -> ApiError:
     match error:
         case ApiError():
             return error
-        case DatabaseError():
+        case OperationalError() | InterfaceError():
             return Overloaded("The database does not answer just now. Try again shortly.", retry_after=2)
         case ValidationError() | SuspiciousOperation():
             return InvalidParameter("The query string cannot be read.")

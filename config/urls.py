@@ -1,12 +1,12 @@
 from django.contrib import admin
-from django.urls import include, path, re_path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from accounts.api import UnknownPathViewSet
 
 from . import health, openapi, views
 from .session import SessionViewSet
 
-api = [
+api: list[URLPattern | URLResolver] = [
     path("", include("instruments.urls")),
     path("", include("market.urls")),
     path("", include("signals_feed.urls")),

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import uvicorn
 
 READY_WITHIN_S = 15
+T = TypeVar("T")
+
+
+class LoopedServer(uvicorn.Server):
+    loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().serve(sockets)
 
 
 class Server:
@@ -25,8 +36,13 @@ class Server:
         config = uvicorn.Config(
             "config.asgi:application", lifespan="on", access_log=False, log_config=None, proxy_headers=False
         )
-        self._server = uvicorn.Server(config)
+        self._server = LoopedServer(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """On the server's own loop, where the connections of the service live."""
+        assert self._server.loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(READY_WITHIN_S)
 
     def __enter__(self) -> Server:
         self._thread.start()
@@ -37,7 +53,9 @@ class Server:
             time.sleep(0.005)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._server.should_exit = True
         self._thread.join(READY_WITHIN_S)
         self._socket.close()
@@ -52,7 +70,9 @@ class Api(httpx.Client):
         super().__init__(base_url=server.url, timeout=10)
         self.key = key
 
-    def ask(self, path: str, *, key: str | None = "own", method: str = "GET", **options: Any) -> httpx.Response:
+    def ask(
+        self, path: str, *, key: str | None = "own", method: str = "GET", **options: Any
+    ) -> httpx.Response:
         headers = dict(options.pop("headers", {}))
         if key is not None:
             headers["X-API-Key"] = self.key if key == "own" else key

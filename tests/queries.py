@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,11 +16,11 @@ BACKGROUND = ("accounts_controlevent", "market_lastquote", "cancel_reason")
 def count_queries() -> Iterator[list[str]]:
     """The statements of all threads while the block runs."""
     asked: list[str] = []
-    execute: Callable[..., Any] = CursorWrapper.execute
+    execute = CursorWrapper.execute
 
-    def counted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        if not any(name in sql for name in BACKGROUND):
-            asked.append(sql)
+    def counted(self: CursorWrapper, sql: Any, params: Any = None) -> Any:
+        if not any(name in str(sql) for name in BACKGROUND):
+            asked.append(str(sql))
         return execute(self, sql, params)
 
     CursorWrapper.execute = counted  # type: ignore[method-assign]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import RequestFactory
 
 from accounts.loopback import is_loopback
 
-HERE = {"SERVER_NAME": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
+HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
 
 
 def test_this_machine_naming_itself_is_loopback() -> None:
@@ -35,5 +37,5 @@ def test_every_name_of_this_machine_is_loopback(host: str) -> None:
     ],
     ids=str,
 )
-def test_anything_else_is_not(elsewhere: dict[str, str]) -> None:
+def test_anything_else_is_not(elsewhere: dict[str, Any]) -> None:
     assert not is_loopback(RequestFactory().get("/", **HERE | elsewhere))

@@ -138,7 +138,7 @@ def test_forged_form_page_is_ours() -> None:
 
 
 def test_unknown_host_page_is_ours() -> None:
-    answer = Client().get("/", headers={"host": "elsewhere.example"})
+    answer = Client().get("/", headers={"host": "elsewhere.example", "accept": "text/html"})
     assert answer.status_code == 400
     assert "ALLOWED_HOSTS" in answer.text
     assert_is_ours(answer.text)

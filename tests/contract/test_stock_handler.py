@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
+from django.test import AsyncClient
 
-from tests.client import Api
+from tests.client import Api, Server
 from tests.factories import make_instrument, put_quote
 
 VARYING = {
@@ -23,12 +23,13 @@ VARYING = {
     "path", ["/api/market/EURUSD/quote", "/api/market/NOPE", "/api/nothing", "/api/symbols/"]
 )
 @pytest.mark.parametrize("method", ["get", "head", "post", "options"])
-def test_stock_handler_answers_the_same(api: Api, path: str, method: str) -> None:
+def test_stock_handler_answers_the_same(server: Server, api: Api, path: str, method: str) -> None:
     make_instrument("EURUSD")
     put_quote("EURUSD", at_ms=1_795_000_000_000)
     lean = api.ask(path, method=method.upper())
 
-    stock = getattr(Client(), method)(path, headers={"X-API-Key": api.key, "Host": "localhost"})
+    ask = getattr(AsyncClient(), method)
+    stock = server.run(ask(path, headers={"X-API-Key": api.key}))
 
     assert stock.status_code == lean.status_code
     assert without_request_id(stock.content) == without_request_id(lean.content)

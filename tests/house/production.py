@@ -17,7 +17,7 @@ PRODUCTION = {
     "ALLOWED_HOSTS": "tickwire.example",
 }
 # Checking asks no database, and comparing migrations with models asks only the files.
-CHECKS = (
+CHECKS: tuple[tuple[dict[str, str], tuple[str, ...]], ...] = (
     ({}, ("makemigrations", "--check", "--dry-run")),
     (PRODUCTION, ("check", "--deploy", "--fail-level", "WARNING")),
 )
