@@ -89,7 +89,7 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
         return {
             "headers": headers,
             "http_version": request.META.get("SERVER_PROTOCOL", "HTTP/1.1")[5:],
-            "query_string": request.META.get("QUERY_STRING", "").encode(),
+            "query_string": request.META.get("QUERY_STRING", ""),
         }
 
 
@@ -165,8 +165,10 @@ class ApiViewSet(ViewSet):
     @staticmethod
     def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
         # A broken sequence becomes U+FFFD, which no parameter accepts.
-        query_string: bytes = scope_of(request)["query_string"]
-        return read_parameters(serializer, query_string.decode(errors="replace"))
+        query_string: bytes | str = scope_of(request)["query_string"]
+        if isinstance(query_string, bytes):
+            query_string = query_string.decode(errors="replace")
+        return read_parameters(serializer, query_string)
 
     @staticmethod
     def _log(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:

@@ -19,6 +19,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 import django  # noqa: E402
 
 django.setup()
+# A worker that inherits it would read the settings before this file gives it places of its own.
+del os.environ["DJANGO_SETTINGS_MODULE"]
 
 import pytest  # noqa: E402
 from django.conf import settings  # noqa: E402
