@@ -305,6 +305,9 @@ UNFOLD = {
     "SITE_HEADER": "Tickwire",
     "SITE_SUBHEADER": "Back office",
     "SITE_SYMBOL": "candlestick_chart",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("tickwire.svg")}
+    ],
     "SHOW_BACK_BUTTON": True,
     "STYLES": [lambda request: static("accounts/back_office.css")],
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
