@@ -158,6 +158,33 @@ CANDLE_PRICE = env.str("CANDLE_PRICE", "bid")
 if CANDLE_PRICE not in ("bid", "mid"):
     raise ImproperlyConfigured(f"CANDLE_PRICE is bid or mid, not {CANDLE_PRICE!r}.")
 
+# The feeds. Which instruments one serves is said by the instruments: their source and fallback.
+
+OANDA_TOKEN = env.str("OANDA_TOKEN", "")
+OANDA_ACCOUNT = env.str("OANDA_ACCOUNT", "")
+OANDA_STREAM_URL = env.str("OANDA_STREAM_URL", "https://stream-fxpractice.oanda.com")
+OANDA_REST_URL = env.str("OANDA_REST_URL", "https://api-fxpractice.oanda.com")
+KRAKEN_WS_URL = env.str("KRAKEN_WS_URL", "wss://ws.kraken.com/v2")
+KRAKEN_REST_URL = env.str("KRAKEN_REST_URL", "https://api.kraken.com")
+BINANCE_WS_URL = env.str("BINANCE_WS_URL", "wss://data-stream.binance.vision")
+BINANCE_REST_URL = env.str("BINANCE_REST_URL", "https://data-api.binance.vision")
+# Files named SYMBOL.csv and so on, played as if they came now: 1 is real speed, 10 ten times it.
+REPLAY_DIR = Path(env.str("REPLAY_DIR", str(VAR_DIR / "replay")))
+REPLAY_SPEED = env.float("REPLAY_SPEED", 1.0)
+# Ticks a second and instrument of the simulated market, instead of what its profile says: for load tests.
+DEMO_RATE = env.float("DEMO_RATE", 0.0)
+
+# Days that candles are kept, by timeframe; 0 keeps them for good.
+
+CANDLE_DAYS = {
+    "1m": env.int("CANDLE_DAYS_1M", 400),
+    "5m": env.int("CANDLE_DAYS_5M", 800),
+    "15m": env.int("CANDLE_DAYS_15M", 1600),
+    "1h": env.int("CANDLE_DAYS_1H", 0),
+    "4h": env.int("CANDLE_DAYS_4H", 0),
+    "1d": env.int("CANDLE_DAYS_1D", 0),
+}
+
 # Who may come in
 
 AUTH_USER_MODEL = "accounts.User"

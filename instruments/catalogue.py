@@ -33,6 +33,8 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     volume_kind: str
     order_flow_source: str
     stale_after_s: int
+    source: str
+    fallback: str
     active: bool
     hours: TradingHours
     timezone: str
@@ -112,6 +114,8 @@ def _facts(row: Instrument) -> InstrumentFacts:
         volume_kind=row.volume_kind,
         order_flow_source=row.order_flow_source,
         stale_after_s=row.stale_after_s,
+        source=row.source,
+        fallback=row.fallback,
         active=row.active,
         hours=calendar.hours(),
         timezone=calendar.timezone,

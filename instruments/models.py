@@ -10,6 +10,10 @@ from django.db.models import F, Q
 from .hours import TradingHours
 
 MAX_DIGITS = 8
+FEEDS = ("demo", "replay", "kraken", "oanda", "binance", "push")
+is_a_source = RegexValidator(
+    rf"^({'|'.join(FEEDS)})(:\S+)?$", f"One of {', '.join(FEEDS)}; the venue's own symbol may follow a colon."
+)
 
 
 class TradingCalendar(models.Model):
@@ -90,6 +94,19 @@ class Instrument(models.Model):
     stale_after_s = models.PositiveIntegerField(
         default=60, help_text="Seconds without a tick until a quote is stale."
     )
+    source = models.CharField(
+        max_length=40,
+        blank=True,
+        validators=[is_a_source],
+        help_text="The feed that prices it: kraken, or kraken:BTC/USD where the venue's own name is not "
+        "the usual one. Empty: the demo market, or without it whoever pushes ticks.",
+    )
+    fallback = models.CharField(
+        max_length=40,
+        blank=True,
+        validators=[is_a_source],
+        help_text="The feed that takes over while the source is stalled.",
+    )
     active = models.BooleanField(default=True)
 
     objects = InstrumentQuerySet.as_manager()
@@ -128,6 +145,8 @@ class Instrument(models.Model):
             wrong["margin_rate"] = "A share: 1 at most."
         if self.min_lot is not None and self.max_lot is not None and self.max_lot < self.min_lot:
             wrong["max_lot"] = "Must not be below min_lot."
+        if self.fallback and self.fallback == self.source:
+            wrong["fallback"] = "The source cannot stand in for itself."
         if self.digits is not None and self.digits > MAX_DIGITS:
             wrong["digits"] = f"{MAX_DIGITS} at most."
         if wrong:

@@ -118,7 +118,17 @@ class InstrumentResource(TableResource):
         model = Instrument
         fields = import_order = export_order = (
             *("symbol", "name", "type", "calendar", "pip_size", "contract_size", "margin_rate"),
-            *("min_lot", "max_lot", "digits", "volume_kind", "order_flow_source", "stale_after_s", "active"),
+            *(
+                "min_lot",
+                "max_lot",
+                "digits",
+                "volume_kind",
+                "order_flow_source",
+                "stale_after_s",
+                "source",
+                "fallback",
+                "active",
+            ),
         )
         import_id_fields = ("symbol",)
         skip_unchanged = clean_model_instances = use_transactions = True

@@ -44,7 +44,14 @@ def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> 
     numbers = {"pip_size": 0.0001, "contract_size": 100_000, "margin_rate": 0.03, "min_lot": 0.01}
     defaults: dict[str, Any] = {
         **{"id": 1, "name": "Test", "type": "forex", **numbers, "max_lot": 50, "digits": 5},
-        **{"volume_kind": "ticks", "order_flow_source": "tick_rule", "stale_after_s": 60, "active": True},
+        **{
+            "volume_kind": "ticks",
+            "order_flow_source": "tick_rule",
+            "stale_after_s": 60,
+            "source": "",
+            "fallback": "",
+            "active": True,
+        },
         **{"hours": HOURS[hours], "timezone": "UTC", "sessions": "24/7", "holidays": ""},
     }
     return InstrumentFacts(symbol=symbol, **(defaults | fields))
