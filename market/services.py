@@ -9,9 +9,10 @@ from django.conf import settings
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 
+from .engine.checkpoints import read_checkpoints
 from .engine.engine import Engine
 from .engine.feeds.demo import DemoFeed
-from .engine.store import last_closed, read_checkpoints
+from .engine.store import last_closed
 from .prices.board import Quote
 from .prices.market import Prices
 from .prices.timeframes import MINUTE_MS

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 
 from instruments.catalogue import InstrumentFacts, catalogue
-from market.engine import store
+from market.engine import checkpoints, store
 from market.engine.feeds.demo import simulated
 from market.engine.feeds.simulation import SimulatedMarket
 from market.models import Candle as CandleRow
@@ -46,13 +46,13 @@ def _seed_instrument(facts: InstrumentFacts, last_ms: int | None, until_ms: int)
         CandleRow.objects.filter(instrument_id=facts.id, basis=CandleRow.Basis.DEMO).delete()
         past = _past(facts, market, first_minute_ms)
         recent = _recent(facts, market, CandleBuilder(), first_minute_ms, until_ms)
-        store.write_candles((*past, *recent), basis=CandleRow.Basis.DEMO)
+        store.write_candles((*past, *recent))
     elif any(facts.hours.sessions_between(last_ms + MINUTE_MS, until_ms)):
         builder = CandleBuilder()
         for minute in store.read_minutes_since(facts, interval_start(last_ms, DAY_MS)):
             builder.resume(minute)
         recent = _recent(facts, market, builder, last_ms + MINUTE_MS, until_ms)
-        store.write_candles(recent, basis=CandleRow.Basis.DEMO)
+        store.write_candles(recent)
     else:
         return
     _seed_quote(facts, market, until_ms)
@@ -73,10 +73,10 @@ def _recent(
     for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
             for timeframe, candle in builder.add_minute(Candle(*bar)):
-                yield facts.id, timeframe, candle
+                yield facts.id, timeframe, candle, CandleRow.Basis.DEMO
         if not facts.hours.is_open(closes_ms):
             for timeframe, candle in builder.close_all():
-                yield facts.id, timeframe, candle
+                yield facts.id, timeframe, candle, CandleRow.Basis.DEMO
 
 
 def _past(facts: InstrumentFacts, market: SimulatedMarket, end_ms: int) -> Iterator[store.Row]:
@@ -85,7 +85,7 @@ def _past(facts: InstrumentFacts, market: SimulatedMarket, end_ms: int) -> Itera
     for timeframe, span_ms in COARSER.items():
         fitting = [piece for piece, step_ms in pieces if step_ms <= span_ms]
         for candle in _merged(fitting, span_ms)[-COARSE_KEPT:]:
-            yield facts.id, timeframe, candle
+            yield facts.id, timeframe, candle, CandleRow.Basis.DEMO
 
 
 def _coarse_pieces(
@@ -115,4 +115,4 @@ def _seed_quote(facts: InstrumentFacts, market: SimulatedMarket, until_ms: int) 
     """The last quote of a closed market is that of its last session."""
     session = facts.hours.last_open_before(until_ms - 1)
     if session is not None:
-        store.write_quotes([(facts.id, market.quote_at(min(session[1], until_ms) - 1))])
+        checkpoints.write_quotes([(facts.id, market.quote_at(min(session[1], until_ms) - 1))])

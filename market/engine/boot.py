@@ -8,17 +8,17 @@ from market.prices.market import Prices
 from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES, interval_start
 
-from . import store
+from . import checkpoints, store
 
 
 def load(prices: Prices) -> dict[str, Tick]:
     """Fill the memory of a process from the database; returns the last ticks."""
     ticks: dict[str, Tick] = {}
-    checkpoints = store.read_checkpoints()
+    known = checkpoints.read_checkpoints()
     for facts in catalogue.all():
         history = prices.history(facts)
         _load_history(history, facts)
-        if checkpoint := checkpoints.get(facts.id):
+        if checkpoint := known.get(facts.id):
             tick = ticks[facts.symbol] = checkpoint.last
             prices.board.put(tick, facts.digits)
             history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)

@@ -21,7 +21,7 @@ from market.prices.market import Prices
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
 
-from . import store
+from . import checkpoints, store
 from .boot import load
 from .checks import reason_to_refuse
 from .source import Source
@@ -131,7 +131,7 @@ class Engine:
             return
         is_written = False
         try:
-            await in_thread(store.write, rows, self._checkpoints(changed), self._basis)
+            await in_thread(checkpoints.write, rows, self._checkpoints(changed))
             is_written = True
         except (Error, Overloaded) as error:
             logger.warning("%d candles wait for the database: %s", len(rows), error)
@@ -144,14 +144,14 @@ class Engine:
         last_closed_ms = self.prices.history(facts).last_closed_ms("1m")
         return reason_to_refuse(tick, self._last.get(tick.symbol), last_closed_ms, facts, at_ms)
 
-    def _checkpoints(self, changed: dict[str, InstrumentFacts]) -> dict[int, store.Checkpoint]:
+    def _checkpoints(self, changed: dict[str, InstrumentFacts]) -> dict[int, checkpoints.Checkpoint]:
         """Copies, because they are read in a thread while the candles go on forming."""
-        checkpoints = {}
+        made = {}
         for symbol, facts in changed.items():
             minute = self.prices.history(facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
-            checkpoints[facts.id] = store.Checkpoint(self._last[symbol], copied)
-        return checkpoints
+            made[facts.id] = checkpoints.Checkpoint(self._last[symbol], copied)
+        return made
 
     def _put_back(self, rows: list[store.Row], changed: dict[str, InstrumentFacts]) -> None:
         waiting = [*rows, *self._pending]
@@ -161,7 +161,7 @@ class Engine:
         self._changed = changed | self._changed
 
     def _keep(self, facts: InstrumentFacts, closed: list[Closed]) -> None:
-        self._pending += [(facts.id, timeframe, candle) for timeframe, candle in closed]
+        self._pending += [(facts.id, timeframe, candle, self._basis) for timeframe, candle in closed]
 
     async def _listen(self, feed: Feed) -> None:
         try:

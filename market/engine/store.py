@@ -1,4 +1,4 @@
-"""Candles and checkpoints to and from the database, in batches and off the event loop."""
+"""Closed candles to and from the database, in batches and off the event loop."""
 
 from __future__ import annotations
 
@@ -6,31 +6,21 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db import DataError, IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import FloatField, Max
 from django.db.models.functions import Cast
 
 from instruments.catalogue import InstrumentFacts
 from market.models import Candle as CandleRow
-from market.models import FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.history import KEPT
-from market.prices.ticks import Tick
 
 logger = logging.getLogger(__name__)
 
-Row = tuple[int, str, Candle]
-"""Instrument id, timeframe, candle."""
-
-
-class Checkpoint(NamedTuple):
-    """Where an instrument was when the store was last written."""
-
-    last: Tick
-    minute: Candle | None
+Row = tuple[int, str, Candle, str]
+"""Instrument id, timeframe, candle, basis."""
 
 
 BATCH = 5_000
@@ -55,42 +45,7 @@ UPSERT = (
 )
 
 
-def write(rows: list[Row], checkpoints: dict[int, Checkpoint], basis: str) -> None:
-    """Candles and the checkpoints that follow them, in one transaction."""
-    try:
-        _write(rows, checkpoints, basis)
-    except (IntegrityError, DataError):
-        # What the database will never take, such as candles of an instrument that was deleted, would
-        # keep everything else waiting behind it.
-        for instrument_id in {row[0] for row in rows} | checkpoints.keys():
-            own = [row for row in rows if row[0] == instrument_id]
-            try:
-                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id}, basis)
-            except (IntegrityError, DataError) as error:
-                logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
-
-
-@transaction.atomic
-def _write(rows: list[Row], checkpoints: dict[int, Checkpoint], basis: str) -> None:
-    write_candles(rows, basis)
-    write_quotes((instrument_id, checkpoint.last) for instrument_id, checkpoint in checkpoints.items())
-    minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
-    FormingMinute.objects.bulk_create(
-        [
-            FormingMinute(
-                instrument_id=instrument_id,
-                opened_at=moment(minute.opened_ms),
-                **{name: getattr(minute, name) for name in PRICES},
-            )
-            for instrument_id, minute in sorted(minutes, key=itemgetter(0))
-        ],
-        update_conflicts=True,
-        unique_fields=["instrument"],
-        update_fields=["opened_at", *PRICES],
-    )
-
-
-def write_candles(rows: Iterable[Row], basis: str) -> int:
+def write_candles(rows: Iterable[Row]) -> int:
     """Insert, or replace what is there: writing the same candle twice changes nothing."""
     adapt = connection.ops.adapt_datetimefield_value
     written = 0
@@ -105,7 +60,7 @@ def write_candles(rows: Iterable[Row], basis: str) -> int:
                 *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
                 basis,
             )
-            for instrument_id, timeframe, c in batch
+            for instrument_id, timeframe, c, basis in batch
         ]
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.executemany(UPSERT, values)
@@ -113,42 +68,16 @@ def write_candles(rows: Iterable[Row], basis: str) -> int:
     return written
 
 
-def write_quotes(quotes: Iterable[tuple[int, Tick]]) -> None:
-    LastQuote.objects.bulk_create(
-        [
-            LastQuote(instrument_id=instrument_id, bid=tick.bid, ask=tick.ask, quoted_at=moment(tick.time_ms))
-            for instrument_id, tick in sorted(quotes, key=lambda quote: quote[0])
-        ],
-        update_conflicts=True,
-        unique_fields=["instrument"],
-        update_fields=["bid", "ask", "quoted_at"],
-    )
-
-
 def read_candles(facts: InstrumentFacts, timeframe: str, count: int = KEPT) -> list[Candle]:
     """The last candles, oldest first."""
     newest_first = _candle_values(instrument_id=facts.id, timeframe=timeframe)[:count]
-    return [_candle(values) for values in reversed(newest_first)]
+    return [candle_of(values) for values in reversed(newest_first)]
 
 
 def read_minutes_since(facts: InstrumentFacts, since_ms: int) -> list[Candle]:
     """The 1m candles from a moment on, oldest first: what the forming candles go on from."""
     minutes = _candle_values(instrument_id=facts.id, timeframe="1m", opened_at__gte=moment(since_ms))
-    return [_candle(values) for values in minutes.order_by("opened_at")]
-
-
-def read_checkpoints() -> dict[int, Checkpoint]:
-    """By instrument id."""
-    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS)
-    forming = {instrument_id: _candle(values) for instrument_id, *values in minutes}
-    quotes = LastQuote.objects.select_related("instrument")
-    return {
-        row.pk: Checkpoint(
-            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at), 0.0),
-            forming.get(row.pk),
-        )
-        for row in quotes
-    }
+    return [candle_of(values) for values in minutes.order_by("opened_at")]
 
 
 def last_closed(timeframe: str) -> dict[int, int]:
@@ -164,7 +93,7 @@ def _candle_values(**filters: Any) -> Any:
     return rows.annotate(**FLOATS).values_list("opened_at", *FLOATS)
 
 
-def _candle(values: Sequence[Any]) -> Candle:
+def candle_of(values: Sequence[Any]) -> Candle:
     opened_at, open_, high, low, close, volume, ask_high, ask_low = values
     ask_high, ask_low = (high, low) if ask_high is None else (ask_high, ask_low)
     return Candle(to_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low)

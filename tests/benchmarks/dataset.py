@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from accounts.models import User
 from instruments.models import Instrument
-from market.engine import store
+from market.engine import checkpoints, store
 from market.prices.candles import Candle
 from market.prices.history import KEPT
 from market.prices.ticks import Tick
@@ -29,8 +29,8 @@ def prepare(rows: int, now_ms: int) -> str:
     """Fill an empty database; returns an API key whose window no measurement uses up."""
     instruments = [make_instrument(symbol) for symbol in SYMBOLS]
     for instrument in instruments:
-        store.write_candles(candles(instrument.pk, now_ms), "bid")
-    store.write_quotes((row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms, 1.0)) for row in instruments)
+        store.write_candles(candles(instrument.pk, now_ms))
+    checkpoints.write_quotes((row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms, 1.0)) for row in instruments)
     users = [make_user(f"publisher{number}") for number in range(10)]
     Signal.objects.bulk_create(signals(rows, instruments, users), batch_size=BATCH)
     NewsItem.objects.bulk_create(news(rows), batch_size=BATCH)
@@ -43,12 +43,17 @@ def candles(instrument_id: int, now_ms: int) -> Iterator[store.Row]:
     first_ms = min(midnight_ms, interval_start(now_ms, MINUTE_MS) - (KEPT - 1) * MINUTE_MS)
     minutes = [candle(number, at_ms) for number, at_ms in enumerate(range(first_ms, now_ms + 1, MINUTE_MS))]
     for minute in minutes:
-        yield instrument_id, "1m", minute
+        yield instrument_id, "1m", minute, "bid"
     for timeframe, span_ms in COARSER.items():
         newest_ms = interval_start(now_ms, span_ms)
         for number in range(1, KEPT):
-            yield instrument_id, timeframe, candle(number, newest_ms - number * span_ms)
-        yield instrument_id, timeframe, total([minute for minute in minutes if minute.opened_ms >= newest_ms])
+            yield instrument_id, timeframe, candle(number, newest_ms - number * span_ms), "bid"
+        yield (
+            instrument_id,
+            timeframe,
+            total([minute for minute in minutes if minute.opened_ms >= newest_ms]),
+            "bid",
+        )
 
 
 def total(minutes: Sequence[Candle]) -> Candle:

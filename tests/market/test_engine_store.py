@@ -17,7 +17,7 @@ from django.db import connection
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market.engine import store
+from market.engine import checkpoints
 from market.engine.engine import Engine
 from market.models import Candle as CandleRow
 from market.models import FormingMinute, LastQuote
@@ -167,9 +167,9 @@ def test_two_writers_at_once_neither_double_nor_deadlock() -> None:
         try:
             for number in range(20):
                 ready.wait(10)
-                rows = [(pk, "1m", Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7)) for pk in chosen]
-                last = {pk: store.Checkpoint(Tick("", 1.0, 1.0, NOON_MS, 1.0), minute) for pk in chosen}
-                store.write(rows, last, "bid")
+                rows = [(pk, "1m", Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7), "bid") for pk in chosen]
+                last = {pk: checkpoints.Checkpoint(Tick("", 1.0, 1.0, NOON_MS, 1.0), minute) for pk in chosen}
+                checkpoints.write(rows, last)
         finally:
             connection.close()
 

@@ -1,0 +1,86 @@
+"""Checkpoints: where each instrument was when the database was last written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import NamedTuple
+
+from django.db import DataError, IntegrityError, transaction
+
+from market.models import FormingMinute, LastQuote
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+
+from .store import FLOATS, PRICES, Row, candle_of, moment, to_ms, write_candles
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoint(NamedTuple):
+    """Where an instrument was when the store was last written."""
+
+    last: Tick
+    minute: Candle | None
+
+
+def write(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+    """Candles and the checkpoints that follow them, in one transaction."""
+    try:
+        _write(rows, checkpoints)
+    except (IntegrityError, DataError):
+        # What the database will never take, such as candles of an instrument that was deleted, would
+        # keep everything else waiting behind it.
+        for instrument_id in {row[0] for row in rows} | checkpoints.keys():
+            own = [row for row in rows if row[0] == instrument_id]
+            try:
+                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id})
+            except (IntegrityError, DataError) as error:
+                logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
+
+
+@transaction.atomic
+def _write(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+    write_candles(rows)
+    write_quotes((instrument_id, checkpoint.last) for instrument_id, checkpoint in checkpoints.items())
+    minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
+    FormingMinute.objects.bulk_create(
+        [
+            FormingMinute(
+                instrument_id=instrument_id,
+                opened_at=moment(minute.opened_ms),
+                **{name: getattr(minute, name) for name in PRICES},
+            )
+            for instrument_id, minute in sorted(minutes, key=itemgetter(0))
+        ],
+        update_conflicts=True,
+        unique_fields=["instrument"],
+        update_fields=["opened_at", *PRICES],
+    )
+
+
+def write_quotes(quotes: Iterable[tuple[int, Tick]]) -> None:
+    LastQuote.objects.bulk_create(
+        [
+            LastQuote(instrument_id=instrument_id, bid=tick.bid, ask=tick.ask, quoted_at=moment(tick.time_ms))
+            for instrument_id, tick in sorted(quotes, key=lambda quote: quote[0])
+        ],
+        update_conflicts=True,
+        unique_fields=["instrument"],
+        update_fields=["bid", "ask", "quoted_at"],
+    )
+
+
+def read_checkpoints() -> dict[int, Checkpoint]:
+    """By instrument id."""
+    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS)
+    forming = {instrument_id: candle_of(values) for instrument_id, *values in minutes}
+    quotes = LastQuote.objects.select_related("instrument")
+    return {
+        row.pk: Checkpoint(
+            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at), 0.0),
+            forming.get(row.pk),
+        )
+        for row in quotes
+    }
