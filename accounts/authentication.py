@@ -1,78 +1,40 @@
-"""Finding the caller behind an API key, without asking the database each time."""
+"""Finding the caller behind an API key."""
 
 from __future__ import annotations
 
-import hmac
 import time
 from datetime import UTC, datetime
 from typing import Any
 
-from django.conf import settings
-from django.db import DatabaseError
-
 from . import keys
 from .events import EventFeed, feed
-from .exceptions import Overloaded
 from .models import ApiKey
-from .threads import in_thread
+from .rings import Ring
 from .tiers import Allowances, Caller
 
 
-class KeyRing:
-    """Known keys by digest. Control events drop them, so a revocation holds at once."""
+class KeyRing(Ring[Caller]):
+    lead = keys.LEAD
+    model = ApiKey
 
     def __init__(self, events: EventFeed) -> None:
-        self._events = events
-        self._pepper = settings.KEY_PEPPER.encode()
-        self._known: dict[bytes, Caller] = {}
-        self._drops = 0
-        self.used: dict[int, datetime] = {}
-        """When each key was last used; written to the database by `record_use`."""
+        super().__init__(events)
         for kind in ("key.revoked", "key.rolled", "account.changed", "tier.changed"):
             events.on(kind, self.drop)
 
-    async def find(self, key: str) -> Caller | None:
-        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
-        digest = hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
-        caller = self._known.get(digest) if self._events.is_current else None
-        if caller is None:
-            caller = await self._ask(key, digest)
-        if caller is None or (caller.expires_at is not None and caller.expires_at <= time.time()):
-            return None
-        self.used[caller.key_id] = datetime.now(UTC)
-        return caller
+    def look_up(self, digest: str) -> Caller | None:
+        return find_caller(digest)
 
-    async def _ask(self, key: str, digest: bytes) -> Caller | None:
-        if not keys.is_well_formed(key):
-            return None
-        drops = self._drops
-        caller = await in_thread(find_caller, digest.hex())
-        # An event that came in between may have been about this very key: then do not remember it.
-        if caller is not None and drops == self._drops and self._events.is_current:
-            self._known[digest] = caller
-        return caller
+    def has_ended(self, holder: Caller) -> bool:
+        return holder.expires_at is not None and holder.expires_at <= time.time()
 
     def drop(self, facts: dict[str, Any]) -> None:
         """Forget the account that changed, or everybody where no account is named."""
-        self._drops += 1
         changed = facts.get("account")
-        if changed is None:
-            self._known.clear()
-        else:
-            self._known = {d: c for d, c in self._known.items() if c.account_id != changed}
-
-    async def record_use(self) -> None:
-        used, self.used = self.used, {}
-        if used:
-            try:
-                await in_thread(_write_last_use, used)
-            except (DatabaseError, Overloaded):
-                self.used = used | self.used
-                raise
+        self.forget(lambda caller: changed is None or caller.account_id == changed)
 
 
 def find_caller(digest: str) -> Caller | None:
-    """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
     key = (
         ApiKey.objects.usable(datetime.now(UTC))
         .of_active_users()
@@ -91,11 +53,6 @@ def find_caller(digest: str) -> Caller | None:
         expires_at=key.expires_at.timestamp() if key.expires_at else None,
         is_demo=key.account.is_demo,
     )
-
-
-def _write_last_use(used: dict[int, datetime]) -> None:
-    for key_id, at in used.items():
-        ApiKey.objects.filter(pk=key_id).update(last_used_at=at)
 
 
 key_ring = KeyRing(feed)

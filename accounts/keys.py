@@ -1,4 +1,4 @@
-"""API keys as text: tw_live_ + 36 random characters + a checksum of 6. Pure."""
+"""Keys as text: a lead that says what for, 36 random characters and a checksum of 6. Pure."""
 
 import hashlib
 import hmac
@@ -6,10 +6,10 @@ import secrets
 import string
 import zlib
 
+# Of an API key. Other kinds have leads of their own, so that one is never taken for the other.
 LEAD = "tw_live_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-RANDOM_LENGTH, CHECKSUM_LENGTH, PREFIX_LENGTH = 36, 6, 16
-KEY_LENGTH = len(LEAD) + RANDOM_LENGTH + CHECKSUM_LENGTH
+RANDOM_LENGTH, CHECKSUM_LENGTH, PUBLIC_LENGTH = 36, 6, 8
 _BASE62 = frozenset(BASE62)
 
 
@@ -26,8 +26,8 @@ def with_checksum(body: str) -> str:
     return body + base62(zlib.crc32(body.encode()), CHECKSUM_LENGTH)
 
 
-def generate() -> str:
-    return with_checksum(LEAD + "".join(secrets.choice(BASE62) for _ in range(RANDOM_LENGTH)))
+def generate(lead: str = LEAD) -> str:
+    return with_checksum(lead + "".join(secrets.choice(BASE62) for _ in range(RANDOM_LENGTH)))
 
 
 def derive(secret: str, purpose: str) -> str:
@@ -36,18 +36,18 @@ def derive(secret: str, purpose: str) -> str:
     return with_checksum(LEAD + base62(int.from_bytes(seed), RANDOM_LENGTH))
 
 
-def is_well_formed(key: str) -> bool:
+def is_well_formed(key: str, lead: str = LEAD) -> bool:
     return (
-        len(key) == KEY_LENGTH
-        and key.startswith(LEAD)
-        and _BASE62.issuperset(key[len(LEAD) :])
+        len(key) == len(lead) + RANDOM_LENGTH + CHECKSUM_LENGTH
+        and key.startswith(lead)
+        and _BASE62.issuperset(key[len(lead) :])
         and key == with_checksum(key[:-CHECKSUM_LENGTH])
     )
 
 
-def prefix(key: str) -> str:
+def prefix(key: str, lead: str = LEAD) -> str:
     """The public part: names a key in lists and commands without opening anything."""
-    return key[:PREFIX_LENGTH]
+    return key[: len(lead) + PUBLIC_LENGTH]
 
 
 def digest(key: str, pepper: str) -> str:

@@ -48,12 +48,12 @@ class Throttle:
     async def look(self, caller: Caller) -> Standing:
         return await self._window.look(f"account:{caller.account_id}", caller.allowances.requests)
 
-    async def count_failure(self, address: str) -> None:
+    async def count_failure(self, address: str, key: str = "API key") -> None:
         """A request without a valid key; valid keys from the same address never pass here."""
         standing = await self._window.admit(f"failures:{address}", FAILURES_PER_MINUTE)
         if not standing.admitted:
             raise RateLimitExceeded(
-                "Too many requests without a valid API key from this address.", retry_after=standing.wait_s
+                f"Too many requests without a valid {key} from this address.", retry_after=standing.wait_s
             )
 
 

@@ -1,0 +1,86 @@
+"""Finding who holds a key, without asking the database each time."""
+
+from __future__ import annotations
+
+import hmac
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import Model
+
+from . import keys
+from .events import EventFeed
+from .exceptions import Overloaded
+from .threads import in_thread
+
+
+class Holder(Protocol):
+    @property
+    def key_id(self) -> int: ...
+
+
+H = TypeVar("H", bound=Holder)
+
+
+class Ring(ABC, Generic[H]):
+    """Known keys of one kind by digest. Control events make it forget, so a revocation holds at once."""
+
+    lead: ClassVar[str]
+    model: ClassVar[type[Model]]
+
+    def __init__(self, events: EventFeed) -> None:
+        self._events = events
+        self._pepper = settings.KEY_PEPPER.encode()
+        self._known: dict[bytes, H] = {}
+        self._drops = 0
+        self.used: dict[int, datetime] = {}
+        """When each key was last used; written to the database by `record_use`."""
+
+    @abstractmethod
+    def look_up(self, digest: str) -> H | None:
+        """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
+
+    def has_ended(self, holder: H) -> bool:
+        return False
+
+    async def find(self, key: str) -> H | None:
+        # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
+        digest = hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
+        holder = self._known.get(digest) if self._events.is_current else None
+        if holder is None:
+            holder = await self._ask(key, digest)
+        if holder is None or self.has_ended(holder):
+            return None
+        self.used[holder.key_id] = datetime.now(UTC)
+        return holder
+
+    async def _ask(self, key: str, digest: bytes) -> H | None:
+        if not keys.is_well_formed(key, self.lead):
+            return None
+        drops = self._drops
+        holder = await in_thread(self.look_up, digest.hex())
+        # An event that came in between may have been about this very key: then do not remember it.
+        if holder is not None and drops == self._drops and self._events.is_current:
+            self._known[digest] = holder
+        return holder
+
+    def forget(self, has_changed: Callable[[H], bool]) -> None:
+        self._drops += 1
+        self._known = {digest: holder for digest, holder in self._known.items() if not has_changed(holder)}
+
+    async def record_use(self) -> None:
+        used, self.used = self.used, {}
+        if used:
+            try:
+                await in_thread(self._write_last_use, used)
+            except (DatabaseError, Overloaded):
+                self.used = used | self.used
+                raise
+
+    def _write_last_use(self, used: dict[int, datetime]) -> None:
+        for key_id, at in used.items():
+            self.model._default_manager.filter(pk=key_id).update(last_used_at=at)
