@@ -19,9 +19,13 @@ PURE = (
     "market/engine/feeds/noise.py",
     "market/engine/feeds/profiles.py",
     "market/engine/feeds/simulation.py",
+    "market/prices/absorption.py",
     "market/prices/candles.py",
+    "market/prices/day.py",
+    "market/prices/orderflow.py",
     "market/prices/ticks.py",
     "market/prices/timeframes.py",
+    "market/prices/usual.py",
     "signals_feed/closing.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}

@@ -1,0 +1,126 @@
+"""Absorption: heavy trading against one side that did not move the price. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from .orderflow import UNITS, FlowUpdate
+from .ticks import Tick
+from .timeframes import interval_start
+from .usual import Usual, median
+
+WINDOW_MS = 5_000
+WINDOWS = 60
+LEAST_STRENGTH = 2.0
+STILL_PIPS = 2
+STILL_SPREADS = 2
+
+Side = Literal["bid", "ask"]
+
+
+class Absorption(msgspec.Struct, frozen=True, gc=False):
+    side: Side
+    """The passive side, which absorbed: the bid where sellers pressed."""
+    price: float
+    """Where: the mean price of what was absorbed, weighted by volume."""
+    volume: float
+    """What was absorbed."""
+    delta: float
+    """Of the whole window, in which the other side may have traded too."""
+    price_range: float
+    """From the lowest to the highest price of the window's order flow."""
+    strength: float
+    """How many standard deviations the volume is above the mean."""
+    time_ms: int
+    """The end of the window."""
+
+
+class AbsorptionWatch:
+    """One instrument, in windows of 5 s aligned to UTC.
+
+    A window counts if anything was traded in it. Each side is held against its own volumes, noughts among
+    them, in the last 60 windows that counted; the one that is judged is not among these.
+    """
+
+    __slots__ = ("_begins_ms", "_digits", "_ends_ms", "_pip_size", "_scale", "_usual", "_window")
+
+    def __init__(self, digits: int, pip_size: float) -> None:
+        self._digits = digits
+        self._scale: int = 10**digits
+        self._pip_size = pip_size
+        self._usual: dict[Side, Usual] = {"bid": Usual(WINDOWS), "ask": Usual(WINDOWS)}
+        self._begins_ms = self._ends_ms = 0
+        self._window = _Window()
+
+    def take(self, tick: Tick, update: FlowUpdate | None) -> Sequence[Absorption]:
+        """Add a tick and the order flow it made. Returns what the window that it ended has shown."""
+        time_ms = tick.time_ms
+        found = self.end_until(time_ms) if time_ms >= self._ends_ms else ()
+        # The clock may end a window while a tick of it is under way; what was said of it stays.
+        if time_ms >= self._begins_ms:
+            self._window.add_spread(int((tick.ask - tick.bid) * self._scale + 0.5))
+            if update is not None:
+                self._window.add(update)
+        return found
+
+    def end_until(self, now_ms: int) -> Sequence[Absorption]:
+        """What the window has shown, if it has ended by now: at most one for each side."""
+        if now_ms < self._ends_ms:
+            return ()
+        window, ended_ms = self._window, self._ends_ms
+        self._window = _Window()
+        self._begins_ms = interval_start(now_ms, WINDOW_MS)
+        self._ends_ms = self._begins_ms + WINDOW_MS
+        return self._judge(window, ended_ms) if window.is_traded else ()
+
+    def _judge(self, window: _Window, ended_ms: int) -> list[Absorption]:
+        sold, bought = round(window.bid_volume * UNITS), round(window.ask_volume * UNITS)
+        still = max(STILL_PIPS * self._pip_size, STILL_SPREADS * median(window.spreads) / self._scale)
+        moved = round(window.high - window.low, self._digits)
+        # A limit of 0.3 pips may be 0.30000000000000004 of them.
+        is_still = moved <= still + 1e-9
+        found = []
+        pressed: tuple[tuple[Side, int, float], ...]
+        pressed = ("bid", sold, window.bid_value), ("ask", bought, window.ask_value)
+        for side, units, value in pressed:
+            strength = self._usual[side].strength(units)
+            self._usual[side].add(units)
+            if is_still and strength is not None and strength >= LEAST_STRENGTH:
+                volume, delta = units / UNITS, (bought - sold) / UNITS
+                price = round(value / volume, self._digits)
+                found.append(Absorption(side, price, volume, delta, moved, round(strength, 2), ended_ms))
+        return found
+
+
+class _Window:
+    """The order flow of one window, and how often each spread was quoted, in points."""
+
+    __slots__ = ("ask_value", "ask_volume", "bid_value", "bid_volume", "high", "low", "spreads")
+
+    def __init__(self) -> None:
+        self.bid_volume = self.ask_volume = self.bid_value = self.ask_value = 0.0
+        self.high, self.low = float("-inf"), float("inf")
+        self.spreads: dict[int, int] = {}
+
+    @property
+    def is_traded(self) -> bool:
+        return self.high >= self.low
+
+    def add(self, update: FlowUpdate) -> None:
+        price, sold, bought = update.price, update.bid_volume, update.ask_volume
+        if sold:
+            self.bid_volume += sold
+            self.bid_value += sold * price
+        else:
+            self.ask_volume += bought
+            self.ask_value += bought * price
+        if price > self.high:
+            self.high = price
+        if price < self.low:
+            self.low = price
+
+    def add_spread(self, points: int) -> None:
+        self.spreads[points] = self.spreads.get(points, 0) + 1
