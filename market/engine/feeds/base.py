@@ -1,0 +1,162 @@
+"""The connection loop of every live feed: connect, subscribe, fill what is missing, read, and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from itertools import starmap
+from typing import ClassVar, NamedTuple, NoReturn
+
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+from market.prices.timeframes import MINUTE_MS, interval_start
+
+from .feed import Inlet
+from .pace import Pace
+
+logger = logging.getLogger(__name__)
+
+# What a hostile message may raise: msgspec's errors are ValueErrors, deep nesting is a RecursionError.
+MALFORMED = (ValueError, RecursionError, OverflowError)
+# So many failures that the wait is at its cap.
+SELDOM = 30
+# After so many different complaints about one connection, more are counted but not logged.
+MOST_LOGGED = 50
+
+Refuse = Callable[[str, str], None]
+"""Takes a reason to count ("malformed") and a sentence to log."""
+
+
+class Lost(Exception):
+    """The connection is gone or could not be had; the sentence says why to whoever runs the service."""
+
+    def __init__(self, why: str, *, is_lasting: bool = False) -> None:
+        super().__init__(why)
+        self.is_lasting = is_lasting
+        """Nothing will change until someone acts (a wrong key): tried again as seldom as the cap allows."""
+
+
+class Line(NamedTuple):
+    """An open connection that has been told what to send."""
+
+    receive: Callable[[], Awaitable[bytes | str]]
+    """The next message, or `Lost`."""
+    read: Callable[[bytes | str, int], list[Tick]]
+    """The ticks of a message that came at this time (ms): pure, keeps what the connection has said so far.
+    A message that makes no sense is a ValueError."""
+
+
+def clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class VenueFeed(ABC):
+    """A venue says how to open a line; this keeps one open."""
+
+    venue: ClassVar[str]
+    """Its name for people: "Kraken"."""
+    basis: str = ""
+    """What the bars of its history are made of; without one it has no history."""
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        pace: Pace | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        """`symbols` are the venue's names by ours."""
+        self.symbols = dict(symbols)
+        self.pace = pace or Pace()
+        self.now_ms = now_ms or clock_ms
+        self._failures = 0
+
+    @abstractmethod
+    def open(self, refuse: Refuse) -> AbstractAsyncContextManager[Line]:
+        """Connect and subscribe; `Lost` says why that could not be done. Closes what it opened."""
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
+        """Closed minutes of one of our symbols, oldest first; whatever it raises is logged."""
+        raise NotImplementedError
+
+    async def run(self, inlet: Inlet) -> None:
+        self._failures = 0
+        while True:
+            lost = await self._follow(inlet)
+            inlet.lost(str(lost))
+            wait_s = self.pace.retry_s(SELDOM if lost.is_lasting else self._failures)
+            self._failures += 1
+            logger.warning("%s: %s; the next try is in %.1f s", self.venue, lost, wait_s)
+            await self.pace.sleep(wait_s)
+
+    async def _follow(self, inlet: Inlet) -> Lost:
+        """One connection, from its opening to its end."""
+        try:
+            refuse = self._refuser(inlet)
+            async with self.open(refuse) as line:
+                await self._fill(inlet)
+                await self._listen(line, inlet, refuse)
+        except Lost as lost:
+            return lost
+        except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("%s: the feed broke", self.venue)
+            return Lost(f"the feed broke ({type(error).__name__})")
+
+    async def _listen(self, line: Line, inlet: Inlet, refuse: Refuse) -> NoReturn:
+        silent_s, clock = self.pace.silent_s, asyncio.get_running_loop().time
+        began_s = heard_s = clock()
+        try:
+            async with asyncio.timeout(silent_s) as patience:
+                while True:
+                    raw = await line.receive()
+                    heard_s = clock()
+                    patience.reschedule(heard_s + silent_s)
+                    try:
+                        ticks = line.read(raw, self.now_ms())
+                    except MALFORMED as error:
+                        refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
+                    else:
+                        inlet.take(ticks)
+        except TimeoutError as error:
+            if patience.expired():
+                raise Lost(f"{self.venue} was silent for {silent_s:g} s") from error
+            raise
+        finally:
+            if heard_s - began_s >= self.pace.steady_s:
+                self._failures = 0
+
+    async def _fill(self, inlet: Inlet) -> None:
+        """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on."""
+        missing = inlet.missing() if self.basis else {}
+        end_ms = interval_start(self.now_ms(), MINUTE_MS)
+        gate = asyncio.Semaphore(self.pace.history_at_once)
+
+        async def fill(symbol: str, start_ms: int) -> None:
+            async with gate:
+                minutes = await self.history(symbol, start_ms, end_ms)
+            inlet.backfill(symbol, minutes, self.basis)
+
+        wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
+        try:
+            async with asyncio.timeout(self.pace.history_s):
+                ends = await asyncio.gather(*starmap(fill, wanted.items()), return_exceptions=True)
+        except TimeoutError:
+            logger.warning("%s: its history took too long; some of %s is missing", self.venue, list(wanted))
+            return
+        for symbol, end in zip(wanted, ends, strict=True):
+            if end is not None:
+                logger.warning("%s: no history of %s: %s", self.venue, symbol, str(end) or repr(end))
+
+    def _refuser(self, inlet: Inlet) -> Refuse:
+        logged: set[str] = set()
+
+        def refuse(reason: str, what: str) -> None:
+            inlet.refuse(reason)
+            if what not in logged and len(logged) < MOST_LOGGED:
+                logged.add(what)
+                logger.warning("%s: %s", self.venue, what)
+
+        return refuse

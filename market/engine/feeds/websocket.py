@@ -1,0 +1,135 @@
+"""A line over a WebSocket: what is said to the venue in its time, and every way to lose it as a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import ClassVar, Protocol
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
+
+from market.prices.ticks import Tick
+
+from .base import Line, Lost, Refuse, VenueFeed
+from .pace import Pace
+
+MAX_BYTES = 1_048_576
+Say = Callable[[bytes], None]
+
+
+class Reader(Protocol):
+    """One connection's side of the venue's protocol, without a socket: it is given what it says through."""
+
+    def subscribe(self) -> None: ...
+    def probe(self) -> None:
+        """Say something that the venue answers."""
+
+    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
+
+
+class WebSocketFeed(VenueFeed):
+    url_setting: ClassVar[str]
+    path: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        url: str,
+        rest_url: str = "",
+        pace: Pace | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        super().__init__(symbols, pace, now_ms)
+        self.url = url.rstrip("/") + self.path
+        self.rest_url = rest_url
+
+    @abstractmethod
+    def reader(self, refuse: Refuse, say: Say) -> Reader: ...
+
+    @asynccontextmanager
+    async def open(self, refuse: Refuse) -> AsyncIterator[Line]:
+        to_say: asyncio.Queue[bytes] = asyncio.Queue()
+        reader = self.reader(refuse, to_say.put_nowait)
+        reader.subscribe()
+        with losses_told(self.venue, self.url, self.url_setting):
+            async with self._connect() as connection:
+                talking = asyncio.create_task(
+                    self._talk(connection, to_say, reader), name=f"{self.venue} talk"
+                )
+                try:
+                    # As bytes, so that what is not UTF-8 is one malformed message and not the end.
+                    yield Line(partial(connection.recv, decode=False), reader.read)
+                finally:
+                    await _end(talking)
+
+    def _connect(self) -> connect:
+        pace = self.pace
+        return connect(
+            self.url,
+            open_timeout=pace.open_s,
+            close_timeout=pace.close_s,
+            max_size=MAX_BYTES,
+            compression=None,
+        )
+
+    async def _talk(self, connection: ClientConnection, to_say: asyncio.Queue[bytes], reader: Reader) -> None:
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self.pace.probe_s):
+                        text = await to_say.get()
+                except TimeoutError:
+                    reader.probe()
+                    continue
+                await connection.send(text, text=True)
+                await asyncio.sleep(self.pace.say_gap_s)
+        except ConnectionClosed:
+            # Whoever reads is told the same, and says it.
+            return
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+@contextmanager
+def losses_told(venue: str, url: str, setting: str) -> Iterator[None]:
+    at = f"{url} ({setting})"
+    try:
+        yield
+    except ConnectionClosed as closed:
+        raise Lost(_closed(venue, closed)) from closed
+    except InvalidStatus as refused:
+        status = refused.response.status_code
+        # Who is not let in, or is told to slow down, gains nothing by asking again soon.
+        is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        raise Lost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
+    except InvalidURI as error:
+        raise Lost(f"{at} is no address of a WebSocket", is_lasting=True) from error
+    except WebSocketException as error:
+        raise Lost(f"{at} did not answer as a WebSocket: {error}") from error
+    except TimeoutError as error:
+        raise Lost(f"{at} did not answer in time") from error
+    except OSError as error:
+        raise Lost(f"{at} cannot be reached: {error.strerror or error}") from error
+
+
+def _closed(venue: str, closed: ConnectionClosed) -> str:
+    if closed.rcvd is not None and closed.rcvd_then_sent:
+        return f"{venue} closed the connection: {closed.rcvd}"
+    if closed.sent is not None:
+        return f"the connection to {venue} was given up: {closed.sent}"
+    return f"the connection to {venue} broke off"
+
+
+def in_batches(names: list[str], size: int) -> Iterator[list[str]]:
+    for begin in range(0, len(names), size):
+        yield names[begin : begin + size]
