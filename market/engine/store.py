@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import FloatField, Max
+from django.db.models import FloatField, OuterRef, Subquery
 from django.db.models.functions import Cast
 
 from instruments.catalogue import InstrumentFacts
+from instruments.models import Instrument
 from market.models import Candle as CandleRow
 from market.prices.candles import Candle
 from market.prices.history import KEPT
+from market.prices.timeframes import TIMEFRAMES, interval_start
 
-logger = logging.getLogger(__name__)
+from . import partitions
 
 Row = tuple[int, str, Candle, str]
 """Instrument id, timeframe, candle, basis."""
-
 
 BATCH = 5_000
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 # Read as floats: making Decimals of seventy thousand rows would take a second of every start.
 FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
+
+TABLE = CandleRow._meta.db_table
 COLUMNS = ("instrument_id", "timeframe", "opened_at", *PRICES, "basis")
+TYPES = ("bigint", "text", "timestamptz", *["numeric"] * len(PRICES), "text")
+INSERT = f"INSERT INTO {TABLE} ({', '.join(COLUMNS)})"
+REPLACE = (
+    "ON CONFLICT (instrument_id, timeframe, opened_at) "
+    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in COLUMNS[3:])}"
+)
+UPSERT = f"{INSERT} VALUES ({', '.join(['%s'] * len(COLUMNS))}) {REPLACE}"
+# What is there already is not written again: an update leaves a dead row behind.
+UPSERT_ARRAYS = (
+    f"{INSERT} SELECT * FROM unnest({', '.join(f'%s::{name}[]' for name in TYPES)}) {REPLACE} "  # noqa: S608 - names of our own
+    f"WHERE ({', '.join(f'{TABLE}.{column}' for column in COLUMNS[3:])}) "
+    f"IS DISTINCT FROM ({', '.join(f'excluded.{column}' for column in COLUMNS[3:])})"
+)
+
+OPENED_MS = {
+    "postgresql": "extract(epoch FROM opened_at)::bigint * 1000",
+    "sqlite": "CAST(strftime('%%s', opened_at) AS integer) * 1000",
+}
+READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
+READ = (
+    f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)} "  # noqa: S608 - names of our own
+    f"FROM {TABLE} WHERE instrument_id = %s AND timeframe = %s"
+)
 
 
 def moment(time_ms: int) -> datetime:
@@ -38,59 +63,80 @@ def to_ms(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-UPSERT = (
-    f"INSERT INTO {CandleRow._meta.db_table} ({', '.join(COLUMNS)}) "  # noqa: S608 - names of our own
-    f"VALUES ({', '.join(['%s'] * len(COLUMNS))}) ON CONFLICT (instrument_id, timeframe, opened_at) "
-    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in COLUMNS[3:])}"
-)
-
-
 def write_candles(rows: Iterable[Row]) -> int:
     """Insert, or replace what is there: writing the same candle twice changes nothing."""
-    adapt = connection.ops.adapt_datetimefield_value
     written = 0
     pending = iter(rows)
-    # Sorted, so that two writers of the same rows lock them in the same order.
-    while batch := sorted(islice(pending, BATCH), key=lambda row: (row[0], row[1], row[2].opened_ms)):
-        values = [
-            (
-                instrument_id,
-                timeframe,
-                adapt(moment(c.opened_ms)),
-                *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
-                basis,
-            )
-            for instrument_id, timeframe, c, basis in batch
-        ]
+    while batch := list(islice(pending, BATCH)):
+        values = _values(_last_of_each(batch))
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.executemany(UPSERT, values)
+            if connection.vendor == "postgresql":
+                partitions.ensure(_days(batch))
+                cursor.execute(UPSERT_ARRAYS, [_array(column) for column in zip(*values, strict=True)])
+            else:
+                cursor.executemany(UPSERT, values)
         written += len(batch)
     return written
 
 
+def _last_of_each(batch: list[Row]) -> list[Row]:
+    """One statement cannot touch a row twice, and two writers must lock the same rows in the same order."""
+    last = {(row[0], row[1], row[2].opened_ms): row for row in batch}
+    return [last[key] for key in sorted(last)]
+
+
+def _days(batch: list[Row]) -> Iterator[datetime]:
+    """On which there are 1m candles."""
+    days = {interval_start(row[2].opened_ms, TIMEFRAMES["1d"]) for row in batch if row[1] == "1m"}
+    return map(moment, days)
+
+
+def _values(rows: list[Row]) -> list[tuple[Any, ...]]:
+    adapt = connection.ops.adapt_datetimefield_value
+    at = {time_ms: str(adapt(moment(time_ms))) for time_ms in {row[2].opened_ms for row in rows}}
+    return [
+        (
+            instrument_id,
+            timeframe,
+            at[c.opened_ms],
+            *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
+            basis,
+        )
+        for instrument_id, timeframe, c, basis in rows
+    ]
+
+
+def _array(column: Iterable[Any]) -> str:
+    """Spelled out here: half again as fast as adapting a list, and each float arrives digit by digit."""
+    return f"{{{','.join(map(str, column))}}}"
+
+
 def read_candles(facts: InstrumentFacts, timeframe: str, count: int = KEPT) -> list[Candle]:
     """The last candles, oldest first."""
-    newest_first = _candle_values(instrument_id=facts.id, timeframe=timeframe)[:count]
-    return [candle_of(values) for values in reversed(newest_first)]
+    return _read("ORDER BY opened_at DESC LIMIT %s", facts.id, timeframe, count)[::-1]
 
 
 def read_minutes_since(facts: InstrumentFacts, since_ms: int) -> list[Candle]:
     """The 1m candles from a moment on, oldest first: what the forming candles go on from."""
-    minutes = _candle_values(instrument_id=facts.id, timeframe="1m", opened_at__gte=moment(since_ms))
-    return [candle_of(values) for values in minutes.order_by("opened_at")]
+    since = connection.ops.adapt_datetimefield_value(moment(since_ms))
+    return _read("AND opened_at >= %s ORDER BY opened_at", facts.id, "1m", since)
 
 
 def last_closed(timeframe: str) -> dict[int, int]:
     """When the last stored candle of each instrument opened."""
-    newest = (
-        CandleRow.objects.filter(timeframe=timeframe).values_list("instrument_id").annotate(Max("opened_at"))
-    )
-    return {instrument_id: to_ms(opened_at) for instrument_id, opened_at in newest}
+    # Instrument by instrument, as that is one look into the index each; grouping would read all candles.
+    own = CandleRow.objects.filter(instrument=OuterRef("pk"), timeframe=timeframe).order_by("-opened_at")
+    newest = Instrument.objects.annotate(last_at=Subquery(own.values("opened_at")[:1]))
+    known = newest.filter(last_at__isnull=False).values_list("pk", "last_at")
+    return {instrument_id: to_ms(last_at) for instrument_id, last_at in known}
 
 
-def _candle_values(**filters: Any) -> Any:
-    rows = CandleRow.objects.filter(**filters).order_by("-opened_at")
-    return rows.annotate(**FLOATS).values_list("opened_at", *FLOATS)
+def _read(which: str, *parameters: Any) -> list[Candle]:
+    """Past the ORM, which would take three times as long to convert the rows."""
+    read = READ.format(opened_ms=OPENED_MS[connection.vendor])
+    with connection.cursor() as cursor:
+        cursor.execute(f"{read} {which}", parameters)
+        return [Candle(*row) for row in cursor.fetchall()]
 
 
 def candle_of(values: Sequence[Any]) -> Candle:

@@ -1,0 +1,56 @@
+"""System checks: for how long candles are kept, when that makes no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+from market.prices.history import KEPT
+from market.prices.timeframes import TIMEFRAMES
+
+DAY_MS = TIMEFRAMES["1d"]
+
+
+@register()
+def check_candle_days(**kwargs: Any) -> list[CheckMessage]:
+    kept: dict[str, int] = settings.CANDLE_DAYS
+    negative = [name for name in kept if kept[name] < 0]
+    if negative:
+        return [
+            Error(
+                f"{_setting(name)} is {kept[name]}: no candle is kept for fewer than no days.",
+                hint="Set the number of days, or 0 to keep them for good.",
+                id="market.E001",
+            )
+            for name in negative
+        ]
+    return [*_gone_before_finer(kept), *_fewer_than_kept(kept)]
+
+
+def _gone_before_finer(kept: dict[str, int]) -> Iterator[CheckMessage]:
+    for finer, coarser in pairwise(TIMEFRAMES):
+        if kept[coarser] and (kept[coarser] < kept[finer] or not kept[finer]):
+            yield Warning(
+                f"{coarser} candles are dropped before the {finer} candles that they are made of.",
+                hint=f"Set {_setting(coarser)} to {_setting(finer)} or more, or to 0 to keep them for good.",
+                id="market.W001",
+            )
+
+
+def _fewer_than_kept(kept: dict[str, int]) -> Iterator[CheckMessage]:
+    for name, span_ms in TIMEFRAMES.items():
+        needed = -(-KEPT * span_ms // DAY_MS)
+        if 0 < kept[name] < needed:
+            yield Warning(
+                f"{_setting(name)}={kept[name]} cannot cut the last {KEPT} candles: they are always kept.",
+                hint=f"Set it to {needed} or more, or to 0 to keep them for good.",
+                id="market.W002",
+            )
+
+
+def _setting(timeframe: str) -> str:
+    return f"CANDLE_DAYS_{timeframe.upper()}"

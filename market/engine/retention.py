@@ -1,0 +1,132 @@
+"""How long candles are kept: by the day, though always the last ones that a start reads into memory.
+
+Cut at midnight, so that a day has all of its 1m candles or none and every interval adds up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from accounts.threads import in_thread
+from instruments.models import Instrument
+from market.models import Candle
+from market.prices.history import KEPT
+from market.prices.timeframes import TIMEFRAMES
+
+from . import partitions
+
+logger = logging.getLogger(__name__)
+
+DAY_MS = TIMEFRAMES["1d"]
+# Rows deleted at once, and the pause in which the engine gets to write.
+BATCH = 5_000
+PAUSE_S = 0.05
+ROUND_S = 3600.0
+RETRY_S = 60.0
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+
+
+class Removed(NamedTuple):
+    timeframe: str
+    number: int
+
+
+def drop_old(now: datetime) -> dict[str, int]:
+    """Delete what is too old; returns how many candles of each timeframe that were."""
+    removed: Counter[str] = Counter()
+    for timeframe, number in steps(now):
+        removed[timeframe] += number
+        time.sleep(PAUSE_S)
+    return dict(removed)
+
+
+async def keep_tidy() -> None:
+    """Each hour: make the coming months, drop what is too old."""
+    while True:
+        pause_s = ROUND_S
+        try:
+            await tidy(datetime.now(UTC))
+        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("The candles could not be tidied up and are again in %.0f s", RETRY_S)
+            pause_s = RETRY_S
+        await asyncio.sleep(pause_s)
+
+
+async def tidy(now: datetime) -> None:
+    """Step by step, so that no thread of the API is away for long."""
+    for month in await in_thread(partitions.ensure_months, now):
+        logger.info("Made a table for the 1m candles of %s", f"{month:%Y-%m}")
+    removed: Counter[str] = Counter()
+    going = steps(now)
+    while (step := await in_thread(_next, going)) is not None:
+        removed[step.timeframe] += step.number
+        await asyncio.sleep(PAUSE_S)
+    if removed:
+        logger.info("Dropped %d old candles: %s", removed.total(), dict(removed))
+
+
+def _next(going: Iterator[Removed]) -> Removed | None:
+    return next(going, None)
+
+
+def steps(now: datetime) -> Iterator[Removed]:
+    """Each is a short transaction of its own, in whichever thread asks for it."""
+    for timeframe, days in settings.CANDLE_DAYS.items():
+        if days:
+            cut = _midnight(now) - timedelta(days=days)
+            if timeframe == "1m":
+                yield from _whole_months(cut)
+            for candles in _by_instrument(timeframe):
+                yield from _slices(candles, timeframe, cut)
+
+
+def _whole_months(cut: datetime) -> Iterator[Removed]:
+    for month in partitions.made():
+        end = partitions.next_month(month)
+        if end <= cut and not any(_needs(candles, month, end) for candles in _by_instrument("1m")):
+            yield Removed("1m", partitions.drop(month))
+
+
+def _needs(candles: QuerySet[Candle], month: datetime, end: datetime) -> bool:
+    """Whether some of the month's candles are among the last of an instrument."""
+    return candles.filter(opened_at__gte=month, opened_at__lt=end).exists() and _kept_from(candles) < end
+
+
+def _slices(candles: QuerySet[Candle], timeframe: str, cut: datetime) -> Iterator[Removed]:
+    """From the oldest on, so that what is left begins at a midnight whenever this is interrupted."""
+    span = timedelta(days=max(1, BATCH * TIMEFRAMES[timeframe] // DAY_MS))
+    oldest = _opened_at(candles.order_by("opened_at"))
+    if oldest is None or oldest >= cut:
+        return
+    cut = min(cut, _kept_from(candles))
+    while oldest is not None and oldest < cut:
+        number, _ = candles.filter(opened_at__lt=min(cut, _midnight(oldest) + span)).delete()
+        yield Removed(timeframe, number)
+        oldest = _opened_at(candles.order_by("opened_at"))
+
+
+def _by_instrument(timeframe: str) -> Iterator[QuerySet[Candle]]:
+    for instrument_id in Instrument.objects.order_by("pk").values_list("pk", flat=True):
+        yield Candle.objects.filter(instrument=instrument_id, timeframe=timeframe)
+
+
+def _kept_from(candles: QuerySet[Candle]) -> datetime:
+    """The midnight before the oldest candle that a start reads, however old that is."""
+    return _midnight(_opened_at(candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
+
+
+def _opened_at(candles: QuerySet[Candle], place: int = 0) -> datetime | None:
+    return next(iter(candles.values_list("opened_at", flat=True)[place : place + 1]), None)
+
+
+def _midnight(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)
