@@ -19,7 +19,7 @@ MOST_SYMBOLS = 1024 // len(KINDS)
 PER_MESSAGE = 100
 PROBE_ID = 0
 PROBE = b'{"method":"LIST_SUBSCRIPTIONS","id":0}'
-Number = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Refusal(msgspec.Struct):

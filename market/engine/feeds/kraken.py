@@ -21,7 +21,7 @@ CHANNELS: dict[str, dict[str, Any]] = {
     # Its snapshot would be the last fifty trades of before.
     "trade": {"snapshot": False},
 }
-Number = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Message(msgspec.Struct):

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from .fake_binance import FakeBinance
+from .fake_kraken import FakeKraken
+from .venue import FakeVenue
+
+VENUES: list[type[FakeVenue]] = [
+    FakeKraken,
+    FakeBinance,
+]
+
+
+@pytest.fixture(params=VENUES, ids=lambda make: make.feed_class.venue)
+async def venue(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
+    async with request.param() as fake:
+        yield fake

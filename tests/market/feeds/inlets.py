@@ -1,0 +1,74 @@
+"""An engine that writes down what a feed tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from market.engine.feeds.feed import Feed
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+
+PATIENCE_S = 10.0
+
+
+class RecordingInlet:
+    def __init__(self, missing: dict[str, int] | None = None) -> None:
+        self.takes = 0
+        self.ticks: list[Tick] = []
+        self.losses: list[str] = []
+        self.refused: Counter[str] = Counter()
+        self.backfilled: dict[str, list[Candle]] = {}
+        self.order: list[str] = []
+        self._missing = missing or {}
+        self._changed = asyncio.Event()
+
+    def take(self, ticks: list[Tick]) -> None:
+        self.takes += 1
+        self.ticks += ticks
+        self._note("ticks" if ticks else "alive")
+
+    def lost(self, why: str) -> None:
+        self.losses.append(why)
+        self._note("lost")
+
+    def refuse(self, reason: str) -> None:
+        self.refused[reason] += 1
+        self._note(f"refused {reason}")
+
+    def missing(self) -> dict[str, int]:
+        self._note("missing")
+        return self._missing
+
+    def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
+        self.backfilled[symbol] = minutes
+        self._note(f"backfill {basis}")
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for what the feed tells; a feed that never tells it is a failure."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_so():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def until_ticks(self, count: int) -> list[Tick]:
+        await self.until(lambda: len(self.ticks) >= count)
+        return self.ticks
+
+    def _note(self, what: str) -> None:
+        self.order.append(what)
+        self._changed.set()
+
+
+@asynccontextmanager
+async def running(feed: Feed, inlet: RecordingInlet) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(feed.run(inlet))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=PATIENCE_S)
+        if not task.cancelled():
+            task.result()
