@@ -1,0 +1,90 @@
+"""One request of a venue's history: bounded in time and size, and one exception for whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+import httpx2
+import msgspec
+
+from market.prices.candles import Candle
+
+from .minutes import Minutes
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 10.0
+# Three days of minutes with bid and ask are a little over one megabyte.
+MAX_BYTES = 4_000_000
+
+Params = Mapping[str, str | int]
+
+
+class HistoryFailed(Exception):
+    """The history could not be had; the sentence says why."""
+
+
+class Answer(NamedTuple):
+    body: bytes
+    sent_ms: int | None
+    """By the venue's own clock, which knows better than ours what has closed."""
+
+
+def open_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
+    # Not compressed: a few bytes of gzip can stand for gigabytes.
+    return httpx2.AsyncClient(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=TIMEOUT_S)
+
+
+async def fetch(client: httpx2.AsyncClient, url: str, params: Params, timeout_s: float = TIMEOUT_S) -> Answer:
+    try:
+        # All in all: the client's own limit starts anew with each byte.
+        async with asyncio.timeout(timeout_s), client.stream("GET", url, params=params) as response:
+            body = await read(response, MAX_BYTES)
+    except TimeoutError:
+        raise HistoryFailed(f"no whole answer within {timeout_s:g} s") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise HistoryFailed(f"the connection failed ({type(error).__name__})") from None
+    if response.status_code != httpx2.codes.OK:
+        raise HistoryFailed(f"the answer was {response.status_code}{said(response, body)}")
+    return Answer(body, _sent_ms(response))
+
+
+async def read(response: httpx2.Response, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > limit:
+            raise HistoryFailed(f"the answer has more than {limit} bytes")
+    return bytes(body)
+
+
+def said(response: httpx2.Response, body: bytes) -> str:
+    """What an error's body says, on one short line: OANDA's errorMessage, Binance's msg."""
+    try:
+        error: Any = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return ""
+    text = (error.get("errorMessage") or error.get("msg")) if isinstance(error, dict) else None
+    if not isinstance(text, str):
+        return ""
+    # It goes into the log, and nobody knows what an error repeats of what it was sent.
+    secret = response.request.headers.get("Authorization", "").removeprefix("Bearer ")
+    text = text.replace(secret, "…") if secret else text
+    return f": {' '.join(text.split())[:200].rstrip('.')}"
+
+
+def checked(minutes: Minutes, name: str) -> list[Candle]:
+    if minutes.refused:
+        logger.warning("%s: %d bars of its history make no sense", name, minutes.refused)
+    return minutes.candles
+
+
+def _sent_ms(response: httpx2.Response) -> int | None:
+    try:
+        return int(parsedate_to_datetime(response.headers.get("Date", "")).timestamp() * 1000)
+    except ValueError:
+        return None
