@@ -34,10 +34,12 @@ Refuse = Callable[[str, str], None]
 class Lost(Exception):
     """The connection is gone or could not be had; the sentence says why to whoever runs the service."""
 
-    def __init__(self, why: str, *, is_lasting: bool = False) -> None:
+    def __init__(self, why: str, *, is_lasting: bool = False, wait_s: float = 0.0) -> None:
         super().__init__(why)
         self.is_lasting = is_lasting
         """Nothing will change until someone acts (a wrong key): tried again as seldom as the cap allows."""
+        self.wait_s = wait_s
+        """The venue asked us to stay away for so long."""
 
 
 class Line(NamedTuple):
@@ -87,7 +89,7 @@ class VenueFeed(ABC):
         while True:
             lost = await self._follow(inlet)
             inlet.lost(str(lost))
-            wait_s = self.pace.retry_s(SELDOM if lost.is_lasting else self._failures)
+            wait_s = max(lost.wait_s, self.pace.retry_s(SELDOM if lost.is_lasting else self._failures))
             self._failures += 1
             logger.warning("%s: %s; the next try is in %.1f s", self.venue, lost, wait_s)
             await self.pace.sleep(wait_s)

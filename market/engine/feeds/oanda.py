@@ -1,0 +1,118 @@
+"""OANDA v20: one HTTP answer that never ends, with a price or a heartbeat a line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from http import HTTPStatus
+
+import httpx2
+
+from market.prices.candles import Candle
+
+from .base import Line, Lost, Refuse, VenueFeed
+from .history.client import HistoryFailed, open_client
+from .history.oanda import oanda_history
+from .oanda_access import Access, refusal
+from .oanda_lines import Lines, LineTooLong, OandaReader
+from .pace import Pace
+
+
+def venue_symbol(symbol: str) -> str:
+    """EURUSD is EUR_USD there. What is not two currencies an instrument must name: oanda:DE30_EUR."""
+    return f"{symbol[:3]}_{symbol[3:]}" if len(symbol) == 6 and symbol.isalpha() else symbol
+
+
+class OandaFeed(VenueFeed):
+    venue = "OANDA"
+    basis = "bid"
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        token: str,
+        account: str,
+        stream_url: str,
+        rest_url: str,
+        pace: Pace | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        super().__init__(symbols, pace, now_ms)
+        self._access = Access(token.strip(), account.strip())
+        self._stream_url = stream_url
+        self._rest_url = rest_url
+        self._unknown: set[str] = set()
+
+    @asynccontextmanager
+    async def open(self, refuse: Refuse) -> AsyncIterator[Line]:
+        self._access.check()
+        with losses_told(self._stream_url):
+            async with open_client(self._access.headers()) as self._client:
+                async with asyncio.timeout(self.pace.open_s):
+                    response = await self._connect(refuse)
+                async with aclosing(response), aclosing(_lines(response)) as lines:
+                    yield Line(lines.__anext__, OandaReader(self.symbols, refuse).read)
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
+        return await oanda_history(self._client, self._rest_url, self.symbols[symbol], start_ms, end_ms)
+
+    async def _connect(self, refuse: Refuse) -> httpx2.Response:
+        names = set(self.symbols.values()) - self._unknown
+        if not names:
+            raise Lost("OANDA has none of the instruments", is_lasting=True)
+        request = self._client.build_request(
+            "GET",
+            self._stream_url + self._access.path("pricing/stream"),
+            params={"instruments": ",".join(sorted(names)), "snapshot": "true"},
+            # It never ends; who listens also watches for silence.
+            timeout=None,
+        )
+        response = await self._client.send(request, stream=True)
+        if response.status_code != HTTPStatus.OK:
+            async with aclosing(response):
+                raise await self._refusal(response, names, refuse)
+        return response
+
+    async def _refusal(self, response: httpx2.Response, names: set[str], refuse: Refuse) -> Lost:
+        # One instrument that it does not have, and OANDA refuses all, without a word on which.
+        unknown = await self._unknown_of(names) if response.status_code == HTTPStatus.BAD_REQUEST else set()
+        if not unknown:
+            return await refusal(response)
+        for name in sorted(unknown):
+            refuse("unknown_symbol", f"the account has no instrument {name}")
+        self._unknown |= unknown
+        return Lost(f"OANDA refused all for want of {', '.join(sorted(unknown))}")
+
+    async def _unknown_of(self, names: set[str]) -> set[str]:
+        try:
+            return names - await self._access.instruments(self._client, self._rest_url)
+        except HistoryFailed:
+            return set()
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    lines = Lines()
+    # Raw, because nothing compressed was asked for.
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            for line in lines.add(chunk):
+                yield line
+    raise Lost("OANDA ended the stream")
+
+
+@contextmanager
+def losses_told(url: str) -> Iterator[None]:
+    at = f"{url} (OANDA_STREAM_URL)"
+    try:
+        yield
+    except LineTooLong as error:
+        raise Lost(f"OANDA sends no lines: {error}") from None
+    except TimeoutError:
+        raise Lost(f"{at} did not answer in time") from None
+    except httpx2.ConnectError as error:
+        raise Lost(f"{at} cannot be reached: {error}") from None
+    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+        raise Lost(f"{at} is no address", is_lasting=True) from None
+    except httpx2.HTTPError as error:
+        raise Lost(f"the connection to OANDA broke off ({type(error).__name__})") from None
