@@ -15,6 +15,7 @@ from accounts.streams import open_streams
 from accounts.throttling import throttle
 from instruments.catalogue import catalogue
 from market import services as market
+from market.ingest.ring import ingest_ring
 from signals_feed.watcher import watcher
 
 from . import uptime
@@ -50,12 +51,12 @@ class Service:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await watcher.stop()
-        await market.engine.stop()
+        await market.stop()
         await uptime.stop()
         await open_streams.stop()
         await feed.stop()
         with contextlib.suppress(DatabaseError, Overloaded):
-            await key_ring.record_use()
+            await record_use()
         await throttle.close()
 
     async def ensure(self) -> None:
@@ -72,9 +73,14 @@ class Service:
         while True:
             await asyncio.sleep(RECORD_USE_S)
             try:
-                await key_ring.record_use()
+                await record_use()
             except (DatabaseError, Overloaded) as error:
                 logger.warning("The last use of keys waits for the database: %s", error)
+
+
+async def record_use() -> None:
+    for ring in (key_ring, ingest_ring):
+        await ring.record_use()
 
 
 service = Service()

@@ -57,6 +57,10 @@ class Catalogue:
     def active(self) -> list[InstrumentFacts]:
         return [facts for facts in self._by_symbol.values() if facts.active]
 
+    def known(self, symbol: str) -> InstrumentFacts | None:
+        """By its exact symbol, active or not."""
+        return self._by_symbol.get(symbol)
+
     def find(self, symbol: str) -> InstrumentFacts | None:
         """An active instrument by its exact symbol."""
         facts = self._by_symbol.get(symbol)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
+from .imports import UnfinishedImport as UnfinishedImport
 from .prices.timeframes import TIMEFRAMES
 
 
@@ -92,6 +96,10 @@ class LastQuote(models.Model):
     bid = models.DecimalField(max_digits=18, decimal_places=8)
     ask = models.DecimalField(max_digits=18, decimal_places=8)
     quoted_at = models.DateTimeField()
+    # What goes on with it: the numbers given in the two streams, and the running sum of the order flow.
+    seq = models.PositiveBigIntegerField(default=0)
+    flow_seq = models.PositiveBigIntegerField(default=0)
+    flow_state = models.JSONField(null=True, blank=True)
 
     class Meta:
         constraints = (
@@ -102,3 +110,50 @@ class LastQuote(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instrument_id} {self.bid}/{self.ask}"
+
+
+class EngineState(models.Model):
+    """Which process writes, and up to which record of its journal the database is written. One row."""
+
+    writer = models.CharField(max_length=120, blank=True)
+    # It rises with every write: one that stands still has lost its writer, whatever the clocks say.
+    beats = models.PositiveBigIntegerField(default=0)
+    beat_at = models.DateTimeField(null=True, blank=True)
+    epoch = models.CharField(max_length=32, blank=True)
+    position = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = (models.CheckConstraint(name="engine_state_is_one_row", condition=Q(pk=1)),)
+
+    def __str__(self) -> str:
+        return f"{self.writer or 'nobody'} at {self.epoch}/{self.position}"
+
+
+class IngestKey(models.Model):
+    """Lets a source send ticks, and opens nothing else. Only a keyed hash of the secret is stored."""
+
+    # Short enough for the `source` of an instrument, which says push:name. Two keys may share a name
+    # while one takes over from the other: they are one source.
+    name = models.SlugField(max_length=30, help_text="Names the source: ticks come from push:name.")
+    prefix = models.CharField(max_length=18, unique=True, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    symbols = models.TextField(
+        blank=True, help_text="The symbols it may send, with spaces between them. Empty: all."
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                name="ingest_key_digest_is_sha256", condition=Q(digest__regex=r"^[0-9a-f]{64}$")
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    def state(self, at: datetime) -> str:
+        return "revoked" if self.revoked_at else "active"

@@ -3,37 +3,113 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from django.conf import settings
 
-from accounts.threads import in_thread
+from accounts.events import feed as control_events
 from instruments.catalogue import InstrumentFacts, catalogue
 
-from .engine.checkpoints import read_checkpoints
-from .engine.engine import Engine
-from .engine.feeds.demo import DemoFeed
-from .engine.store import last_closed
+from .engine import status as engine_status
+from .engine.bus import Hear, LocalBus, RedisBus
+from .engine.engine import DEMO, PUSH, Engine
+from .engine.feeds.feed import Feed
+from .engine.feeds.registry import make_feed
+from .engine.inbox import Inbox
+from .engine.reader import Reader
+from .engine.reloading import reload_candles
+from .engine.runner import Runner
 from .prices.board import Quote
 from .prices.market import Prices
+from .prices.records import AnyRecord, Told
+from .prices.ticks import Tick
 from .prices.timeframes import MINUTE_MS
 
-prices = Prices(settings.CANDLE_PRICE)
-engine = Engine(prices)
+
+class Market:
+    """The prices of this process and who makes them: an engine of its own, or one beside it on the bus."""
+
+    def __init__(self) -> None:
+        self.prices = Prices(settings.CANDLE_PRICE)
+        self.engine = Engine(self.prices, DEMO if settings.DEMO else PUSH)
+        self.status = engine_status.EngineStatus()
+        """What the engine last told of itself."""
+        self.runner: Runner | None = None
+        self._reader: Reader | None = None
+        self._inbox: Inbox | None = None
+        self._listeners: list[Hear] = []
+        control_events.on("instruments.changed", self._refresh_feeds)
+        control_events.on("market.candles_imported", self._reload)
+
+    async def start(self) -> None:
+        catalogue.state_of = state
+        if settings.REDIS_URL:
+            self._inbox = Inbox(settings.REDIS_URL)
+            await self._inbox.start()
+            self._reader = Reader(settings.REDIS_URL, self.prices, self._hear, self._missed)
+            await self._reader.start()
+            return
+        self.runner = Runner(self.engine, self.make_feed, LocalBus(self._hear))
+        await self.runner.try_lease()
+        await self.runner.start()
+
+    async def stop(self) -> None:
+        for part in (self._inbox, self._reader, self.runner):
+            if part is not None:
+                await part.stop()
+        self._inbox = self._reader = self.runner = None
+        self.engine.clear()
+        self.status = engine_status.EngineStatus()
+
+    def separate_engine(self) -> Runner:
+        """For a process that does nothing else: the web processes hear of it over Redis."""
+        self.runner = Runner(self.engine, self.make_feed, RedisBus(settings.REDIS_URL))
+        return self.runner
+
+    def listen(self, hear: Hear) -> None:
+        """Call this with all records, after they have been applied."""
+        self._listeners.append(hear)
+
+    async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+        """Ticks from outside; for each the reason why it was refused."""
+        if self._inbox is not None:
+            return await self._inbox.send(origin, ticks)
+        if self.runner is None:
+            return ["not_running"] * len(ticks)
+        return self.runner.push(origin, ticks)
+
+    def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> Feed:
+        """What is simulated goes on where the store ends."""
+        known_ms = {symbol: book.last.time_ms for symbol, book in self.engine.books.items() if book.last}
+        closed_ms = [self.prices.history(facts).last_closed_ms("1m") or 0 for facts in instruments]
+        since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
+        return make_feed(name, instruments, known_ms, since_ms)
+
+    def _hear(self, records: list[AnyRecord]) -> None:
+        for record in records:
+            if type(record) is Told:
+                self.status = engine_status.read(record)
+        for hear in self._listeners:
+            hear(records)
+
+    def _missed(self, epoch: str) -> None:
+        """Ticks went by unseen; the streams will announce it to whom it concerns."""
+
+    async def _refresh_feeds(self, _: dict[str, Any]) -> None:
+        if self.runner is not None:
+            await self.runner.desk.refresh()
+
+    async def _reload(self, told: dict[str, Any]) -> None:
+        facts = catalogue.known(told["symbol"])
+        if facts is not None:
+            if self.runner is not None:
+                await self.runner.flush()
+            await reload_candles(self.prices, facts)
 
 
-async def start() -> None:
-    catalogue.state_of = state
-    if settings.DEMO:
-        await engine.start(await in_thread(demo_feed), basis="demo")
-    else:
-        await engine.start(None, basis=settings.CANDLE_PRICE)
-
-
-def demo_feed() -> DemoFeed:
-    """It goes on where the store ends."""
-    known_ms = {checkpoint.last.symbol: checkpoint.last.time_ms for checkpoint in read_checkpoints().values()}
-    closed_ms = max(last_closed("1m").values(), default=now_ms() - MINUTE_MS)
-    return DemoFeed(settings.DEMO_SEED, closed_ms + MINUTE_MS, known_ms)
+market = Market()
+prices, engine = market.prices, market.engine
+start, stop, push, listen = market.start, market.stop, market.push, market.listen
 
 
 def now_ms() -> int:
@@ -46,6 +122,10 @@ def quote(symbol: str) -> Quote | None:
 
 def state(facts: InstrumentFacts) -> str:
     return prices.board.state(facts, now_ms())
+
+
+def status() -> engine_status.EngineStatus:
+    return market.status
 
 
 def instruments_quoting() -> int:

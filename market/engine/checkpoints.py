@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
 
@@ -13,6 +13,7 @@ from market.models import FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
+from .lease import Lease, Place
 from .store import FLOATS, PRICES, Row, candle_of, moment, to_ms, write_candles
 
 logger = logging.getLogger(__name__)
@@ -23,27 +24,32 @@ class Checkpoint(NamedTuple):
 
     last: Tick
     minute: Candle | None
+    seq: int = 0
+    flow_seq: int = 0
+    flow_state: Any = None
 
 
-def write(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
-    """Candles and the checkpoints that follow them, in one transaction."""
+def write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, place: Place) -> None:
+    """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours."""
     try:
-        _write(rows, checkpoints)
+        _write(rows, checkpoints, lease, place)
     except (IntegrityError, DataError):
         # What the database will never take, such as candles of an instrument that was deleted, would
         # keep everything else waiting behind it.
         for instrument_id in {row[0] for row in rows} | checkpoints.keys():
             own = [row for row in rows if row[0] == instrument_id]
             try:
-                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id})
+                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id}, lease, place)
             except (IntegrityError, DataError) as error:
                 logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
 
 
 @transaction.atomic
-def _write(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+def _write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, place: Place) -> None:
+    # First, so that two writers wait here and not for each other's candles.
+    lease.beat(place)
     write_candles(rows)
-    write_quotes((instrument_id, checkpoint.last) for instrument_id, checkpoint in checkpoints.items())
+    write_quotes(checkpoints.items())
     minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
     FormingMinute.objects.bulk_create(
         [
@@ -60,15 +66,23 @@ def _write(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
     )
 
 
-def write_quotes(quotes: Iterable[tuple[int, Tick]]) -> None:
+def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
     LastQuote.objects.bulk_create(
         [
-            LastQuote(instrument_id=instrument_id, bid=tick.bid, ask=tick.ask, quoted_at=moment(tick.time_ms))
-            for instrument_id, tick in sorted(quotes, key=lambda quote: quote[0])
+            LastQuote(
+                instrument_id=instrument_id,
+                bid=checkpoint.last.bid,
+                ask=checkpoint.last.ask,
+                quoted_at=moment(checkpoint.last.time_ms),
+                seq=checkpoint.seq,
+                flow_seq=checkpoint.flow_seq,
+                flow_state=checkpoint.flow_state,
+            )
+            for instrument_id, checkpoint in sorted(checkpoints, key=itemgetter(0))
         ],
         update_conflicts=True,
         unique_fields=["instrument"],
-        update_fields=["bid", "ask", "quoted_at"],
+        update_fields=["bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state"],
     )
 
 
@@ -79,8 +93,11 @@ def read_checkpoints() -> dict[int, Checkpoint]:
     quotes = LastQuote.objects.select_related("instrument")
     return {
         row.pk: Checkpoint(
-            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at), 0.0),
+            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at)),
             forming.get(row.pk),
+            row.seq,
+            row.flow_seq,
+            row.flow_state,
         )
         for row in quotes
     }

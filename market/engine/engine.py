@@ -1,187 +1,214 @@
-"""The engine: ticks come in, are checked, shown, folded into candles and kept. It owns the tasks."""
+"""The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 import msgspec
-from django.db import Error
 
-from accounts.exceptions import Overloaded
-from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
-from market.prices.candles import Closed
+from market.prices.candles import Candle, Closed
 from market.prices.market import Prices
+from market.prices.records import Absorbed, AnyRecord, Ended, Halted, Passed, Refilled, Taken
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
 
-from . import checkpoints, store
-from .boot import load
+from .book import Book
+from .checkpoints import Checkpoint
 from .checks import reason_to_refuse
-from .source import Source
+from .source import Choice, Source, feeds_of
+from .store import Row
 
-logger = logging.getLogger(__name__)
-
-CLOCK_S = 0.25
-FLUSH_S = 1.0
-RESTART_S = 1.0
-# More than this waits for the database only when it has been away for hours; then the oldest go.
-MAX_PENDING = 200_000
-
-
-class Feed(Protocol):
-    def batches(self) -> AsyncIterator[list[Tick]]: ...
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
+DEMO = "demo"
+PUSH = "push"
 
 
 class Engine:
-    def __init__(self, prices: Prices) -> None:
+    """All that happens to the prices of this process. It waits for nothing and asks no clock."""
+
+    def __init__(self, prices: Prices, default_feed: str = PUSH) -> None:
         self.prices = prices
-        self.refused: Counter[str] = Counter()
-        self.source = Source()
-        self._last: dict[str, Tick] = {}
-        self._open: dict[str, bool] = {}
-        self._passed_ms: dict[str, int] = {}
-        """The minute up to which an instrument has its flat candles."""
-        self._pending: list[store.Row] = []
-        self._changed: dict[str, InstrumentFacts] = {}
+        self.default_feed = default_feed
+        """Who prices an instrument that names no source."""
+        self.sources: dict[str, Source] = {}
+        self.books: dict[str, Book] = {}
+        self.rows: list[Row] = []
+        """Closed candles that are not written yet."""
+        self.changed: dict[str, Book] = {}
         """Instruments that took a tick since the last checkpoint."""
-        self._tasks: list[asyncio.Task[None]] = []
-        self._basis = "bid"
+        self.records: list[AnyRecord] = []
+        """What was decided and not yet handed on."""
 
-    async def start(self, feed: Feed | None, basis: str) -> None:
-        self._basis = basis
-        self._last = await in_thread(load, self.prices)
-        self._run(self._keep_time, CLOCK_S, "market clock")
-        self._run(self.flush, FLUSH_S, "market store")
-        if feed is not None:
-            self._run(partial(self._listen, feed), RESTART_S, "market feed")
+    def take(self, origin: str, batch: Sequence[Tick], at_ms: int) -> list[str | None]:
+        """What a feed sent: for each tick why it was refused. An empty batch is a sign of life."""
+        source = self.source(origin)
+        source.heard(at_ms)
+        return [self.accept(tick, at_ms, origin) for tick in batch]
 
-    async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
-        await self.flush()
-        self.prices.clear()
-        self._last.clear()
-        self._open.clear()
-        self._changed.clear()
-        self._passed_ms.clear()
-
-    def take(self, batch: list[Tick], at_ms: int) -> None:
-        """What the source sent; an empty batch says that it is alive."""
-        self.source.heard(at_ms)
-        for tick in batch:
-            self.accept(tick, at_ms)
-
-    def accept(self, tick: Tick, at_ms: int) -> str | None:
+    def accept(self, tick: Tick, at_ms: int, origin: str = "") -> str | None:
         """Take a tick, or say why not; the last good value stays then."""
+        origin = origin or self.default_feed
+        source = self.source(origin)
         facts = catalogue.find(tick.symbol)
-        reason = "unknown_symbol" if facts is None else self._reason_to_refuse(tick, facts, at_ms)
-        if facts is None or reason is not None:
-            self.refused[reason or ""] += 1
-            return reason
-        self._last[tick.symbol] = tick
-        self._changed[tick.symbol] = facts
-        self._pass_time(facts, tick.time_ms)
-        self._keep(facts, self.prices.take(tick, facts))
-        return None
+        if facts is None:
+            reason: str | None = "unknown_symbol"
+        else:
+            book = self.book(facts, at_ms)
+            reason = self._reason_to_refuse(book, tick, origin, at_ms)
+            if reason is None:
+                self._let_in(book, tick, origin)
+                source.ticks += 1
+                source.lag_ms = at_ms - tick.time_ms
+                return None
+        source.refused[reason or ""] += 1
+        return reason
 
     def keep_time(self, at_ms: int) -> None:
         """Close what has ended, though no tick came to say so."""
         for facts in catalogue.all():
-            history = self.prices.history(facts)
-            self._pass_time(facts, at_ms)
-            self._keep(facts, history.close_until(at_ms))
+            book = self.book(facts, at_ms)
+            self._pass_time(book, at_ms)
+            self._apply_if_it_closes(book, Ended(facts.symbol, at_ms))
+            self.records += [book.absorbed(found) for found in book.watch.end_until(at_ms)]
             is_open = facts.active and facts.hours.is_open(at_ms)
-            if self._open.get(facts.symbol) and not is_open:
-                self._keep(facts, history.close_all())
-            self._open[facts.symbol] = is_open
+            if book.is_open and not is_open:
+                self._apply_if_it_closes(book, Halted(facts.symbol))
+            book.is_open = is_open
 
-    def _pass_time(self, facts: InstrumentFacts, at_ms: int) -> None:
-        """A minute that went by without a tick while the source was alive is flat."""
+    def missing_since(self, symbol: str, at_ms: int, most_ms: int) -> int | None:
+        """When the first minute opened that is over and not known, if the market was open since."""
+        facts = catalogue.find(symbol)
+        if facts is None:
+            return None
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
-        passed_ms = self._passed_ms.setdefault(facts.symbol, this_minute_ms)
-        if passed_ms >= this_minute_ms:
-            return
-        self._passed_ms[facts.symbol] = this_minute_ms
-        history = self.prices.history(facts)
-        for minute_ms in range(passed_ms, this_minute_ms, MINUTE_MS):
-            was_alive = self.source.was_alive(minute_ms, minute_ms + MINUTE_MS)
-            if was_alive and facts.active and facts.hours.is_open(minute_ms):
-                # Before the minute and not after: what it belongs to must not be closed without it.
-                self._keep(facts, history.close_until(minute_ms))
-                self._keep(facts, history.fill(minute_ms))
+        last_ms = self.prices.history(facts).last_closed_ms("1m")
+        start_ms = this_minute_ms - most_ms if last_ms is None else max(last_ms, this_minute_ms - most_ms)
+        is_missing = any(facts.hours.sessions_between(start_ms + MINUTE_MS, this_minute_ms))
+        return start_ms if is_missing else None
 
-    async def flush(self) -> None:
-        """Write what is waiting; what could not be written waits for the next time."""
-        rows, self._pending = self._pending, []
-        changed, self._changed = self._changed, {}
-        if not rows and not changed:
-            return
-        is_written = False
-        try:
-            await in_thread(checkpoints.write, rows, self._checkpoints(changed))
-            is_written = True
-        except (Error, Overloaded) as error:
-            logger.warning("%d candles wait for the database: %s", len(rows), error)
-        finally:
-            # Also when this is cancelled: to write the same again changes nothing.
-            if not is_written:
-                self._put_back(rows, changed)
+    def backfill(self, symbol: str, minutes: Sequence[Candle], basis: str, at_ms: int) -> int:
+        """Minutes out of a source's history, where nothing was known; returns how many were taken."""
+        facts = catalogue.find(symbol)
+        if facts is None:
+            return 0
+        book, history = self.book(facts, at_ms), self.prices.history(facts)
+        taken = 0
+        for minute in minutes:
+            last_ms = history.last_closed_ms("1m")
+            # The one in which the source was lost is known in part: bars of our own kind may complete it.
+            is_known = last_ms is not None and (
+                minute.opened_ms < last_ms or (minute.opened_ms == last_ms and basis != self.basis_of(book))
+            )
+            if is_known or minute.opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(minute.opened_ms):
+                continue
+            if last_ms is not None and last_ms + MINUTE_MS < minute.opened_ms and taken:
+                self._fill(book, last_ms + MINUTE_MS, minute.opened_ms)
+            if basis == "trades":
+                book.refilled_ms = minute.opened_ms
+            self._apply_if_it_closes(book, Refilled(symbol, minute, basis), basis)
+            taken += 1
+        return taken
 
-    def _reason_to_refuse(self, tick: Tick, facts: InstrumentFacts, at_ms: int) -> str | None:
-        last_closed_ms = self.prices.history(facts).last_closed_ms("1m")
-        return reason_to_refuse(tick, self._last.get(tick.symbol), last_closed_ms, facts, at_ms)
+    def source(self, origin: str) -> Source:
+        source = self.sources.get(origin)
+        if source is None:
+            source = self.sources[origin] = Source()
+        return source
 
-    def _checkpoints(self, changed: dict[str, InstrumentFacts]) -> dict[int, checkpoints.Checkpoint]:
+    def book(self, facts: InstrumentFacts, at_ms: int) -> Book:
+        book = self.books.get(facts.symbol)
+        if book is None:
+            choice = Choice(feeds_of(facts.source, facts.fallback, self.default_feed), at_ms)
+            book = self.books[facts.symbol] = Book(facts, choice)
+        elif book.facts is not facts:
+            feeds = feeds_of(facts.source, facts.fallback, self.default_feed)
+            if feeds != book.choice.feeds:
+                book.choice = Choice(feeds, at_ms)
+            book.facts = facts
+        return book
+
+    def basis_of(self, book: Book) -> str:
+        return DEMO if book.choice.feed == DEMO else self.prices.candle_price
+
+    def checkpoints(self, books: Iterable[Book]) -> dict[int, Checkpoint]:
         """Copies, because they are read in a thread while the candles go on forming."""
         made = {}
-        for symbol, facts in changed.items():
-            minute = self.prices.history(facts).builder.forming("1m")
+        for book in books:
+            minute = self.prices.history(book.facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
-            made[facts.id] = checkpoints.Checkpoint(self._last[symbol], copied)
+            state = msgspec.to_builtins(book.flow.state())
+            if book.last is not None:
+                made[book.facts.id] = Checkpoint(book.last, copied, book.seq, book.flow_seq, state)
         return made
 
-    def _put_back(self, rows: list[store.Row], changed: dict[str, InstrumentFacts]) -> None:
-        waiting = [*rows, *self._pending]
-        if len(waiting) > MAX_PENDING:
-            logger.error("%d candles are lost: the database was away too long", len(waiting) - MAX_PENDING)
-        self._pending = waiting[-MAX_PENDING:]
-        self._changed = changed | self._changed
+    def resume(self, checkpoints: dict[str, Checkpoint], at_ms: int) -> None:
+        """Go on from what the database holds."""
+        for symbol, checkpoint in checkpoints.items():
+            facts = catalogue.known(symbol)
+            if facts is not None:
+                self.book(facts, at_ms).resume(checkpoint)
 
-    def _keep(self, facts: InstrumentFacts, closed: list[Closed]) -> None:
-        self._pending += [(facts.id, timeframe, candle, self._basis) for timeframe, candle in closed]
+    def repeat(self, record: AnyRecord, at_ms: int) -> None:
+        """Another engine decided this and ended before it was written."""
+        facts = catalogue.known(record.symbol)
+        if facts is None:
+            return
+        book = self.book(facts, at_ms)
+        if isinstance(record, Taken):
+            book.repeat(record)
+            self.changed[record.symbol] = book
+        elif isinstance(record, Absorbed):
+            book.flow_seq = record.flow_seq
+        self._keep(book, self.prices.apply(record, facts), self.basis_of(book))
 
-    async def _listen(self, feed: Feed) -> None:
-        try:
-            async for batch in feed.batches():
-                self.take(batch, now_ms())
-            logger.warning("The feed ended and starts again")
-        finally:
-            self.source.lost()
+    def clear(self) -> None:
+        self.prices.clear()
+        for kept in (self.sources, self.books, self.changed, self.rows, self.records):
+            kept.clear()
 
-    async def _keep_time(self) -> None:
-        self.keep_time(now_ms())
+    def _reason_to_refuse(self, book: Book, tick: Tick, origin: str, at_ms: int) -> str | None:
+        facts = book.facts
+        if book.repeats(tick, origin):
+            return "duplicate"
+        last_closed_ms = self.prices.history(facts).last_closed_ms("1m")
+        reason = reason_to_refuse(tick, book.last, last_closed_ms, facts, at_ms)
+        if reason is not None:
+            return reason
+        return book.choice.admit(origin, at_ms, facts, self.sources)
 
-    def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
-        self._tasks.append(asyncio.create_task(_repeat(act, pause_s, name), name=name))
+    def _let_in(self, book: Book, tick: Tick, origin: str) -> None:
+        facts = book.facts
+        self._pass_time(book, tick.time_ms)
+        records = book.number(tick, origin)
+        self.changed[facts.symbol] = book
+        self.records += records
+        if closed := self.prices.apply(records[-1], facts):
+            self._keep(book, closed, self.basis_of(book))
 
+    def _pass_time(self, book: Book, at_ms: int) -> None:
+        """A minute that went by without a tick while the source was alive is flat."""
+        this_minute_ms = interval_start(at_ms, MINUTE_MS)
+        passed_ms = book.passed_ms
+        if passed_ms is None or passed_ms < this_minute_ms:
+            book.passed_ms = this_minute_ms
+            if passed_ms is not None:
+                self._fill(book, passed_ms, this_minute_ms, self.sources.get(book.choice.feed))
 
-async def _repeat(act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
-    while True:
-        try:
-            await act()
-        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-            logger.exception("The %s broke and goes on", name)
-        await asyncio.sleep(pause_s)
+    def _fill(self, book: Book, start_ms: int, end_ms: int, source: Source | None = None) -> None:
+        facts = book.facts
+        for minute_ms in range(start_ms, end_ms, MINUTE_MS):
+            was_alive = source is None or source.was_alive(minute_ms, minute_ms + MINUTE_MS)
+            if was_alive and facts.active and facts.hours.is_open(minute_ms):
+                self._apply_if_it_closes(book, Passed(facts.symbol, minute_ms))
+
+    def _apply_if_it_closes(self, book: Book, record: AnyRecord, basis: str = "") -> None:
+        """Time alone changes nothing unless a candle ends by it; only then others must hear."""
+        if closed := self.prices.apply(record, book.facts):
+            self.records.append(record)
+            self._keep(book, closed, basis or self.basis_of(book))
+
+    def _keep(self, book: Book, closed: Sequence[Closed], basis: str) -> None:
+        for timeframe, candle in closed:
+            # What contains a minute of a venue's trade prices is no candle of our own ticks.
+            own = "trades" if candle.opened_ms <= book.refilled_ms else basis
+            self.rows.append((book.facts.id, timeframe, candle, own))

@@ -8,6 +8,7 @@ import msgspec
 
 from instruments.catalogue import InstrumentFacts
 
+from .records import Taken
 from .ticks import Tick
 
 
@@ -41,7 +42,7 @@ class Board:
     def __init__(self) -> None:
         self._quotes: dict[str, Quote] = {}
 
-    def put(self, tick: Tick, digits: int) -> None:
+    def put(self, tick: Tick | Taken, digits: int) -> None:
         bid, ask = round(tick.bid, digits), round(tick.ask, digits)
         self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms)
 

@@ -82,6 +82,18 @@ class CandleBuilder:
         self._merge(minute)
         yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
 
+    def refill(self, minute: Candle) -> Iterator[Closed]:
+        """Take a closed minute from elsewhere. One that is known already can only become more complete."""
+        yield from self.close_until(minute.opened_ms + MINUTE_MS)
+        ended = self._ended.get("1m")
+        if ended is None or ended.opened_ms < minute.opened_ms:
+            self._last = minute.close, minute.ask_low
+            yield from self.add_minute(minute)
+        elif ended.opened_ms == minute.opened_ms:
+            minute.volume = max(0.0, minute.volume - ended.volume)
+            self._last = minute.close, minute.ask_low
+            yield from self._amend(minute)
+
     def close_until(self, now_ms: int) -> Iterator[Closed]:
         """Close what has ended by now."""
         minute = self._minute

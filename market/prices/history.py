@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 
 import msgspec
 
 from .candles import Candle, CandleBuilder, Closed
+from .day import Day
 from .timeframes import TIMEFRAMES
 
 KEPT = 500
+RECENT = 10
 
 
 @lru_cache(maxsize=4096)
@@ -81,6 +84,9 @@ class History:
     def __init__(self, digits: int) -> None:
         self.digits = digits
         self.builder = CandleBuilder()
+        self.day = Day(digits)
+        self.recent: deque[Candle] = deque(maxlen=RECENT)
+        """The last closed minutes, as candles."""
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
@@ -95,9 +101,18 @@ class History:
     def fill(self, opened_ms: int) -> list[Closed]:
         return self._keep(self.builder.fill(opened_ms))
 
+    def add_minute(self, minute: Candle) -> list[Closed]:
+        return self._keep(self.builder.refill(minute))
+
     def restore(self, timeframe: str, candle: Candle) -> None:
         """Take a closed candle from the store."""
         self._series[timeframe].keep(candle, self.digits)
+
+    def resume(self, minutes: Iterable[Candle]) -> None:
+        """Closed minutes out of the store: what the forming candles go on from."""
+        for minute in minutes:
+            self.builder.resume(minute)
+            self._remember(minute)
 
     def last_closed_ms(self, timeframe: str) -> int | None:
         opened_ms = self._series[timeframe].opened_ms
@@ -121,4 +136,12 @@ class History:
         return Bars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
 
     def _keep(self, closed: Iterator[Closed]) -> list[Closed]:
-        return [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]
+        kept = [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]
+        for name, candle in kept:
+            if name == "1m":
+                self._remember(candle)
+        return kept
+
+    def _remember(self, minute: Candle) -> None:
+        self.day.add(minute)
+        self.recent.append(minute)

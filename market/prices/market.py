@@ -7,6 +7,7 @@ from instruments.catalogue import InstrumentFacts
 from .board import Board
 from .candles import Closed
 from .history import History
+from .records import AnyRecord, Ended, Halted, Passed, Refilled, Taken
 from .ticks import Tick
 
 
@@ -15,6 +16,7 @@ class Prices:
 
     def __init__(self, candle_price: str) -> None:
         self.board = Board()
+        self.candle_price = candle_price
         self._mid = candle_price == "mid"
         self._histories: dict[str, History] = {}
 
@@ -24,15 +26,35 @@ class Prices:
             history = self._histories[facts.symbol] = History(facts.digits)
         return history
 
-    def take(self, tick: Tick, facts: InstrumentFacts) -> list[Closed]:
-        """Show a checked tick on the board and fold it into the candles; returns those it closed."""
-        self.board.put(tick, facts.digits)
-        price = self.price_of(tick, facts)
-        return self.history(facts).add(tick.time_ms, price, tick.ask, tick.volume)
+    def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
+        """Make a record part of what is known; returns the candles that it closed."""
+        if type(record) is Taken:
+            self.board.put(record, facts.digits)
+            price = self.price_of(record, facts)
+            return self.history(facts).add(record.time_ms, price, record.ask, record.volume)
+        history = self.history(facts)
+        match record:
+            case Ended():
+                return history.close_until(record.until_ms)
+            case Passed():
+                # Before the minute and not after: what it belongs to must not be closed without it.
+                return history.close_until(record.minute_ms) + history.fill(record.minute_ms)
+            case Halted():
+                return history.close_all()
+            case Refilled():
+                return history.add_minute(record.minute)
+        return []
 
-    def price_of(self, tick: Tick, facts: InstrumentFacts) -> float:
+    def price_of(self, tick: Tick | Taken, facts: InstrumentFacts) -> float:
         """What the candles are made of: the bid, or the mid where that is set."""
         return round((tick.bid + tick.ask) / 2, facts.digits) if self._mid else tick.bid
+
+    def replace(self, fresh: Prices) -> None:
+        """Everything at once by what was loaded anew."""
+        self.board, self._histories = fresh.board, fresh._histories
+
+    def put_history(self, symbol: str, history: History) -> None:
+        self._histories[symbol] = history
 
     def clear(self) -> None:
         self.board.clear()

@@ -84,7 +84,7 @@ def test_refused_tick_is_counted_and_the_last_good_value_stays(tick: Tick, reaso
 
     quote = engine.prices.board.get("EURUSD")
     assert quote is not None
-    assert dict(engine.refused) == {reason: 1}
+    assert dict(engine.source("push").refused) == {reason: 1}
     assert (quote.bid, quote.ask, quote.time_ms) == (1.08, 1.0802, NOON_MS)
     assert bars(engine, closed_only=False) == before
 
@@ -104,10 +104,10 @@ def test_tick_after_the_close_is_refused(metal: Instrument) -> None:
 
 def test_tick_for_a_minute_before_the_last_closed_one_is_too_late() -> None:
     engine = make_engine()
-    engine.source.heard(NOON_MS)
+    engine.source("push").heard(NOON_MS)
     engine.accept(GOOD, NOON_MS)
     for after_s in (60, 120, 180):
-        engine.take([], NOON_MS + after_s * 1000)
+        engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
 
     assert engine.accept(changed(time_ms=NOON_MS + 70_000), NOON_MS + 180_000) == "too_late"
@@ -137,10 +137,10 @@ def test_instrument_that_staff_take_out_closes_its_candles(instrument: Instrumen
 def test_minutes_without_ticks_are_flat_while_the_source_is_alive() -> None:
     engine = make_engine()
     engine.keep_time(NOON_MS - MINUTE_MS)
-    engine.take([], NOON_MS - 1)
-    engine.take([GOOD], NOON_MS)
+    engine.take("push", [], NOON_MS - 1)
+    engine.take("push", [GOOD], NOON_MS)
     for after_s in range(10, 181, 10):
-        engine.take([], NOON_MS + after_s * 1000)
+        engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
 
     first, *flat = bars(engine)
@@ -153,13 +153,13 @@ def test_minutes_without_ticks_are_flat_while_the_source_is_alive() -> None:
 
 def test_tick_right_after_a_quiet_minute_does_not_hide_it() -> None:
     engine = make_engine()
-    engine.take([], NOON_MS - 1)
-    engine.take([GOOD], NOON_MS)
-    engine.take([], NOON_MS + 50_000)
+    engine.take("push", [], NOON_MS - 1)
+    engine.take("push", [GOOD], NOON_MS)
+    engine.take("push", [], NOON_MS + 50_000)
     engine.keep_time(NOON_MS + 59_900)
-    engine.take([], NOON_MS + 100_000)
+    engine.take("push", [], NOON_MS + 100_000)
 
-    engine.take([changed(time_ms=NOON_MS + 120_050)], NOON_MS + 120_060)
+    engine.take("push", [changed(time_ms=NOON_MS + 120_050)], NOON_MS + 120_060)
     engine.keep_time(NOON_MS + 120_150)
 
     assert closing_times(engine) == ["12:00", "12:01"]
@@ -167,8 +167,8 @@ def test_tick_right_after_a_quiet_minute_does_not_hide_it() -> None:
 
 def test_nothing_is_flat_while_the_source_is_silent() -> None:
     engine = make_engine()
-    engine.take([], NOON_MS - 1)
-    engine.take([GOOD], NOON_MS)
+    engine.take("push", [], NOON_MS - 1)
+    engine.take("push", [GOOD], NOON_MS)
     for after_s in range(10, 301, 10):
         engine.keep_time(NOON_MS + after_s * 1000)
 
@@ -177,12 +177,12 @@ def test_nothing_is_flat_while_the_source_is_silent() -> None:
 
 def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     engine = make_engine()
-    engine.take([], NOON_MS - 1)
-    engine.take([GOOD], NOON_MS)
+    engine.take("push", [], NOON_MS - 1)
+    engine.take("push", [GOOD], NOON_MS)
     engine.keep_time(NOON_MS + 60_000)
-    engine.source.lost()
+    engine.source("push").lost()
     for after_s in (130, 180, 240, 300):
-        engine.take([], NOON_MS + after_s * 1000)
+        engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
 
     assert closing_times(engine) == ["12:00", "12:03", "12:04"]
@@ -190,11 +190,11 @@ def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
 
 def test_nothing_is_flat_while_the_market_is_closed(metal: Instrument) -> None:
     engine, start_ms = make_engine(), ms("2026-11-18T21:57")
-    engine.take([], start_ms - 1)
+    engine.take("push", [], start_ms - 1)
     engine.keep_time(start_ms)
-    engine.take([Tick("XAUUSD", 5.0, 5.1, start_ms, 1.0)], start_ms)
+    engine.take("push", [Tick("XAUUSD", 5.0, 5.1, start_ms, 1.0)], start_ms)
     for at_ms in range(start_ms, start_ms + 66 * MINUTE_MS, 15_000):
-        engine.take([], at_ms)
+        engine.take("push", [], at_ms)
         engine.keep_time(at_ms)
 
     times = closing_times(engine, symbol="XAUUSD", now_ms=start_ms)
@@ -211,14 +211,14 @@ def test_minutes_have_no_hole_and_coarser_candles_hold_their_flat_ones(
     moves: list[tuple[int, int]], clock_s: int
 ) -> None:
     engine, at_ms = Engine(Prices("bid")), NOON_MS
-    engine.take([], NOON_MS)
+    engine.take("push", [], NOON_MS)
     engine.keep_time(NOON_MS)
     for gap_s, points in moves:
         for clock_ms in range(at_ms, at_ms + gap_s * 1000, clock_s * 1000):
-            engine.take([], clock_ms)
+            engine.take("push", [], clock_ms)
             engine.keep_time(clock_ms)
         at_ms += gap_s * 1000
-        engine.take([Tick("EURUSD", points / 100, points / 100, at_ms, 1.0)], at_ms)
+        engine.take("push", [Tick("EURUSD", points / 100, points / 100, at_ms, 1.0)], at_ms)
 
     minutes = bars(engine, now_ms=at_ms, closed_only=False)
     times = [ms(candle["time"][:19]) for candle in minutes]

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
 from market.engine.engine import Engine
+from market.engine.feeds.feed import Inlet
 from market.prices.market import Prices
 from market.prices.ticks import Tick
 from tests.factories import make_instrument
+from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 
 
 class ShortFeed:
-    """Gives one tick a connection, then fails or ends."""
+    """Gives one tick each time it runs, then fails."""
 
-    def __init__(self, fault: Exception | None) -> None:
-        self.fault = fault
-        self.connections = 0
+    def __init__(self) -> None:
+        self.runs = 0
         self.is_back = asyncio.Event()
 
-    async def batches(self) -> AsyncIterator[list[Tick]]:
-        self.connections += 1
-        yield [Tick("EURUSD", 1.08, 1.0802, NOON_MS - 100 + self.connections, 1.0)]
-        if self.connections > 1:
+    async def run(self, inlet: Inlet) -> None:
+        self.runs += 1
+        inlet.take([Tick("EURUSD", 1.08, 1.0802, NOON_MS - 100 + self.runs)])
+        if self.runs > 1:
             self.is_back.set()
             await asyncio.Event().wait()
-        if self.fault:
-            raise self.fault
+        raise ConnectionResetError("gone")
 
 
-@pytest.mark.parametrize("fault", [ConnectionResetError("gone"), None], ids=["broke", "ended"])
-def test_feed_that_broke_or_ended_starts_again(fault: Exception | None) -> None:
-    make_instrument("EURUSD")
-    engine = Engine(Prices("bid"))
+def test_feed_that_broke_starts_again() -> None:
+    make_instrument("EURUSD", source="kraken")
+    engine, feed = Engine(Prices("bid")), ShortFeed()
 
     async def listen() -> int:
-        feed = ShortFeed(fault)
-        await engine.start(feed, "bid")
+        runner = make_runner(engine, lambda name, instruments: feed)
+        await runner.start()
         await asyncio.wait_for(feed.is_back.wait(), 10)
         quote = engine.prices.board.get("EURUSD")
-        await engine.stop()
+        await runner.stop()
         assert quote is not None
         return quote.time_ms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,8 +17,9 @@ from django.db import connection
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market.engine import checkpoints
+from market.engine import checkpoints, store
 from market.engine.engine import Engine
+from market.engine.lease import Lease, Place
 from market.models import Candle as CandleRow
 from market.models import FormingMinute, LastQuote
 from market.prices.candles import Candle
@@ -26,6 +27,7 @@ from market.prices.market import Prices
 from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES
 from tests.factories import make_calendar, make_instrument
+from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import MINUTE_MS, NOON_MS, ms
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]
@@ -48,17 +50,6 @@ def feed(
 
 def make_engine(*ticks: tuple[float, float], **where: Any) -> Engine:
     return feed(Engine(Prices("bid")), *ticks, **where)
-
-
-def flush(engine: Engine) -> None:
-    asyncio.run(engine.flush())
-
-
-def restarted() -> Engine:
-    """Another process after a kill -9: it knows what the database knows."""
-    engine = Engine(Prices("bid"))
-    asyncio.run(engine.start(None, "bid"))
-    return engine
 
 
 def bars(
@@ -126,11 +117,13 @@ def test_cancelled_write_is_not_lost() -> None:
     engine = make_engine((1, 1.5), (60, 1.4))
 
     async def cancel_at_once() -> None:
-        task = asyncio.create_task(engine.flush())
+        runner = make_runner(engine)
+        await runner.try_lease()
+        task = asyncio.create_task(runner.flush())
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await engine.flush()
+        await runner.flush()
 
     asyncio.run(cancel_at_once())
 
@@ -157,23 +150,27 @@ def test_same_candle_of_two_writers_is_one_row() -> None:
     assert [row[4] for row in stored()] == [Decimal(1)]
 
 
-def test_two_writers_at_once_neither_double_nor_deadlock() -> None:
+def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
     symbols = [f"S{number}" for number in range(6)]
     ids = [make_instrument(symbol).pk for symbol in symbols]
     minute = Candle(NOON_MS, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-    ready = threading.Barrier(2)
+    ready, lease = threading.Barrier(2), Lease()
+    lease.take()
 
-    def write(chosen: list[int]) -> None:
+    def as_engine(rows: list[store.Row]) -> None:
+        last = {pk: checkpoints.Checkpoint(Tick("", 1.0, 1.0, NOON_MS), minute) for pk in ids}
+        checkpoints.write(rows, last, lease, Place("", 1))
+
+    def write(chosen: list[int], put: Callable[[list[store.Row]], object]) -> None:
         try:
             for number in range(20):
                 ready.wait(10)
-                rows = [(pk, "1m", Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7), "bid") for pk in chosen]
-                last = {pk: checkpoints.Checkpoint(Tick("", 1.0, 1.0, NOON_MS, 1.0), minute) for pk in chosen}
-                checkpoints.write(rows, last)
+                put([(pk, "1m", Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7), "bid") for pk in chosen])
         finally:
             connection.close()
 
-    writers = [threading.Thread(target=write, args=(chosen,)) for chosen in (ids, ids[::-1])]
+    tasks = (ids, as_engine), (ids[::-1], store.write_candles)
+    writers = [threading.Thread(target=write, args=task) for task in tasks]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -266,7 +263,7 @@ def test_flat_candle_after_a_restart_repeats_the_last_quote() -> None:
     flush(make_engine((1, 1.5), (30, 1.9), (50, 1.6)))
     engine = restarted()
     for after_s in range(55, 185, 5):
-        engine.take([], NOON_MS + after_s * 1000)
+        engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
     flush(engine)
 
@@ -278,7 +275,12 @@ def test_flat_candle_after_a_restart_repeats_the_last_quote() -> None:
 def test_stopped_engine_has_written_everything_and_forgets_it() -> None:
     engine = make_engine((1, 1.5), (60, 1.4))
 
-    asyncio.run(engine.stop())
+    async def run_and_stop() -> None:
+        runner = make_runner(engine)
+        await runner.try_lease()
+        await runner.stop()
+
+    asyncio.run(run_and_stop())
 
     assert len(stored()) == 1
     assert engine.prices.board.get("EURUSD") is None

@@ -1,0 +1,105 @@
+"""What the engine keeps of one instrument: its last tick, its numbers, its order flow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from instruments.catalogue import InstrumentFacts
+from market.prices.absorption import Absorption, AbsorptionWatch
+from market.prices.orderflow import FlowState, OrderFlow
+from market.prices.records import Absorbed, AnyRecord, Taken
+from market.prices.ticks import Tick
+
+from .checkpoints import Checkpoint
+from .source import Choice
+
+
+class Book:
+    __slots__ = (
+        "choice",
+        "facts",
+        "flow",
+        "flow_seq",
+        "is_open",
+        "last",
+        "passed_ms",
+        "refilled_ms",
+        "seq",
+        "source_seqs",
+        "watch",
+    )
+
+    def __init__(self, facts: InstrumentFacts, choice: Choice) -> None:
+        self.facts = facts
+        self.choice = choice
+        self.flow = OrderFlow(facts.digits)
+        self.watch = AbsorptionWatch(facts.digits, facts.pip_size)
+        self.last: Tick | None = None
+        self.seq = 0
+        self.flow_seq = 0
+        self.source_seqs: dict[tuple[str, bool], int] = {}
+        """The last number that each origin gave to a quote, and to a trade."""
+        self.passed_ms: int | None = None
+        """The minute up to which it has its flat candles."""
+        self.refilled_ms = -1
+        """When the last minute opened that came from a venue's trade prices."""
+        self.is_open = False
+
+    def repeats(self, tick: Tick, origin: str) -> bool:
+        """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
+        if tick.source_seq is None:
+            return False
+        known = self.source_seqs.get((origin, tick.side != 0))
+        if known is None or tick.source_seq > known:
+            return False
+        return tick.source_seq == known or self.last is None or tick.time_ms <= self.last.time_ms
+
+    def number(self, tick: Tick, origin: str) -> list[AnyRecord]:
+        """Make a tick that was let in the next of its streams, after what it shows of the window before."""
+        self.last = tick
+        if tick.source_seq is not None:
+            self.source_seqs[origin, tick.side != 0] = tick.source_seq
+        facts = self.facts
+        update = self.flow.take(tick, facts.order_flow_source == "trades")
+        records: list[AnyRecord] = [self.absorbed(found) for found in self.watch.take(tick, update)]
+        volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
+        bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
+        self.seq += 1
+        if update is None:
+            records.append(Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq))
+            return records
+        self.flow_seq += 1
+        sold, bought = update.bid_volume, update.ask_volume
+        flow = self.flow_seq, sold, bought, update.cumulative_delta, update.price
+        records.append(Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq, *flow))
+        return records
+
+    def absorbed(self, found: Absorption) -> Absorbed:
+        self.flow_seq += 1
+        return Absorbed(
+            symbol=self.facts.symbol,
+            flow_seq=self.flow_seq,
+            side=found.side,
+            price=found.price,
+            volume=found.volume,
+            delta=found.delta,
+            price_range=found.price_range,
+            strength=found.strength,
+            time_ms=found.time_ms,
+        )
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
+        if checkpoint.flow_state is not None:
+            self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
+
+    def repeat(self, record: Taken) -> None:
+        """Go on from a tick that another engine let in."""
+        side = (record.ask_volume > 0) - (record.bid_volume > 0)
+        traded = record.ask_volume + record.bid_volume
+        price = record.price if side else None
+        self.last = Tick(record.symbol, record.bid, record.ask, record.time_ms, traded, side, price)
+        self.flow.take(self.last, self.facts.order_flow_source == "trades")
+        self.seq = record.seq
+        if record.flow_seq:
+            self.flow_seq = record.flow_seq

@@ -1,0 +1,128 @@
+"""Runs the feeds that the instruments name, each with the instruments that name it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+from market.prices.timeframes import TIMEFRAMES
+
+from .engine import PUSH, Engine
+from .feeds.feed import Feed
+from .source import feeds_of
+
+logger = logging.getLogger(__name__)
+
+RESTART_S = 1.0
+# A longer gap is for an import, not for a venue's API.
+MOST_MISSING_MS = 3 * TIMEFRAMES["1d"]
+
+MakeFeed = Callable[[str, list[InstrumentFacts]], Feed]
+Wanted = dict[str, tuple[tuple[str, str, str], ...]]
+"""For each feed the instruments it serves: symbol, source and fallback."""
+
+
+class FeedDesk:
+    def __init__(self, engine: Engine, make_feed: MakeFeed, hand_on: Callable[[], None]) -> None:
+        self._engine = engine
+        self._make_feed = make_feed
+        self._hand_on = hand_on
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._serving: Wanted = {}
+
+    async def start(self) -> None:
+        await self.refresh()
+
+    async def stop(self) -> None:
+        for name in list(self._running):
+            await self._end(name)
+
+    async def refresh(self) -> None:
+        """Start, end and begin anew what the instruments ask for now."""
+        wanted = self._wanted()
+        for name in list(self._running):
+            if self._serving[name] != wanted.get(name):
+                await self._end(name)
+        for name, serving in wanted.items():
+            if name not in self._running:
+                self._serving[name] = serving
+                self._running[name] = asyncio.create_task(self._listen(name), name=f"{name} feed")
+
+    def _wanted(self) -> Wanted:
+        by_feed = defaultdict(list)
+        for facts in catalogue.active():
+            for name in feeds_of(facts.source, facts.fallback, self._engine.default_feed):
+                if name.partition(":")[0] != PUSH:
+                    by_feed[name].append((facts.symbol, facts.source, facts.fallback))
+        return {name: tuple(sorted(serving)) for name, serving in by_feed.items()}
+
+    async def _listen(self, name: str) -> None:
+        inlet = EngineInlet(self._engine, name, self._serves(name), self._hand_on)
+        while True:
+            try:
+                await self._make_feed(name, self._instruments(name)).run(inlet)
+                inlet.lost("it has nothing more to send")
+                logger.info("The %s feed has ended", name)
+                return
+            except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The %s feed broke and starts again", name)
+                inlet.lost(f"it broke: {error}")
+            await asyncio.sleep(RESTART_S)
+
+    async def _end(self, name: str) -> None:
+        task = self._running.pop(name)
+        del self._serving[name]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _serves(self, name: str) -> list[str]:
+        return [symbol for symbol, _, _ in self._serving[name]]
+
+    def _instruments(self, name: str) -> list[InstrumentFacts]:
+        return [facts for symbol in self._serves(name) if (facts := catalogue.find(symbol))]
+
+
+class EngineInlet:
+    """The engine as one feed sees it."""
+
+    def __init__(self, engine: Engine, name: str, symbols: list[str], hand_on: Callable[[], None]) -> None:
+        self._engine = engine
+        self._name = name
+        self._symbols = symbols
+        self._hand_on = hand_on
+
+    def take(self, ticks: list[Tick]) -> None:
+        self._engine.take(self._name, ticks, _now_ms())
+        self._hand_on()
+
+    def lost(self, why: str) -> None:
+        self._engine.source(self._name).lost(_now_ms(), why)
+        logger.warning("The %s feed is lost: %s", self._name, why)
+
+    def refuse(self, reason: str) -> None:
+        self._engine.source(self._name).refused[reason] += 1
+
+    def missing(self) -> dict[str, int]:
+        at_ms = _now_ms()
+        found = {}
+        for symbol in self._symbols:
+            book = self._engine.books.get(symbol)
+            since_ms = self._engine.missing_since(symbol, at_ms, MOST_MISSING_MS)
+            if since_ms is not None and (book is None or book.choice.feed == self._name):
+                found[symbol] = since_ms
+        return found
+
+    def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
+        taken = self._engine.backfill(symbol, minutes, basis, _now_ms())
+        self._hand_on()
+        logger.info("%s: %d minutes filled from the history of %s", symbol, taken, self._name)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

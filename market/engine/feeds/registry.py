@@ -1,0 +1,61 @@
+"""From a feed's name to the feed, with its settings. Each is imported when an instrument names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.conf import settings
+
+from instruments.catalogue import InstrumentFacts, catalogue
+
+from .feed import Feed
+
+
+def make_feed(
+    name: str,
+    instruments: list[InstrumentFacts],
+    known_ms: Mapping[str, int] | None = None,
+    since_ms: int | None = None,
+) -> Feed:
+    """`known_ms` is the time of each symbol's last tick; what is simulated goes on after it."""
+    if name == "demo":
+        from .demo import DemoFeed
+
+        return DemoFeed(settings.DEMO_SEED, since_ms or 0, known_ms or {})
+    if name == "replay":
+        from .replay import ReplayFeed
+
+        symbols = [facts.symbol for facts in instruments]
+        return ReplayFeed(settings.REPLAY_DIR, symbols, settings.REPLAY_SPEED)
+    if name == "kraken":
+        from . import kraken
+
+        names = venue_symbols(name, instruments, kraken.venue_symbol)
+        return kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL)
+    if name == "binance":
+        from . import binance
+
+        names = venue_symbols(name, instruments, binance.venue_symbol)
+        return binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL)
+    if name == "oanda":
+        from . import oanda
+
+        names = venue_symbols(name, instruments, oanda.venue_symbol)
+        access = settings.OANDA_TOKEN, settings.OANDA_ACCOUNT
+        return oanda.OandaFeed(names, *access, settings.OANDA_STREAM_URL, settings.OANDA_REST_URL)
+    raise LookupError(f"There is no feed {name!r}.")
+
+
+def venue_symbols(
+    feed: str, instruments: list[InstrumentFacts], usual: Callable[[str], str]
+) -> dict[str, str]:
+    """Our symbol → the venue's: the usual one, unless the instrument says `kraken:BTC/USD`."""
+    names = {}
+    for facts in instruments:
+        given = [name.partition(":")[2] for name in (facts.source, facts.fallback) if _feed(name) == feed]
+        names[facts.symbol] = (given and given[0]) or usual(facts.symbol)
+    return names
+
+
+def _feed(name: str) -> str:
+    return name.partition(":")[0]

@@ -1,0 +1,91 @@
+"""Who writes: one process at a time holds the lease, and no write of another is taken."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from market.models import EngineState
+
+# Without a beat for this long, as watched by the one who waits, the writer is gone.
+GONE_S = 4.0
+# A writer that was silent for so long before anybody watched needs no watching.
+LONG_GONE = timedelta(seconds=60)
+
+
+class Deposed(Exception):
+    """Another process holds the lease: what was about to be written must not be."""
+
+
+class Place(NamedTuple):
+    """Up to where the journal is written."""
+
+    epoch: str
+    position: int
+
+
+class Lease:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self.writer = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._seen: tuple[int, float] | None = None
+        """The last beat of the other, and when it was first seen."""
+
+    def take(self) -> Place | None:
+        """Where the last writer stopped, once the lease is ours. To be asked again until then."""
+        with transaction.atomic():
+            EngineState.objects.get_or_create(pk=1)
+            state = EngineState.objects.select_for_update().get(pk=1)
+            if state.writer != self.writer and not self._is_free(state):
+                return None
+            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, timezone.now()
+            state.save()
+        self._seen = None
+        return Place(state.epoch, state.position)
+
+    def beat(self, place: Place) -> None:
+        """Within the transaction that writes: nothing of it stays if the lease is another's."""
+        held = EngineState.objects.filter(pk=1, writer=self.writer)
+        now = timezone.now()
+        if not held.update(beats=F("beats") + 1, beat_at=now, epoch=place.epoch, position=place.position):
+            raise Deposed
+
+    def leave(self) -> None:
+        """A clean end: nobody has to wait."""
+        EngineState.objects.filter(pk=1, writer=self.writer).update(writer="")
+
+    def _is_free(self, state: EngineState) -> bool:
+        if not state.writer or _has_died(state.writer):
+            return True
+        # By our own clock, and only while the database answers: after an outage the writer gets its time.
+        seen_at = self._monotonic()
+        if self._seen is None or self._seen[0] != state.beats:
+            is_first_look, self._seen = self._seen is None, (state.beats, seen_at)
+            silent_since = state.beat_at or timezone.now() - LONG_GONE
+            return is_first_look and timezone.now() - silent_since > LONG_GONE
+        return seen_at - self._seen[1] > GONE_S
+
+
+def _has_died(writer: str) -> bool:
+    """A process of this machine that is no more needs no waiting for."""
+    host, pid, _ = writer.rsplit(":", 2)
+    if host != socket.gethostname():
+        return False
+    if int(pid) == os.getpid():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,116 @@
+"""A web process beside a separate engine: its prices follow the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.db import Error
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from accounts.exceptions import Overloaded
+from accounts.threads import in_thread
+from instruments.catalogue import catalogue
+from market.prices.market import Prices
+
+from .boot import load
+from .bus import STREAM, Hear, decode, number_of
+from .lease import Place
+
+logger = logging.getLogger(__name__)
+
+BLOCK_MS = 1000
+RETRY_S = 0.2
+COUNT = 500
+
+
+class OutOfStep(Exception):
+    """Something was missed, or the numbering began anew: what is written up to `place` knows how to go on."""
+
+    def __init__(self, why: str, place: Place) -> None:
+        super().__init__(why)
+        self.place = place
+
+
+class Reader:
+    """`hear` gets every batch of records after it was applied; `missed` is told when some never came."""
+
+    def __init__(self, url: str, prices: Prices, hear: Hear, missed: Callable[[str], None]) -> None:
+        self._redis = Redis.from_url(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
+        self._prices = prices
+        self._hear, self._missed = hear, missed
+        self._tasks: list[asyncio.Task[None]] = []
+        self.place = self._heard = Place("", 0)
+
+    async def start(self) -> None:
+        self.place = await self._load()
+        self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        await self._redis.aclose()
+
+    async def _follow(self) -> None:
+        """Until cancelled; what goes wrong is tried again."""
+        while True:
+            try:
+                await self._read()
+            except OutOfStep as error:
+                logger.warning("The prices are loaded anew: %s", error)
+                await self._catch_up(error.place)
+            except (RedisError, OSError) as error:
+                logger.warning("The bus is not heard, trying again: %s", error)
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The market reader broke and goes on")
+                await asyncio.sleep(RETRY_S)
+
+    async def _read(self) -> None:
+        last: Any = f"{self.place.position}-0"
+        answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
+        for _, entries in answer:
+            for entry_id, fields in entries:
+                await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+
+    async def _take(self, number: int, epoch: str, data: bytes) -> None:
+        if epoch != self.place.epoch:
+            raise OutOfStep(f"the numbering began anew ({epoch})", Place(epoch, number - 1))
+        if number != self.place.position + 1:
+            missing = number - self.place.position - 1
+            raise OutOfStep(f"{missing} entries of the bus are missing", Place(epoch, number - 1))
+        records = decode(data)
+        if any(record.symbol and catalogue.known(record.symbol) is None for record in records):
+            await catalogue.load()
+        for record in records:
+            facts = catalogue.known(record.symbol)
+            if facts is not None:
+                self._prices.apply(record, facts)
+        self.place = Place(epoch, number)
+        # What the database held was older than what was heard before the prices were loaded anew.
+        if epoch != self._heard.epoch or number > self._heard.position:
+            self._heard = self.place
+            self._hear(records)
+
+    async def _catch_up(self, needed: Place) -> None:
+        """Load what the engine has written, once it has written so much."""
+        while True:
+            fresh = Prices(self._prices.candle_price)
+            try:
+                place = await self._load(fresh)
+                if place.epoch == needed.epoch and place.position >= needed.position:
+                    break
+            except (Error, Overloaded) as error:
+                logger.warning("The prices wait for the database: %s", error)
+            await asyncio.sleep(RETRY_S)
+        self._prices.replace(fresh)
+        self.place = place
+        self._missed(place.epoch)
+
+    async def _load(self, prices: Prices | None = None) -> Place:
+        return (await in_thread(load, prices or self._prices)).place

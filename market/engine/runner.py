@@ -1,0 +1,182 @@
+"""Runs the engine: its clock, its feeds, its writing. It owns the tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from django.db import Error
+
+from accounts.exceptions import Overloaded
+from accounts.threads import in_thread
+from market.prices.ticks import Tick
+
+from . import checkpoints, retention
+from .boot import Loaded, load
+from .bus import LocalBus, RedisBus
+from .desk import FeedDesk, MakeFeed
+from .engine import Engine
+from .lease import Deposed, Lease
+from .status import status_of, told
+from .store import Row
+
+logger = logging.getLogger(__name__)
+
+CLOCK_S = 0.25
+FLUSH_S = 1.0
+# More than this waits for the database only when it has been away for hours; then the oldest go.
+MAX_PENDING = 200_000
+KEPT_ROWS = 2_000
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Runner:
+    """One engine with what keeps it going."""
+
+    def __init__(self, engine: Engine, make_feed: MakeFeed, bus: LocalBus | RedisBus) -> None:
+        self.engine = engine
+        self.bus = bus
+        self.lease = Lease()
+        self.desk = FeedDesk(engine, make_feed, self.hand_on)
+        self.deposed = asyncio.Event()
+        """Another process writes now."""
+        self._holds = False
+        self._flush_now = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def writer(self) -> str:
+        return self.lease.writer
+
+    async def wait_for_lease(self) -> None:
+        while not await self.try_lease():  # noqa: ASYNC110 - it is the database that is asked
+            await asyncio.sleep(FLUSH_S)
+
+    async def try_lease(self) -> bool:
+        try:
+            self._holds = await in_thread(self.lease.take) is not None
+        except (Error, Overloaded) as error:
+            logger.warning("The lease waits for the database: %s", error)
+        return self._holds
+
+    async def start(self) -> None:
+        self.deposed.clear()
+        loaded: Loaded = await in_thread(load, self.engine.prices)
+        at_ms = now_ms()
+        self.engine.resume(loaded.checkpoints, at_ms)
+        for record in await self.bus.open(self, loaded.place):
+            self.engine.repeat(record, at_ms)
+        self._run(self._keep_time, CLOCK_S, "market clock")
+        self._run(self._keep_writing, 0, "market store")
+        self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
+        await self.desk.start()
+
+    async def stop(self) -> None:
+        await self.desk.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self.hand_on()
+        if self._holds:
+            await self.flush()
+        await self.bus.close()
+        if self._holds:
+            try:
+                await in_thread(self.lease.leave)
+            except (Error, Overloaded) as error:
+                logger.warning("The lease runs out by itself: %s", error)
+        self._holds = False
+        self.engine.clear()
+
+    def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+        """Ticks that somebody sent by himself."""
+        reasons = self.engine.take(origin, ticks, now_ms())
+        self.hand_on()
+        return reasons
+
+    def hand_on(self) -> None:
+        """Publish what was decided."""
+        if self.engine.records:
+            records, self.engine.records = self.engine.records, []
+            self.bus.publish(records)
+
+    def flush_soon(self) -> None:
+        self._flush_now.set()
+
+    def stand_down(self) -> None:
+        self._holds = False
+        self.deposed.set()
+
+    async def flush(self) -> None:
+        """Write what is waiting; what could not be written waits for the next time."""
+        engine = self.engine
+        self.hand_on()
+        rows, engine.rows = engine.rows, []
+        changed, engine.changed = engine.changed, {}
+        made = engine.checkpoints(changed.values())
+        is_written = False
+        try:
+            await in_thread(checkpoints.write, rows, made, self.lease, self.bus.seal())
+            is_written = True
+        except Deposed:
+            self._lost_lease(rows)
+            is_written = True
+        except (Error, Overloaded) as error:
+            logger.warning("%d candles wait for the database: %s", len(rows), error)
+        finally:
+            # Also when this is cancelled: to write the same again changes nothing.
+            if not is_written:
+                self._put_back(rows)
+                engine.changed = changed | engine.changed
+
+    def _lost_lease(self, rows: list[Row]) -> None:
+        if self._holds or rows:
+            logger.warning("Another process writes the candles of this database; this one does not")
+        self.stand_down()
+
+    def _forget_rows(self) -> None:
+        """The writer writes them; should it end, what it had not written yet is here."""
+        del self.engine.rows[:-KEPT_ROWS]
+
+    def _put_back(self, rows: list[Row]) -> None:
+        waiting = [*rows, *self.engine.rows]
+        if len(waiting) > MAX_PENDING:
+            logger.error("%d candles are lost: the database was away too long", len(waiting) - MAX_PENDING)
+        self.engine.rows = waiting[-MAX_PENDING:]
+
+    async def _keep_time(self) -> None:
+        at_ms = now_ms()
+        self.engine.keep_time(at_ms)
+        self.hand_on()
+
+    async def _keep_writing(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_S):
+                await self._flush_now.wait()
+        self._flush_now.clear()
+        if not self._holds and not await self.try_lease():
+            self._forget_rows()
+            return
+        status = status_of(self.engine, now_ms(), self.writer, self.bus.place.epoch)
+        self.bus.publish([told(status)])
+        await self.flush()
+
+    def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
+        self._tasks.append(asyncio.create_task(_repeat(act, pause_s, name), name=name))
+
+
+async def _repeat(act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
+    while True:
+        try:
+            await act()
+        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("The %s broke and goes on", name)
+            await asyncio.sleep(1)
+        await asyncio.sleep(pause_s)

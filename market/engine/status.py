@@ -1,0 +1,84 @@
+"""How the engine is doing, second by second: every process hears of it, for metrics and the back office."""
+
+from __future__ import annotations
+
+import msgspec
+
+from market.prices.records import Told
+
+from .book import Book
+from .engine import Engine
+from .source import Source
+
+
+class FeedStatus(msgspec.Struct, frozen=True):
+    name: str
+    state: str
+    """live, silent or lost."""
+    since_ms: int
+    why: str
+    heard_ms: int
+    lag_ms: int
+    ticks: int
+    refused: dict[str, int]
+
+
+class InstrumentStatus(msgspec.Struct, frozen=True):
+    symbol: str
+    feed: str
+    feeds: tuple[str, ...]
+    switched_ms: int | None
+    switches: int
+    ticks: int
+
+
+class EngineStatus(msgspec.Struct, frozen=True):
+    at_ms: int = 0
+    writer: str = ""
+    epoch: str = ""
+    feeds: list[FeedStatus] = []
+    instruments: list[InstrumentStatus] = []
+    waiting_rows: int = 0
+
+
+# A feed that was not heard for this long is silent, though its connection stands.
+SILENT_MS = 15_000
+
+
+def status_of(engine: Engine, at_ms: int, writer: str, epoch: str) -> EngineStatus:
+    return EngineStatus(
+        at_ms=at_ms,
+        writer=writer,
+        epoch=epoch,
+        feeds=[_feed(name, source, at_ms) for name, source in sorted(engine.sources.items())],
+        instruments=[_instrument(book) for _, book in sorted(engine.books.items())],
+        waiting_rows=len(engine.rows),
+    )
+
+
+def told(status: EngineStatus) -> Told:
+    return Told("", msgspec.json.encode(status))
+
+
+def read(record: Told) -> EngineStatus:
+    return msgspec.json.decode(record.status, type=EngineStatus)
+
+
+def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
+    if source.lost_ms is not None:
+        state, since_ms = "lost", source.lost_ms
+    elif at_ms - source.heard_ms > SILENT_MS:
+        state, since_ms = "silent", source.heard_ms
+    else:
+        state, since_ms = "live", source.since_ms or at_ms
+    why = source.why if state == "lost" else ""
+    return FeedStatus(
+        name, state, since_ms, why, source.heard_ms, source.lag_ms, source.ticks, dict(source.refused)
+    )
+
+
+def _instrument(book: Book) -> InstrumentStatus:
+    choice = book.choice
+    return InstrumentStatus(
+        book.facts.symbol, choice.feed, choice.feeds, choice.switched_ms, choice.switches, book.seq
+    )

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.events import feed as control_events
+from instruments.catalogue import catalogue
+from market.engine.inbox import Inbox
+from market.services import market
+
+
+class Command(BaseCommand):
+    help = (
+        "Run the market engine beside the web processes: feeds, candles, order flow. Start a second one as "
+        "a stand-in; it takes over within seconds when the first ends."
+    )
+    requires_system_checks = "__all__"
+
+    def handle(self, **options: Any) -> None:
+        if not settings.REDIS_URL:
+            raise CommandError(
+                "The web processes hear of the market over Redis: set REDIS_URL. "
+                "Without it `manage.py serve` runs the engine itself."
+            )
+        asyncio.run(self.run())
+
+    async def run(self) -> None:
+        ending = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ending.set)
+        await control_events.start()
+        await catalogue.load()
+        try:
+            while not ending.is_set():
+                await self.take_a_turn(ending)
+        finally:
+            await control_events.stop()
+        self.say("Stopped.")
+
+    async def take_a_turn(self, ending: asyncio.Event) -> None:
+        """Wait for the lease, then run until somebody else has it or we are to end."""
+        runner = market.separate_engine()
+        self.say("Waiting for the lease: another engine may hold it.")
+        await first(runner.wait_for_lease(), ending.wait())
+        if ending.is_set():
+            return
+        await runner.start()
+        inbox = Inbox(settings.REDIS_URL)
+        serving = asyncio.create_task(inbox.serve(runner.push), name="market inbox")
+        self.say(f"The engine runs: {len(catalogue.active())} instruments.")
+        await first(runner.deposed.wait(), ending.wait())
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        await runner.stop()
+        await inbox.stop()
+
+    def say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+async def first(*waiting: Any) -> None:
+    """Until one of them is done; the others are called off."""
+    tasks = [asyncio.ensure_future(each) for each in waiting]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,72 @@
+"""What the engine decided, in the order it did: the same records make the same prices in every process."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .candles import Candle
+
+
+class Record(msgspec.Struct, gc=False, array_like=True):
+    symbol: str
+
+
+class Taken(Record, tag=0):
+    """A tick that was let in, with its numbers in the two streams."""
+
+    bid: float
+    ask: float
+    time_ms: int
+    volume: float
+    seq: int
+    flow_seq: int = 0
+    """0: the tick is none of the order flow's, and the fields below say nothing."""
+    bid_volume: float = 0.0
+    ask_volume: float = 0.0
+    cumulative_delta: float = 0.0
+    price: float = 0.0
+
+
+class Ended(Record, tag=1):
+    """Time went by: candles that end until then are closed."""
+
+    until_ms: int
+
+
+class Passed(Record, tag=2):
+    """A minute went by without a tick while the source was alive: a flat candle."""
+
+    minute_ms: int
+
+
+class Halted(Record, tag=3):
+    """The market closed, and with it every candle."""
+
+
+class Refilled(Record, tag=4):
+    """A closed minute out of the source's own history."""
+
+    minute: Candle
+    basis: str
+
+
+class Absorbed(Record, tag=5):
+    """One side took in what the other threw at it, and the price held."""
+
+    flow_seq: int
+    side: str
+    price: float
+    volume: float
+    delta: float
+    price_range: float
+    strength: float
+    time_ms: int
+
+
+class Told(Record, tag=6):
+    """How the engine is doing, for metrics and the back office; the symbol is empty."""
+
+    status: bytes
+
+
+AnyRecord = Taken | Ended | Passed | Halted | Refilled | Absorbed | Told

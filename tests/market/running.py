@@ -1,0 +1,48 @@
+"""An engine with what writes it, as long as a test needs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from accounts.threads import in_thread
+from instruments.catalogue import InstrumentFacts
+from market.engine.boot import load
+from market.engine.bus import LocalBus
+from market.engine.engine import Engine
+from market.engine.feeds.feed import Feed
+from market.engine.runner import Runner
+from market.prices.market import Prices
+from market.prices.records import AnyRecord
+from tests.market.ticking import NOON_MS
+
+
+def no_feed(name: str, instruments: list[InstrumentFacts]) -> Feed:
+    raise LookupError(name)
+
+
+def make_runner(
+    engine: Engine,
+    make_feed: Callable[[str, list[InstrumentFacts]], Feed] = no_feed,
+    hear: Callable[[list[AnyRecord]], None] = lambda records: None,
+) -> Runner:
+    return Runner(engine, make_feed, LocalBus(hear))
+
+
+async def flush_once(engine: Engine) -> None:
+    """As a process that ends cleanly then."""
+    runner = make_runner(engine)
+    assert await runner.try_lease()
+    await runner.flush()
+    await in_thread(runner.lease.leave)
+
+
+def flush(engine: Engine) -> None:
+    asyncio.run(flush_once(engine))
+
+
+def restarted() -> Engine:
+    """Another process after a kill -9: it knows what the database knows."""
+    engine = Engine(Prices("bid"))
+    engine.resume(load(engine.prices).checkpoints, NOON_MS)
+    return engine

@@ -1,0 +1,163 @@
+"""One writer at a time."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+import time_machine
+
+from market.engine import checkpoints
+from market.engine.checkpoints import Checkpoint
+from market.engine.lease import GONE_S, LONG_GONE, Deposed, Lease, Place
+from market.models import Candle as CandleRow
+from market.models import EngineState, LastQuote
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+from tests.factories import NOON, make_instrument
+from tests.market.ticking import NOON_MS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ELSEWHERE = "another-host:1:abc"
+
+
+def make_state(writer: str = ELSEWHERE, beat_at: datetime = NOON) -> None:
+    EngineState.objects.create(pk=1, writer=writer, beats=7, beat_at=beat_at, epoch="e1", position=41)
+
+
+class Watch:
+    """A clock that no change of the date moves."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def beat() -> None:
+    state = EngineState.objects.get()
+    state.beats += 1
+    state.save()
+
+
+def test_first_to_come_gets_it_and_the_second_does_not() -> None:
+    make_state("")
+
+    assert Lease().take() == Place("e1", 41)
+    assert Lease().take() is None
+
+
+def test_holder_may_ask_again() -> None:
+    holder = Lease()
+    holder.take()
+
+    assert holder.take() is not None
+
+
+def test_left_lease_is_free_at_once() -> None:
+    holder = Lease()
+    holder.take()
+    holder.leave()
+
+    assert Lease().take() is not None
+
+
+def test_leaving_what_another_holds_changes_nothing() -> None:
+    holder, other = Lease(), Lease()
+    holder.take()
+
+    other.leave()
+
+    assert EngineState.objects.get().writer == holder.writer
+
+
+@pytest.mark.usefixtures("clock")
+def test_dead_process_of_this_machine_is_not_waited_for() -> None:
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    make_state(f"{socket.gethostname()}:{child}:abc")
+
+    assert Lease().take() is not None
+
+
+@pytest.mark.usefixtures("clock")
+def test_live_process_of_this_machine_is_waited_for() -> None:
+    make_state(f"{socket.gethostname()}:{os.getppid()}:abc")
+
+    assert Lease().take() is None
+
+
+@pytest.mark.usefixtures("clock")
+def test_silent_writer_is_replaced_after_a_while() -> None:
+    make_state()
+    watch = Watch()
+    waiting, answers = Lease(watch), []
+    for _ in range(4):
+        answers.append(waiting.take() is not None)
+        watch.now += GONE_S / 2
+
+    assert answers == [False, False, False, True]
+
+
+@pytest.mark.usefixtures("clock")
+def test_writer_that_beats_is_never_replaced() -> None:
+    make_state()
+    watch = Watch()
+    waiting = Lease(watch)
+    for _ in range(20):
+        assert waiting.take() is None
+        watch.now += GONE_S + 1
+        beat()
+
+
+def test_outage_of_the_database_does_not_cost_the_writer_its_lease(clock: time_machine.Traveller) -> None:
+    make_state()
+    watch = Watch()
+    waiting = Lease(watch)
+    waiting.take()
+    # Nobody could ask or write for an hour; the first question after it finds a beat it has not seen.
+    clock.shift(3600)
+    watch.now += 3600
+    beat()
+
+    assert waiting.take() is None
+
+
+@pytest.mark.usefixtures("clock")
+def test_writer_gone_for_long_is_replaced_at_the_first_look() -> None:
+    make_state(beat_at=NOON - 2 * LONG_GONE)
+
+    assert Lease().take() is not None
+
+
+def test_write_of_the_deposed_leaves_nothing() -> None:
+    instrument = make_instrument("EURUSD")
+    old = Lease()
+    old.take()
+    EngineState.objects.update(writer=ELSEWHERE)
+    rows = [(instrument.pk, "1m", Candle(NOON_MS, *[1.0] * 7), "bid")]
+    last = {instrument.pk: Checkpoint(Tick("EURUSD", 1.0, 1.1, NOON_MS), None)}
+
+    with pytest.raises(Deposed):
+        checkpoints.write(rows, last, old, Place("e2", 50))
+
+    assert (CandleRow.objects.count(), LastQuote.objects.count()) == (0, 0)
+    assert EngineState.objects.get().epoch == ""
+
+
+def test_write_of_the_holder_stays_with_its_place() -> None:
+    instrument = make_instrument("EURUSD")
+    holder = Lease()
+    holder.take()
+    checkpoint = Checkpoint(Tick("EURUSD", 1.0, 1.1, NOON_MS), None, 12, 3, {"day": 1})
+
+    checkpoints.write([], {instrument.pk: checkpoint}, holder, Place("e2", 50))
+
+    state, quote = EngineState.objects.get(), LastQuote.objects.get()
+    assert (state.epoch, state.position, state.beats) == ("e2", 50, 2)
+    assert (quote.bid, quote.seq, quote.flow_seq, quote.flow_state) == (Decimal(1), 12, 3, {"day": 1})
