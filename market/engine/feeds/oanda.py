@@ -58,37 +58,39 @@ class OandaFeed(VenueFeed):
         return await oanda_history(self._client, self._rest_url, self.symbols[symbol], start_ms, end_ms)
 
     async def _connect(self, refuse: Refuse) -> httpx2.Response:
-        names = set(self.symbols.values()) - self._unknown
+        response = await self._ask_for_prices()
+        if response.status_code == HTTPStatus.BAD_REQUEST and await self._leave_out_unknown(refuse):
+            await response.aclose()
+            response = await self._ask_for_prices()
+        if response.status_code != HTTPStatus.OK:
+            async with aclosing(response):
+                raise await refusal(response)
+        return response
+
+    async def _ask_for_prices(self) -> httpx2.Response:
+        names = sorted(set(self.symbols.values()) - self._unknown)
         if not names:
             raise Lost("OANDA has none of the instruments", is_lasting=True)
         request = self._client.build_request(
             "GET",
             self._stream_url + self._access.path("pricing/stream"),
-            params={"instruments": ",".join(sorted(names)), "snapshot": "true"},
+            params={"instruments": ",".join(names), "snapshot": "true"},
             # It never ends; who listens also watches for silence.
             timeout=None,
         )
-        response = await self._client.send(request, stream=True)
-        if response.status_code != HTTPStatus.OK:
-            async with aclosing(response):
-                raise await self._refusal(response, names, refuse)
-        return response
+        return await self._client.send(request, stream=True)
 
-    async def _refusal(self, response: httpx2.Response, names: set[str], refuse: Refuse) -> Lost:
-        # One instrument that it does not have, and OANDA refuses all, without a word on which.
-        unknown = await self._unknown_of(names) if response.status_code == HTTPStatus.BAD_REQUEST else set()
-        if not unknown:
-            return await refusal(response)
+    async def _leave_out_unknown(self, refuse: Refuse) -> bool:
+        """For one instrument that it does not have OANDA refuses all, without a word on which."""
+        try:
+            known = await self._access.instruments(self._client, self._rest_url)
+        except HistoryFailed:
+            return False
+        unknown = set(self.symbols.values()) - known - self._unknown
         for name in sorted(unknown):
             refuse("unknown_symbol", f"the account has no instrument {name}")
         self._unknown |= unknown
-        return Lost(f"OANDA refused all for want of {', '.join(sorted(unknown))}")
-
-    async def _unknown_of(self, names: set[str]) -> set[str]:
-        try:
-            return names - await self._access.instruments(self._client, self._rest_url)
-        except HistoryFailed:
-            return set()
+        return bool(unknown)
 
 
 async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

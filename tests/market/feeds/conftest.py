@@ -6,11 +6,13 @@ import pytest
 
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
+from .fake_oanda import FakeOanda
 from .venue import FakeVenue
 
 VENUES: list[type[FakeVenue]] = [
     FakeKraken,
     FakeBinance,
+    FakeOanda,
 ]
 
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class Request(NamedTuple):
+    target: str
     path: str
     query: dict[str, str]
     headers: dict[str, str]
@@ -18,7 +19,8 @@ class Request(NamedTuple):
 class Reply:
     """Writes one answer: at once, or a chunk at a time."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
         self._writer = writer
 
     async def whole(self, body: bytes, status: str = "200 OK", **headers: str) -> None:
@@ -38,6 +40,10 @@ class Reply:
         """The connection goes without a word."""
         self._writer.transport.abort()
 
+    async def left(self) -> None:
+        """When the client has closed the connection; a ConnectionError if it was torn."""
+        await self._reader.read()
+
     async def _begin(self, status: str, headers: dict[str, str]) -> None:
         lines = [
             f"HTTP/1.1 {status}",
@@ -54,14 +60,21 @@ Answer = Callable[[Request, Reply], Awaitable[None]]
 
 
 class HttpVenue:
+    """Listens at the same port each time it is started."""
+
     def __init__(self, answer: Answer) -> None:
         self.requests: list[Request] = []
         self._answer = answer
+        self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(
@@ -80,7 +93,7 @@ class HttpVenue:
         try:
             request = _request((await reader.readuntil(b"\r\n\r\n")).decode())
             self.requests.append(request)
-            await self._answer(request, Reply(writer))
+            await self._answer(request, Reply(reader, writer))
         except (ConnectionError, asyncio.IncompleteReadError):
             # The client went, as clients do.
             pass
@@ -91,6 +104,7 @@ class HttpVenue:
 
 def _request(head: str) -> Request:
     first, *lines = head.strip().split("\r\n")
-    target = urlsplit(first.split(" ")[1])
-    headers = dict(line.split(": ", 1) for line in lines)
-    return Request(target.path, dict(parse_qsl(target.query)), {k.lower(): v for k, v in headers.items()})
+    target = first.split(" ")[1]
+    parts = urlsplit(target)
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return Request(target, parts.path, dict(parse_qsl(parts.query)), headers)
