@@ -115,4 +115,4 @@ def _seed_quote(facts: InstrumentFacts, market: SimulatedMarket, until_ms: int) 
     """The last quote of a closed market is that of its last session."""
     session = facts.hours.last_open_before(until_ms - 1)
     if session is not None:
-        checkpoints.write_quotes([(facts.id, market.quote_at(min(session[1], until_ms) - 1))])
+        checkpoints.write_quote(facts.id, market.quote_at(min(session[1], until_ms) - 1))

@@ -66,6 +66,12 @@ def _write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, pl
     )
 
 
+def write_quote(instrument_id: int, tick: Tick) -> None:
+    """The last quote alone: the numbers given to an instrument's ticks stay."""
+    quote = {"bid": tick.bid, "ask": tick.ask, "quoted_at": moment(tick.time_ms)}
+    LastQuote.objects.update_or_create(instrument_id=instrument_id, defaults=quote)
+
+
 def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
     LastQuote.objects.bulk_create(
         [

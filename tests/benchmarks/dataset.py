@@ -30,7 +30,8 @@ def prepare(rows: int, now_ms: int) -> str:
     instruments = [make_instrument(symbol) for symbol in SYMBOLS]
     for instrument in instruments:
         store.write_candles(candles(instrument.pk, now_ms))
-    checkpoints.write_quotes((row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms, 1.0)) for row in instruments)
+    for row in instruments:
+        checkpoints.write_quote(row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms))
     users = [make_user(f"publisher{number}") for number in range(10)]
     Signal.objects.bulk_create(signals(rows, instruments, users), batch_size=BATCH)
     NewsItem.objects.bulk_create(news(rows), batch_size=BATCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from django.conf import settings
@@ -21,7 +22,14 @@ def make_feed(
     if name == "demo":
         from .demo import DemoFeed
 
-        return DemoFeed(settings.DEMO_SEED, since_ms or 0, known_ms or {})
+        return DemoFeed(
+            settings.DEMO_SEED,
+            since_ms=since_ms or time.time_ns() // 1_000_000,
+            known_ms=known_ms or {},
+            # Asked for anew at every step, because hours and digits may be edited meanwhile.
+            instruments=lambda: [facts for given in instruments if (facts := catalogue.find(given.symbol))],
+            rate=settings.DEMO_RATE,
+        )
     if name == "replay":
         from .replay import ReplayFeed
 
