@@ -51,7 +51,7 @@ class OandaFeed(VenueFeed):
             async with open_client(self._access.headers()) as self._client:
                 async with asyncio.timeout(self.pace.open_s):
                     response = await self._connect(refuse)
-                async with aclosing(response), aclosing(_lines(response)) as lines:
+                async with aclosing(response), aclosing(self._lines(response)) as lines:
                     yield Line(lines.__anext__, OandaReader(self.symbols, refuse).read)
 
     async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
@@ -92,15 +92,15 @@ class OandaFeed(VenueFeed):
         self._unknown |= unknown
         return bool(unknown)
 
-
-async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    lines = Lines()
-    # Raw, because nothing compressed was asked for.
-    async with aclosing(response.aiter_raw()) as chunks:
-        async for chunk in chunks:
-            for line in lines.add(chunk):
-                yield line
-    raise Lost("OANDA ended the stream")
+    async def _lines(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        lines, token = Lines(), self._access.token.encode()
+        # Raw, because nothing compressed was asked for.
+        async with aclosing(response.aiter_raw()) as chunks:
+            async for chunk in chunks:
+                for line in lines.add(chunk):
+                    # One that makes no sense is logged, and must not repeat what it was asked with.
+                    yield line.replace(token, b"***")
+        raise Lost("OANDA ended the stream")
 
 
 @contextmanager

@@ -27,8 +27,8 @@ class Reply:
         await self._begin(status, {"Content-Length": str(len(body)), "Connection": "close", **headers})
         await self._send(body)
 
-    async def begin(self) -> None:
-        await self._begin("200 OK", {"Transfer-Encoding": "chunked"})
+    async def begin(self, status: str = "200 OK") -> None:
+        await self._begin(status, {"Transfer-Encoding": "chunked"})
 
     async def chunk(self, data: bytes) -> None:
         await self._send(b"%x\r\n%s\r\n" % (len(data), data))

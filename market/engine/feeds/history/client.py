@@ -73,7 +73,7 @@ def said(response: httpx2.Response, body: bytes) -> str:
         return ""
     # It goes into the log, and nobody knows what an error repeats of what it was sent.
     secret = response.request.headers.get("Authorization", "").removeprefix("Bearer ")
-    text = text.replace(secret, "…") if secret else text
+    text = text.replace(secret, "***") if secret else text
     return f": {' '.join(text.split())[:200].rstrip('.')}"
 
 
