@@ -1,0 +1,110 @@
+"""A file of ticks, opened: plain, .gz, .zip with one member, or standard input."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Self
+
+from .detection import FORMATS, detect
+from .format import BadFile, Batch, Place, Subject
+
+BLOCK = 1 << 16
+START = Place()
+DAMAGES = (OSError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError)
+
+
+class TickFile:
+    def __init__(self, path: str, format_name: str | None = None, *, block: int = BLOCK) -> None:
+        self.is_stdin = path == "-"
+        self.path = "standard input" if self.is_stdin else path
+        self._block = block
+        with ExitStack() as opened:
+            try:
+                raw = opened.enter_context(
+                    open(0 if self.is_stdin else path, "rb", closefd=not self.is_stdin)
+                )
+                # Of the file as it is, packed or not; 0 where nobody knows.
+                self.size = 0 if self.is_stdin else os.fstat(raw.fileno()).st_size
+                self._raw, self._stream = raw, self._unpacked(raw)
+                self._head = self._stream.read(block)
+            except DAMAGES as error:
+                raise self._unreadable(error) from None
+            if not self._head and not self.path.endswith(".bi5"):
+                raise BadFile(f"{self.path} is empty. Was the download complete?")
+            self.format = FORMATS[format_name] if format_name else detect(self._head, self.path)
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @property
+    def position(self) -> int:
+        """Bytes of `size` that were read."""
+        return self._raw.tell() if self.size else 0
+
+    def digest(self) -> str:
+        """What the file is known by when an import goes on; standard input cannot be read again."""
+        if self.is_stdin:
+            return ""
+        with Path(self.path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def batches(self, symbol: str, point: float, start: Place = START) -> Iterator[Batch]:
+        yield from self.format.read(self._blocks(start.offset), Subject(symbol, point, self.path), start)
+
+    def _blocks(self, skip: int) -> Iterator[bytes]:
+        """Whole lines, from a place where one begins."""
+        rest = b""
+        for chunk in self._chunks(skip):
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield rest + chunk[:cut]
+                rest = chunk[cut:]
+            else:
+                rest += chunk
+        if rest:
+            yield rest
+
+    def _chunks(self, skip: int) -> Iterator[bytes]:
+        chunk, self._head = self._head, b""
+        try:
+            while chunk:
+                if len(chunk) > skip:
+                    yield chunk[skip:]
+                skip = max(0, skip - len(chunk))
+                chunk = self._stream.read(self._block)
+        except DAMAGES as error:
+            raise self._unreadable(error) from None
+
+    def _unpacked(self, raw: BufferedReader) -> IO[bytes]:
+        begins = raw.peek(4)[:4]
+        if begins.startswith(b"\x1f\x8b"):
+            return gzip.open(raw)  # type: ignore[return-value]
+        if begins != b"PK\x03\x04":
+            return raw
+        if self.is_stdin:
+            raise BadFile(
+                "A .zip cannot be read from standard input: name the file, or unpack it with funzip."
+            )
+        members = zipfile.ZipFile(raw)
+        if len(members.namelist()) != 1:
+            raise BadFile(f"{self.path} holds {len(members.namelist())} files. Unpack it, and name one.")
+        return members.open(members.namelist()[0])
+
+    def _unreadable(self, error: Exception) -> BadFile:
+        why = getattr(error, "strerror", None) or str(error)
+        return BadFile(
+            f"{self.path} cannot be read: {why}. Check the path and its rights, or download it again."
+        )
