@@ -1,0 +1,1 @@
+"""Ticks from files into stored candles."""

@@ -1,0 +1,102 @@
+"""Closed minutes from ticks, folded a minute at a time: what CandleBuilder makes of them one by one. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+from market.prices.candles import VOLUME_DECIMALS, Candle
+from market.prices.ticks import Tick
+from market.prices.timeframes import MINUTE_MS, interval_start
+
+if TYPE_CHECKING:
+    from instruments.catalogue import InstrumentFacts
+
+# A file that says nothing for a longer time of open market lacks ticks: a market is not that quiet.
+LONGEST_QUIET_MS = 24 * 60 * MINUTE_MS
+
+
+class Minutes:
+    """The minutes of one file."""
+
+    def __init__(self, facts: InstrumentFacts, *, mid: bool, before: Candle | None = None) -> None:
+        """`before` is the minute in which the file before this one ended; this one may go on with it."""
+        self._facts = facts
+        self._mid = mid
+        self._before = before
+        self._forming: Candle | None = None
+        self._last_ask = 0.0
+        self.gaps = 0
+        """Times without ticks that were too long to be filled."""
+
+    @property
+    def forming_ms(self) -> int | None:
+        return None if self._forming is None else self._forming.opened_ms
+
+    def take(self, ticks: list[Tick]) -> Iterator[Candle]:
+        """Good ticks in order. Yields the minutes that they close, and the flat ones between."""
+        times, prices = [tick.time_ms for tick in ticks], self._prices(ticks)
+        asks, volumes = [tick.ask for tick in ticks], self._volumes(ticks)
+        start = 0
+        while start < len(ticks):
+            opened_ms = interval_start(times[start], MINUTE_MS)
+            end = bisect_left(times, opened_ms + MINUTE_MS, start)
+            minute = self._forming
+            if minute is None or minute.opened_ms != opened_ms:
+                yield from self._close_before(opened_ms)
+                minute = self._forming = self._opened(opened_ms, prices[start], asks[start])
+            self._add(minute, prices[start:end], asks[start:end], volumes[start:end])
+            start = end
+
+    def end(self) -> Candle | None:
+        """Close the forming minute: nothing more comes."""
+        minute, self._forming = self._forming, None
+        if minute is not None:
+            # Once a minute rather than once a tick: the highest of rounded prices is the highest, rounded.
+            for name in ("open", "high", "low", "close", "ask_high", "ask_low"):
+                setattr(minute, name, round(getattr(minute, name), self._facts.digits))
+            minute.volume = round(minute.volume, VOLUME_DECIMALS)
+        return minute
+
+    def _prices(self, ticks: list[Tick]) -> list[float]:
+        if self._mid:
+            return [(tick.bid + tick.ask) / 2 for tick in ticks]
+        return [tick.bid for tick in ticks]
+
+    def _volumes(self, ticks: list[Tick]) -> list[float]:
+        if self._facts.volume_kind == "ticks":
+            return [1.0] * len(ticks)
+        return [tick.volume for tick in ticks]
+
+    def _opened(self, opened_ms: int, price: float, ask: float) -> Candle:
+        if self._before is not None and self._before.opened_ms == opened_ms:
+            return self._before
+        return Candle(opened_ms, price, price, price, price, 0.0, ask, ask)
+
+    def _add(
+        self, minute: Candle, prices: Sequence[float], asks: Sequence[float], volumes: Sequence[float]
+    ) -> None:
+        minute.high, minute.low = max(minute.high, *prices), min(minute.low, *prices)
+        minute.close, self._last_ask = prices[-1], asks[-1]
+        # From left to right, as the builder adds them; `sum` of later Pythons does not.
+        minute.volume = reduce(add, volumes, minute.volume)
+        minute.ask_high, minute.ask_low = max(minute.ask_high, *asks), min(minute.ask_low, *asks)
+
+    def _close_before(self, opened_ms: int) -> Iterator[Candle]:
+        closed = self.end()
+        if closed is None:
+            return
+        yield closed
+        if closed.opened_ms + MINUTE_MS == opened_ms:
+            return
+        quiet = list(self._facts.hours.sessions_between(closed.opened_ms + MINUTE_MS, opened_ms))
+        if sum(closes_ms - opens_ms for opens_ms, closes_ms in quiet) > LONGEST_QUIET_MS:
+            self.gaps += 1
+            return
+        price, ask = closed.close, round(self._last_ask, self._facts.digits)
+        for opens_ms, closes_ms in quiet:
+            for flat_ms in range(opens_ms, closes_ms, MINUTE_MS):
+                yield Candle(flat_ms, price, price, price, price, 0.0, ask, ask)
