@@ -1,0 +1,70 @@
+"""A feed's ticks into a file of our own format, instead of into the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import BinaryIO
+
+from market.prices.candles import Candle
+from market.prices.ticks import Tick
+
+from .feeds.feed import Feed
+from .files.recording import encode
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """The inlet of a feed that is recorded: everything it sends, good or bad."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self.ticks = 0
+        self.refused: Counter[str] = Counter()
+        self._fault: OSError | None = None
+        self.ended = asyncio.Event()
+        """Nobody reads any more, or the disk is full."""
+
+    def take(self, ticks: list[Tick]) -> None:
+        if not ticks or self._fault is not None:
+            return
+        try:
+            self._out.write(encode(ticks))
+            self._out.flush()
+            self.ticks += len(ticks)
+        except OSError as error:
+            self._fault = error
+            self.ended.set()
+
+    def raise_fault(self) -> None:
+        """What kept it from writing, if anything did."""
+        if self._fault is not None:
+            raise self._fault
+
+    def lost(self, why: str) -> None:
+        logger.warning("The feed is lost: %s", why)
+
+    def refuse(self, reason: str) -> None:
+        self.refused[reason] += 1
+
+    def missing(self) -> dict[str, int]:
+        return {}
+
+    def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
+        """Candles are no ticks."""
+
+
+async def record(feed: Feed, recorder: Recorder, seconds: float | None = None) -> None:
+    """Until the feed ends, the time is over or nobody reads any more."""
+    running = asyncio.create_task(feed.run(recorder))
+    ended = asyncio.create_task(recorder.ended.wait())
+    try:
+        await asyncio.wait({running, ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        running.cancel()
+        ended.cancel()
+        await asyncio.gather(running, ended, return_exceptions=True)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand
+
+from instruments.catalogue import InstrumentFacts
+from market.engine.store import FLOATS, candle_of
+from market.management.pipes import until_nobody_reads
+from market.management.symbols import find_instrument
+from market.models import Candle
+from market.prices.history import encode_candle
+from market.prices.timeframes import TIMEFRAMES
+
+COLUMNS = ("time", "open", "high", "low", "close", "volume")
+
+
+class Command(BaseCommand):
+    help = "Write the stored candles of an instrument to standard output, oldest first."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("symbol")
+        parser.add_argument("timeframe", choices=list(TIMEFRAMES))
+        parser.add_argument(
+            "--start", type=moment, help="From here on: 2026-11-01, or 2026-11-01T12:00 (UTC)."
+        )
+        parser.add_argument("--end", type=moment, help="Up to here, and no candle that opens then.")
+        parser.add_argument("--format", choices=("csv", "jsonl"), default="csv")
+
+    def handle(
+        self,
+        *,
+        symbol: str,
+        timeframe: str,
+        start: datetime | None,
+        end: datetime | None,
+        format: str,  # noqa: A002 - the option's name
+        **options: Any,
+    ) -> None:
+        lines = encoded(find_instrument(symbol), timeframe, start, end)
+        if format == "csv":
+            lines = as_csv(lines)
+        with until_nobody_reads():
+            for line in lines:
+                self.stdout.write(line)
+            self.stdout.flush()
+
+
+def encoded(
+    facts: InstrumentFacts, timeframe: str, start: datetime | None, end: datetime | None
+) -> Iterator[str]:
+    """The candles as REST encodes them."""
+    rows = Candle.objects.filter(instrument_id=facts.id, timeframe=timeframe).order_by("opened_at")
+    if start is not None:
+        rows = rows.filter(opened_at__gte=start)
+    if end is not None:
+        rows = rows.filter(opened_at__lt=end)
+    for values in rows.annotate(**FLOATS).values_list("opened_at", *FLOATS).iterator(chunk_size=2_000):
+        yield encode_candle(candle_of(values), facts.digits).decode()
+
+
+def as_csv(lines: Iterator[str]) -> Iterator[str]:
+    yield ",".join(COLUMNS)
+    for line in lines:
+        candle = msgspec.json.decode(line)
+        yield ",".join(str(candle[column]) for column in COLUMNS)
+
+
+def moment(text: str) -> datetime:
+    """An ISO date or time; without an offset it is UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text} is no date: write 2026-11-01 or 2026-11-01T12:00Z") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from instruments.catalogue import InstrumentFacts
+from market.engine.files.detection import FORMATS
+from market.engine.files.format import BadFile
+from market.engine.files.tick_file import TickFile
+from market.engine.importing.file_import import Terms
+from market.engine.importing.importer import Importer
+from market.engine.importing.tally import StoppedAtFault, Tally
+from market.management.import_summary import complaints, summary, told
+from market.management.interruption import interruptible
+from market.management.progress import ProgressBar
+from market.management.symbols import find_instrument
+
+
+class Command(BaseCommand):
+    help = (
+        "Import files of ticks into candles. Formats and packing (.gz, .zip) are recognised. Stopped with "
+        "Ctrl-C, the same command goes on; importing twice changes nothing."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("symbol")
+        parser.add_argument("files", nargs="+", metavar="file", help="Oldest first; - is standard input.")
+        parser.add_argument("--format", choices=list(FORMATS), help="Where the content does not tell it.")
+        parser.add_argument("--strict", action="store_true", help="Stop at the first bad line.")
+        parser.add_argument("--restart", action="store_true", help="Do not go on where it stopped.")
+        parser.add_argument(
+            "--point",
+            type=float,
+            help="The unit of prices in .bi5. Default: 0.00001, or 0.001 below 4 digits.",
+        )
+
+    def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
+        facts = find_instrument(symbol)
+        point = options["point"] or default_point(facts)
+        terms = Terms(facts, settings.CANDLE_PRICE, now_ms(), point, options["strict"])
+        importer = Importer(terms, restart=options["restart"])
+        try:
+            total = total_size(files, options["format"])
+            with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped, settled_memory():
+                watch = Watch(bar, importer.tally, stopped)
+                is_whole = importer.run(files, options["format"], watch)
+        except BadFile as error:
+            raise CommandError(str(error)) from None
+        except StoppedAtFault as error:
+            raise CommandError(f"{told(error.fault)}. The minutes before it are stored.") from None
+        self.report(importer.tally, facts.symbol, is_whole=is_whole)
+
+    def report(self, tally: Tally, symbol: str, *, is_whole: bool) -> None:
+        for complaint in complaints(tally):
+            self.stderr.write(complaint)
+        if is_whole and not tally.ticks:
+            raise CommandError("No tick was found, so no candle was made. Is it the right file?")
+        self.stdout.write("\n".join(summary(tally, symbol)))
+        if not is_whole:
+            raise CommandError("Stopped. The same command goes on from here.")
+
+
+@contextmanager
+def settled_memory() -> Iterator[None]:
+    """The program itself is no garbage: looking through it every few thousand lines takes half the time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+class Watch:
+    """Shows how far it came, and hears Ctrl-C."""
+
+    def __init__(self, bar: ProgressBar, tally: Tally, stopped: Event) -> None:
+        self._bar, self._tally, self._stopped = bar, tally, stopped
+        self._file: TickFile | None = None
+        self._before = 0
+        """Bytes of the files before this one."""
+
+    def __call__(self, file: TickFile) -> bool:
+        if self._file is not None and self._file is not file:
+            self._before += self._file.size
+        self._file = file
+        self._bar.show(self._before + file.position, self._tally.ticks)
+        return not self._stopped.is_set()
+
+
+def total_size(files: list[str], format_name: str | None) -> int:
+    """In bytes. Looks into each file first, so that a bad one is told before anything is done."""
+    sizes = []
+    for path in files:
+        if path != "-":
+            with TickFile(path, format_name) as file:
+                sizes.append(file.size)
+    return sum(sizes) if "-" not in files else 0
+
+
+def default_point(facts: InstrumentFacts) -> float:
+    """Dukascopy's: five decimals for most currencies, three for the yen's pairs, metals and indices."""
+    return 0.00001 if facts.digits > 3 else 0.001
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import ArgumentParser
+from contextlib import ExitStack, suppress
+from typing import Any, BinaryIO
+
+from django.core.management.base import BaseCommand, CommandError
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.models import FEEDS
+from market.engine.feeds.feed import Feed
+from market.engine.feeds.registry import make_feed
+from market.engine.recording import Recorder, record
+from market.management.pipes import until_nobody_reads
+from market.management.symbols import find_instrument
+
+STATUS_S = 0.5
+
+
+class Command(BaseCommand):
+    help = "Record a feed's ticks as JSON lines, which import_ticks and the replay feed read."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("feed", choices=[name for name in FEEDS if name != "push"])
+        parser.add_argument("--symbols", nargs="+", help="Instead of those whose source or fallback it is.")
+        parser.add_argument("--seconds", type=float, help="End after this time instead of with Ctrl-C.")
+        parser.add_argument("--output", help="A file to append to, instead of standard output.")
+
+    def handle(
+        self,
+        *,
+        feed: str,
+        symbols: list[str] | None,
+        seconds: float | None,
+        output: str | None,
+        **options: Any,
+    ) -> None:
+        chosen = [find_instrument(symbol) for symbol in symbols] if symbols else followed(feed)
+        if not chosen:
+            raise CommandError(
+                f"No instrument has {feed} as its source or fallback. Name some with --symbols."
+            )
+        with ExitStack() as opened, suppress(KeyboardInterrupt):
+            try:
+                out = opened.enter_context(open(output, "ab")) if output else sys.stdout.buffer
+            except OSError as error:
+                raise CommandError(f"{output} cannot be written: {error.strerror}.") from None
+            asyncio.run(self.record(make_feed(feed, chosen), out, seconds))
+
+    async def record(self, feed: Feed, out: BinaryIO, seconds: float | None) -> None:
+        recorder = Recorder(out)
+        status = asyncio.create_task(show(recorder))
+        try:
+            await record(feed, recorder, seconds)
+        finally:
+            status.cancel()
+            sys.stderr.write(f"{line(recorder)}\n")
+        try:
+            with until_nobody_reads():
+                recorder.raise_fault()
+        except OSError as error:
+            raise CommandError(f"The recording cannot be written: {error.strerror}.") from None
+
+
+def followed(feed: str) -> list[InstrumentFacts]:
+    """The active instruments whose source or fallback it is; the demo market prices those without one."""
+    catalogue.load_now()
+    return [
+        facts
+        for facts in catalogue.active()
+        if feed in ((facts.source or "demo").partition(":")[0], facts.fallback.partition(":")[0])
+    ]
+
+
+async def show(recorder: Recorder) -> None:
+    while sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{line(recorder)}\r")
+        sys.stderr.flush()
+        await asyncio.sleep(STATUS_S)
+
+
+def line(recorder: Recorder) -> str:
+    refused = recorder.refused.total()
+    return f"{recorder.ticks:,} ticks recorded" + (f", {refused:,} messages made none" if refused else "")

@@ -1,0 +1,44 @@
+"""What `import_ticks` says at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from market.engine.importing.tally import NAMED_EACH, Fault, Tally
+from market.engine.store import moment
+
+REASONS = {
+    "malformed": "no line of this format",
+    "not_finite": "a price or volume that is no number",
+    "not_positive": "a price not above 0, or a volume below it",
+    "crossed": "the ask is below the bid",
+    "too_high": "a number that is too high",
+    "future": "a time in the future",
+    "older_than_last": "a time before that of the line above",
+    "duplicate": "the same as the line above",
+    "market_closed": "outside trading hours",
+}
+
+
+def told(fault: Fault) -> str:
+    return f"{fault.path}, line {fault.line}: {REASONS.get(fault.reason, fault.reason)}"
+
+
+def complaints(tally: Tally) -> Iterator[str]:
+    """The bad lines, the first few of each reason by name."""
+    yield from map(told, tally.named)
+    for reason, count in tally.faults.items():
+        if count > NAMED_EACH:
+            yield f"… and {count - NAMED_EACH:,} more lines: {REASONS.get(reason, reason)}"
+
+
+def summary(tally: Tally, symbol: str) -> Iterator[str]:
+    span = ""
+    if tally.span_ms:
+        first_at, last_at = map(moment, tally.span_ms)
+        span = f", {first_at:%Y-%m-%d %H:%M} to {last_at:%Y-%m-%d %H:%M} UTC"
+    yield f"{symbol}: {tally.ticks:,} ticks made {tally.minutes:,} one-minute candles{span}."
+    if bad := tally.faults.total():
+        yield f"{bad:,} bad lines were left out."
+    if tally.gaps:
+        yield f"{tally.gaps:,} gaps of more than a trading day were left empty: the files lack ticks there."
