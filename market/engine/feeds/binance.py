@@ -10,6 +10,7 @@ import msgspec
 from market.prices.ticks import Tick
 
 from .base import Lost, Refuse
+from .history.binance import binance_history
 from .quotes import Quotes
 from .websocket import Say, WebSocketFeed, in_batches
 
@@ -134,6 +135,7 @@ class BinanceReader:
 class BinanceFeed(WebSocketFeed):
     venue = "Binance"
     url_setting = "BINANCE_WS_URL"
+    bars = staticmethod(binance_history)
     # Here each message says which stream it belongs to.
     path = "/stream"
 

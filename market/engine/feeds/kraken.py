@@ -10,6 +10,7 @@ import msgspec
 from market.prices.ticks import Tick
 
 from .base import Lost, Refuse
+from .history.kraken import kraken_history
 from .quotes import Quotes
 from .rfc3339 import to_ms
 from .websocket import Say, WebSocketFeed, in_batches
@@ -124,6 +125,7 @@ class KrakenReader:
 class KrakenFeed(WebSocketFeed):
     venue = "Kraken"
     url_setting = "KRAKEN_WS_URL"
+    bars = staticmethod(kraken_history)
 
     def reader(self, refuse: Refuse, say: Say) -> KrakenReader:
         return KrakenReader(self.symbols, refuse, say)

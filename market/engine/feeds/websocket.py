@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import ClassVar, Protocol
 
+import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 
+from instruments.catalogue import catalogue
+from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
 from .base import Line, Lost, Refuse, VenueFeed
+from .history.client import open_client
 from .pace import Pace
 
 MAX_BYTES = 1_048_576
@@ -32,21 +36,40 @@ class Reader(Protocol):
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
 
 
+class Bars(Protocol):
+    """Closed minutes from the venue's REST side; `counted` where live volume is a number of ticks."""
+
+    async def __call__(
+        self,
+        client: httpx2.AsyncClient,
+        rest_url: str,
+        name: str,
+        start_ms: int,
+        end_ms: int,
+        /,
+        *,
+        counted: bool,
+    ) -> list[Candle]: ...
+
+
 class WebSocketFeed(VenueFeed):
     url_setting: ClassVar[str]
     path: ClassVar[str] = ""
+    basis = "trades"
+    bars: ClassVar[Bars]
 
     def __init__(
         self,
         symbols: Mapping[str, str],
         url: str,
-        rest_url: str = "",
+        rest_url: str,
         pace: Pace | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
         super().__init__(symbols, pace, now_ms)
         self.url = url.rstrip("/") + self.path
         self.rest_url = rest_url
+        self._client: httpx2.AsyncClient | None = None
 
     @abstractmethod
     def reader(self, refuse: Refuse, say: Say) -> Reader: ...
@@ -57,7 +80,7 @@ class WebSocketFeed(VenueFeed):
         reader = self.reader(refuse, to_say.put_nowait)
         reader.subscribe()
         with losses_told(self.venue, self.url, self.url_setting):
-            async with self._connect() as connection:
+            async with AsyncExitStack() as self._opened, self._connect() as connection:
                 talking = asyncio.create_task(
                     self._talk(connection, to_say, reader), name=f"{self.venue} talk"
                 )
@@ -66,6 +89,19 @@ class WebSocketFeed(VenueFeed):
                     yield Line(partial(connection.recv, decode=False), reader.read)
                 finally:
                     await _end(talking)
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
+        facts = catalogue.find(symbol)
+        counted = facts is not None and facts.volume_kind == "ticks"
+        client, name = self._rest(), self.symbols[symbol]
+        return await self.bars(client, self.rest_url, name, start_ms, end_ms, counted=counted)
+
+    def _rest(self) -> httpx2.AsyncClient:
+        """Opened when something is missing, because that takes 30 ms; lives as long as the connection."""
+        if self._client is None or self._client.is_closed:
+            self._client = open_client()
+            self._opened.push_async_callback(self._client.aclose)
+        return self._client
 
     def _connect(self) -> connect:
         pace = self.pace

@@ -20,3 +20,9 @@ VENUES: list[type[FakeVenue]] = [
 async def venue(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
     async with request.param() as fake:
         yield fake
+
+
+@pytest.fixture(params=[make for make in VENUES if make.has_trades], ids=lambda make: make.feed_class.venue)
+async def trading_venue(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
+    async with request.param() as fake:
+        yield fake

@@ -75,8 +75,9 @@ class FakeKraken(FakeWebSocketVenue):
         return msgspec.json.encode({"method": "subscribe", "result": result, "success": True, **TIMES})
 
     def history(self, path: str) -> bytes:
+        # The REST side names a pair without the slash.
         name = path.partition("pair=")[2].partition("&")[0]
-        bars = self.bars.get(name, [])
+        bars = next((bars for pair, bars in self.bars.items() if pair.replace("/", "") == name), [])
         rows = [[ms // 1000, *[str(price)] * 5, "2.5", 3] for ms, price in bars]
         forming = [NOON_MS // 1000, *["9.9"] * 5, "1.0", 1]
         return msgspec.json.encode({"error": [], "result": {name: [*rows, forming], "last": 1}})

@@ -117,6 +117,7 @@ class FakeOanda(FakeVenue):
         self.visits.append(visit)
         self._streams.append(reply)
         self.note()
+        await self.send(*self.sent_after_asking)
         try:
             await reply.left()
             visit.is_closed_well = True

@@ -95,8 +95,11 @@ class FakeWebSocketVenue(FakeVenue):
             if self._is_hushed.is_set():
                 connection.transport.pause_reading()
                 await connection.wait_closed()
+            asked = len(visit.asked)
             for answer in self.answers(request, visit):
                 await connection.send(answer, text=True)
+            for message in self.sent_after_asking if len(visit.asked) > asked else []:
+                await connection.send(message, text=True)
             self.note()
 
     def _process(self, connection: ServerConnection, request: Request) -> Response | None:

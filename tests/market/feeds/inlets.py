@@ -57,6 +57,13 @@ class RecordingInlet:
         await self.until(lambda: len(self.ticks) >= count)
         return self.ticks
 
+    async def until_lost(self, times: int = 1) -> list[str]:
+        await self.until(lambda: len(self.losses) >= times)
+        return self.losses
+
+    async def until_takes(self, count: int) -> None:
+        await self.until(lambda: self.takes >= count)
+
     def _note(self, what: str) -> None:
         self.order.append(what)
         self._changed.set()

@@ -19,6 +19,18 @@ from .inlets import PATIENCE_S
 NOON_MS = int(NOON.timestamp()) * 1000
 QUICK: dict[str, Any] = {"first_retry_s": 0.001, "longest_retry_s": 0.01, "say_gap_s": 0.0}
 
+HOSTILE = [
+    b"{",
+    b"null",
+    b"[]",
+    b"{}",
+    b"\xff\xfe\x00",
+    b'{"type":"\xff","channel":"\xff","stream":"\xff"}',
+    b'{"x":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    b"1" * 5_000,
+    b'"' + b"A" * 30_000 + b'"',
+]
+
 
 def make_pace(**changes: Any) -> Pace:
     return Pace(**(QUICK | changes))
@@ -43,12 +55,15 @@ class FakeVenue(ABC):
     gives_quote_times: ClassVar[bool] = True
     numbers_quotes: ClassVar[bool] = False
     malformed: ClassVar[list[bytes]]
-    """Messages in the venue's framing that make no sense, one fault each."""
+    """Messages of the venue's shape that make no sense, one fault each."""
+    hostile: ClassVar[list[bytes]] = HOSTILE
 
     def __init__(self) -> None:
         self.visits: list[Visit] = []
         self.unknown: set[str] = set()
         """Names that a subscription is refused for."""
+        self.sent_after_asking: list[bytes] = []
+        """Sent as soon as a connection has asked for what it wants."""
         self.bars: dict[str, list[tuple[int, float]]] = {}
         """History by the venue's name: when a minute opened (ms), and its price."""
         self.has_broken_history = False
