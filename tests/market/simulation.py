@@ -2,11 +2,8 @@ from itertools import pairwise
 from math import log
 from statistics import fmean
 
-from market.engine.feeds.simulation import (
-    PROFILES,
-    Bar,
-    SimulatedMarket,
-)
+from market.engine.feeds.profiles import PROFILES
+from market.engine.feeds.simulation import Bar, SimulatedMarket
 from market.prices.ticks import Tick
 
 START_MS = 1_795_003_200_000

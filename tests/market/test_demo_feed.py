@@ -2,76 +2,141 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import timedelta
+import time
+from collections.abc import Mapping
+from typing import Any
 
-import pytest
-import time_machine
+import msgspec
 
-from instruments.catalogue import catalogue
-from market.engine.feeds.demo import CATCH_UP_MS, DemoFeed, simulated
+from instruments.catalogue import InstrumentFacts
+from instruments.hours import TradingHours
+from market.engine.feeds.demo import CATCH_UP_MS, PIECE_MS, RAPID_PIECE_MS, DemoFeed, simulated
 from market.prices.ticks import Tick
-from tests.factories import make_calendar, make_instrument
-from tests.market.ticking import NOON_MS
+from tests.market.feeds.inlets import RecordingInlet, running
+from tests.market.ticking import HOURS, NOON_MS, make_facts
 
-pytestmark = pytest.mark.django_db
-
-
-def batches(feed: DemoFeed, clock: time_machine.Traveller, *shifts_s: int) -> list[list[Tick]]:
-    async def read() -> list[list[Tick]]:
-        stream, read = feed.batches(), []
-        for shift_s in shifts_s:
-            clock.shift(timedelta(seconds=shift_s))
-            read.append(await anext(stream))
-        return read
-
-    return asyncio.run(read())
+BITCOIN = make_facts("BTCUSD", digits=2)
+ETHER = make_facts("ETHUSD", digits=2)
+NOTHING_KNOWN: Mapping[str, int] = {}
 
 
-def market_ticks(symbol: str, start_ms: int, end_ms: int) -> list[Tick]:
-    return simulated(catalogue.get(symbol), 7).ticks_between(start_ms, end_ms)
+def make_feed(*instruments: InstrumentFacts, since_ms: int = NOON_MS, **fields: Any) -> DemoFeed:
+    known_ms = fields.pop("known_ms", {})
+    return DemoFeed(7, lambda: instruments or [BITCOIN], since_ms, known_ms, **fields)
 
 
-def test_batches_follow_each_other_without_hole_or_overlap(clock: time_machine.Traveller) -> None:
-    make_instrument("BTCUSD", digits=2)
-
-    first, second = batches(DemoFeed(7, NOON_MS, {}), clock, 30, 45)
-
-    assert first + second == market_ticks("BTCUSD", NOON_MS, NOON_MS + 75_000)
+def with_sessions(sessions: str) -> InstrumentFacts:
+    return msgspec.structs.replace(BITCOIN, hours=TradingHours.parse("UTC", sessions, ""))
 
 
-def test_ticks_of_all_instruments_come_in_order_of_time(clock: time_machine.Traveller) -> None:
-    make_instrument("BTCUSD", digits=2)
-    make_instrument("ETHUSD", digits=2)
-
-    (ticks,) = batches(DemoFeed(7, NOON_MS, {}), clock, 30)
-
-    assert {tick.symbol for tick in ticks} == {"BTCUSD", "ETHUSD"}
-    assert [tick.time_ms for tick in ticks] == sorted(tick.time_ms for tick in ticks)
+def ticks_after(feed: DemoFeed, span_ms: int) -> list[Tick]:
+    """All that has come so many milliseconds after noon."""
+    return [tick for piece in feed.ticks_until(NOON_MS + span_ms) for tick in piece]
 
 
-def test_what_was_kept_before_a_restart_is_not_sent_again(clock: time_machine.Traveller) -> None:
-    make_instrument("BTCUSD", digits=2)
-    kept = market_ticks("BTCUSD", NOON_MS, NOON_MS + 20_000)
-
-    (ticks,) = batches(DemoFeed(7, NOON_MS, {"BTCUSD": kept[-1].time_ms}), clock, 30)
-
-    assert kept + ticks == market_ticks("BTCUSD", NOON_MS, NOON_MS + 30_000)
+def market_ticks(facts: InstrumentFacts, start_ms: int, end_ms: int) -> list[Tick]:
+    return simulated(facts, 7).ticks_between(start_ms, end_ms)
 
 
-def test_closed_market_has_no_ticks(clock: time_machine.Traveller) -> None:
-    make_instrument("EURUSD", calendar=make_calendar("morning", "Mon-Fri 09:30-12:01"))
+def test_pieces_follow_each_other_without_hole_or_overlap() -> None:
+    feed = make_feed()
 
-    first, second = batches(DemoFeed(7, NOON_MS, {}), clock, 90, 60)
+    made = ticks_after(feed, 30_010) + ticks_after(feed, 30_060) + ticks_after(feed, 75_000)
 
-    assert first == market_ticks("EURUSD", NOON_MS, NOON_MS + 60_000)
-    assert second == []
+    assert made == market_ticks(BITCOIN, NOON_MS, NOON_MS + 75_000)
 
 
-def test_after_a_long_sleep_it_makes_the_last_ten_minutes_only(clock: time_machine.Traveller) -> None:
-    make_instrument("BTCUSD", digits=2)
+def test_ticks_of_all_instruments_come_in_order_of_time() -> None:
+    made = ticks_after(make_feed(BITCOIN, ETHER), 30_000)
 
-    (ticks,) = batches(DemoFeed(7, NOON_MS, {}), clock, 36_000)
+    assert {tick.symbol for tick in made} == {"BTCUSD", "ETHUSD"}
+    assert [tick.time_ms for tick in made] == sorted(tick.time_ms for tick in made)
+
+
+def test_what_was_kept_before_a_restart_is_not_sent_again() -> None:
+    kept = market_ticks(BITCOIN, NOON_MS, NOON_MS + 20_000)
+
+    made = ticks_after(make_feed(known_ms={"BTCUSD": kept[-1].time_ms}), 30_000)
+
+    assert kept + made == market_ticks(BITCOIN, NOON_MS, NOON_MS + 30_000)
+
+
+def test_market_that_closes_has_no_more_ticks() -> None:
+    closing = with_sessions("Mon-Fri 09:30-12:01")
+
+    made = ticks_after(make_feed(closing), 150_000)
+
+    assert made == market_ticks(BITCOIN, NOON_MS, NOON_MS + 60_000)
+
+
+def test_market_that_opens_has_its_ticks_from_then_on() -> None:
+    opening = with_sessions("Mon-Fri 12:01-13:00")
+
+    made = ticks_after(make_feed(opening, since_ms=NOON_MS + 333), 90_000)
+
+    assert made == market_ticks(BITCOIN, NOON_MS + 60_000, NOON_MS + 90_000)
+
+
+def test_after_a_long_sleep_it_makes_the_last_ten_minutes_only() -> None:
+    made = ticks_after(make_feed(), 36_000_000)
 
     assert CATCH_UP_MS == 600_000
-    assert ticks[0].time_ms >= NOON_MS + 36_000_000 - CATCH_UP_MS
+    assert made == market_ticks(BITCOIN, NOON_MS + 36_000_000 - CATCH_UP_MS, NOON_MS + 36_000_000)
+
+
+def test_what_was_missed_comes_in_pieces() -> None:
+    pieces = list(make_feed().ticks_until(NOON_MS + 30_500))
+
+    assert len(pieces) == 31
+    assert all(piece[-1].time_ms - piece[0].time_ms < PIECE_MS for piece in pieces)
+
+
+def test_instrument_that_was_edited_is_made_anew() -> None:
+    instruments = [BITCOIN]
+    feed = DemoFeed(7, lambda: instruments, NOON_MS, NOTHING_KNOWN)
+    ticks_after(feed, 10_000)
+
+    instruments[0] = make_facts("BTCUSD", digits=2, volume_kind="traded")
+
+    assert any(tick.side for tick in ticks_after(feed, 20_000))
+
+
+def test_rate_is_that_of_each_instrument() -> None:
+    made = ticks_after(make_feed(BITCOIN, ETHER, rate=400.0), 1_000)
+
+    assert [tick.symbol for tick in made].count("BTCUSD") == 400
+    assert len(made) == 800
+    assert [tick.time_ms for tick in made] == sorted(tick.time_ms for tick in made)
+
+
+def test_rapid_pieces_are_short_and_reach_back_a_second_only() -> None:
+    pieces = list(make_feed(rate=400.0).ticks_until(NOON_MS + 60_000))
+
+    assert len(pieces) == 20
+    assert all(piece[-1].time_ms - piece[0].time_ms < RAPID_PIECE_MS for piece in pieces)
+    assert pieces[0][0].time_ms >= NOON_MS + 59_000
+
+
+def test_rapid_market_keeps_its_hours() -> None:
+    closed = make_facts("EURUSD", hours="stock")
+
+    assert not HOURS["stock"].is_open(NOON_MS)
+    assert ticks_after(make_feed(closed, rate=400.0), 1_000) == []
+
+
+async def test_engine_hears_of_ticks_as_they_come() -> None:
+    inlet, since_ms = RecordingInlet(), time.time_ns() // 1_000_000 - 2_000
+
+    async with running(make_feed(since_ms=since_ms), inlet):
+        ticks = await inlet.until_ticks(3)
+
+    assert ticks == market_ticks(BITCOIN, since_ms, ticks[-1].time_ms + 1)
+
+
+async def test_feed_without_ticks_gives_signs_of_life() -> None:
+    inlet, since_ms = RecordingInlet(), time.time_ns() // 1_000_000
+
+    async with running(DemoFeed(7, list, since_ms, NOTHING_KNOWN), inlet):
+        await inlet.until(lambda: inlet.takes > 3)
+
+    assert set(inlet.order) == {"alive"}

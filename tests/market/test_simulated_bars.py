@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.engine.feeds.simulation import PROFILES
+from market.engine.feeds.profiles import PROFILES
 from tests.market.simulation import (
     DAY_MS,
     HOUR_MS,

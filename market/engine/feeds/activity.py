@@ -12,8 +12,8 @@ BURST_SECONDS = 2
 WINDOW_SECONDS = 16
 # How busy the market is in general changes over 17 minutes or so.
 LEVEL_BITS = 20
-# A tick's time, and two bytes of chance for its spread and its size.
-Arrival = tuple[int, int, int]
+# A tick's time, and three bytes of chance: for its spread, its size and its taker.
+Arrival = tuple[int, int, int, int]
 
 
 class Activity:
@@ -30,7 +30,8 @@ class Activity:
 
     def arrivals(self, second: int) -> list[Arrival]:
         """The ticks of one second, their times strictly increasing."""
-        chance = draw(self._arrivals, second, 4 + 3 * MOST_PER_SECOND)
+        chance = draw(self._arrivals, second, 4 + 4 * MOST_PER_SECOND)
+        takers = chance[4 + 3 * MOST_PER_SECOND :]
         count = self._count(second, (chance[0] * 256 + chance[1] + 0.5) / 65_536)
         length = 500 + 490 * chance[2] // 256
         begin = second * 1000 + (990 - length) * chance[3] // 256
@@ -38,7 +39,7 @@ class Activity:
         for i in range(count):
             place, spread, size = chance[4 + 3 * i : 7 + 3 * i]
             # At most nine tenths into a slot of at least 50 ms, so two ticks never share a millisecond.
-            made.append((begin + int(length * (i + place / 285) / count), spread, size))
+            made.append((begin + int(length * (i + place / 285) / count), spread, size, takers[i]))
         return made
 
     def _count(self, second: int, chance: float) -> int:

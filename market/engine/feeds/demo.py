@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
+from typing import Protocol
 
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import InstrumentFacts
+from instruments.hours import Span, TradingHours
 from market.prices.ticks import Tick
 
+from .feed import Inlet
 from .profiles import profile_for
+from .rapid import RapidMarket
 from .simulation import SimulatedMarket
 
 STEP_S = 0.05
 # After a longer pause (a laptop asleep) the feed goes on from here instead of making every tick it missed.
 CATCH_UP_MS = 600_000
+# What was missed comes in pieces, so that others have their turn in between.
+PIECE_MS = 1_000
+# The same for load tests, where a second has 50,000 ticks.
+RAPID_CATCH_UP_MS, RAPID_PIECE_MS = 1_000, 50
+
+
+class Market(Protocol):
+    def ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]: ...
 
 
 def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
@@ -26,30 +38,67 @@ def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
 class DemoFeed:
     """Prices are a function of the time, so every process and every restart sees the same market."""
 
-    def __init__(self, seed: int, since_ms: int, known_ms: Mapping[str, int]) -> None:
-        """`known_ms` is the time of each symbol's last tick that was kept."""
+    def __init__(
+        self,
+        seed: int,
+        instruments: Callable[[], Iterable[InstrumentFacts]],
+        since_ms: int,
+        known_ms: Mapping[str, int],
+        rate: float = 0.0,
+    ) -> None:
+        """`known_ms` is the time of each symbol's last tick that was kept; `rate` is in ticks a second for
+        each instrument, 0 for what its profile says."""
         self._seed = seed
+        self._instruments = instruments
         self._since_ms = since_ms
         self._known_ms = known_ms
-        self._markets: dict[str, SimulatedMarket] = {}
+        self._rate = rate
+        self._markets: dict[tuple[object, ...], Market] = {}
 
-    async def batches(self) -> AsyncIterator[list[Tick]]:
+    async def run(self, inlet: Inlet) -> None:
         while True:
-            now_ms = time.time_ns() // 1_000_000
-            if now_ms > self._since_ms:
-                since_ms = max(self._since_ms, now_ms - CATCH_UP_MS)
-                self._since_ms = now_ms
-                yield self._ticks_between(since_ms, now_ms)
+            for ticks in self.ticks_until(time.time_ns() // 1_000_000):
+                inlet.take(ticks)
+                await asyncio.sleep(0)
             await asyncio.sleep(STEP_S)
+
+    def ticks_until(self, now_ms: int) -> Iterator[list[Tick]]:
+        """What has come since the last time, a piece after the other; empty where all markets are closed."""
+        catch_up_ms = RAPID_CATCH_UP_MS if self._rate else CATCH_UP_MS
+        piece_ms = RAPID_PIECE_MS if self._rate else PIECE_MS
+        self._since_ms = max(self._since_ms, now_ms - catch_up_ms)
+        while self._since_ms < now_ms:
+            start_ms, self._since_ms = self._since_ms, min(now_ms, self._since_ms + piece_ms)
+            yield self._ticks_between(start_ms, self._since_ms)
 
     def _ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]:
         ticks: list[Tick] = []
-        for facts in catalogue.active():
-            market = self._markets.get(facts.symbol)
-            if market is None:
-                market = self._markets[facts.symbol] = simulated(facts, self._seed)
-            for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
+        for facts in self._instruments():
+            for opens_ms, closes_ms in open_parts(facts.hours, start_ms, end_ms):
                 unknown_ms = max(opens_ms, self._known_ms.get(facts.symbol, 0) + 1)
-                ticks += market.ticks_between(unknown_ms, closes_ms)
+                ticks += self._market(facts).ticks_between(unknown_ms, closes_ms)
         ticks.sort(key=attrgetter("time_ms"))
         return ticks
+
+    def _market(self, facts: InstrumentFacts) -> Market:
+        # By all it is made from, because somebody may change an instrument while the feed runs.
+        key = facts.symbol, facts.digits, facts.pip_size, facts.type, facts.volume_kind
+        market = self._markets.get(key)
+        if market is None:
+            market = self._markets[key] = self._make_market(facts)
+        return market
+
+    def _make_market(self, facts: InstrumentFacts) -> Market:
+        if not self._rate:
+            return simulated(facts, self._seed)
+        profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)
+        return RapidMarket(self._seed, facts.symbol, facts.digits, profile, facts.volume_kind, self._rate)
+
+
+def open_parts(hours: TradingHours, start_ms: int, end_ms: int) -> Iterable[Span]:
+    """The sessions of a second or less. None is shorter than a minute, and to ask whether a market is open
+    costs a hundredth of asking for its sessions."""
+    is_open = hours.is_open(start_ms)
+    if is_open == hours.is_open(end_ms - 1):
+        return [(start_ms, end_ms)] if is_open else []
+    return hours.sessions_between(start_ms, end_ms)

@@ -47,7 +47,8 @@ def _block(key: bytes, block: int) -> bytes:
 _even_block = lru_cache(maxsize=1024)(_block)
 
 
-@lru_cache(maxsize=4096)
+# A block of each octave for more than 500 instruments: to make them anew takes ten times as long.
+@lru_cache(maxsize=16_384)
 def _bell_block(key: bytes, block: int) -> bytes:
     return _block(key, block).translate(BELL)
 

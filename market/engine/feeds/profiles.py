@@ -40,6 +40,8 @@ PROFILES: dict[str, Profile] = {
     "MSFT": Profile(490.00, 0.25, 0.05, 0.9, 10, 2),
     "NVDA": Profile(185.00, 0.42, 0.02, 2.0, 40, 2),
     "TSLA": Profile(400.00, 0.55, 0.08, 1.6, 15, 2),
+    # For clients to test against: never quiet, its price at rest often enough to show absorption.
+    "TEST": Profile(100.00, 0.30, 0.02, 6.0, 1, 2, least_per_second=4),
 }
 
 # By type: yearly volatility, spread in pips, ticks a second, volume unit, and the digits a price has in all.

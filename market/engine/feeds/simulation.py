@@ -3,14 +3,14 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from math import exp, floor, log10, sqrt
+from math import exp, sqrt
 
 from market.engine.feeds.activity import WINDOW_SECONDS, Activity
 from market.engine.feeds.noise import YEAR_SECONDS, Walk, derive_key, stretch
-from market.engine.feeds.profiles import PROFILES, Profile, profile_for
+from market.engine.feeds.profiles import Profile
+from market.engine.feeds.quantiles import spread_points, trade_sizes
+from market.engine.feeds.takers import TRADE_SHARE, Quote, Takers
 from market.prices.ticks import Tick
-
-__all__ = ["PROFILES", "Bar", "Profile", "SimulatedMarket", "profile_for"]
 
 # Open time, open, high, low, close, volume, ask high, ask low.
 Bar = tuple[int, float, float, float, float, float, float, float]
@@ -22,8 +22,6 @@ ORIGIN_MS = 1_794_700_800_000
 SAMPLES = 4
 # The quickest octave alone takes two bytes a second, so a chunk is a span of time, not a number of bars.
 CHUNK_MS = 512 * 60_000
-# Measured on an hour of EUR/USD: 5 % of the spreads are a third of the median, the widest three times it.
-SPREAD_QUANTILES = ((0.0, 0.33), (0.05, 0.4), (0.5, 1.0), (0.95, 1.35), (0.99, 1.9), (1.0, 3.0))
 
 
 class SimulatedMarket:
@@ -35,12 +33,14 @@ class SimulatedMarket:
         self._rate = profile.ticks_per_second
         self._walk = Walk(seed, symbol, profile.yearly_volatility, ORIGIN_MS)
         self._activity = Activity(seed, symbol, profile)
-        self._spreads = _spread_points(profile.spread * self._scale)
-        unit = 0.0 if volume_kind == "ticks" else profile.volume_unit
-        self._decimals, self._sizes = _trade_sizes(unit)
+        self._spreads = spread_points(profile.spread * self._scale)
+        self._is_traded = volume_kind == "traded"
+        self._decimals, self._sizes = trade_sizes(profile.volume_unit if self._is_traded else 0.0)
         self._bar_key = derive_key(seed, symbol, "bars")
         # Live callers ask for parts of the same second many times over.
         self._second = lru_cache(maxsize=2 * WINDOW_SECONDS)(self._make_second)
+        self._quotes = lru_cache(maxsize=2 * WINDOW_SECONDS)(self._make_quotes)
+        self._takers = Takers(seed, symbol, profile, self._quotes)
 
     def ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]:
         """All ticks with start <= time < end, oldest first."""
@@ -77,18 +77,33 @@ class SimulatedMarket:
             yield from self._bars(range(begin * step_ms, end * step_ms, step_ms), path, details)
 
     def _make_second(self, second: int) -> tuple[Tick, ...]:
-        ticks, shown = [], 0
-        for ms, spread, size in self._activity.arrivals(second):
+        quotes, scale = self._quotes(second), self._scale
+        if not self._is_traded:
+            return tuple(
+                Tick(self.symbol, bid / scale, (bid + points) / scale, ms, 1.0)
+                for ms, bid, points, _, _ in quotes
+            )
+        ticks = []
+        for (ms, bid, points, _, _), (side, size) in zip(quotes, self._takers.takes(second), strict=True):
+            # A whole number of points over a power of ten is the nearest float to the rounded price.
+            prices = bid / scale, (bid + points) / scale
+            if side:
+                ticks.append(Tick(self.symbol, *prices, ms, self._sizes[size], side, prices[side > 0]))
+            else:
+                ticks.append(Tick(self.symbol, *prices, ms))
+        return tuple(ticks)
+
+    def _make_quotes(self, second: int) -> tuple[Quote, ...]:
+        quotes, shown = [], 0
+        for ms, spread, size, taker in self._activity.arrivals(second):
             points = self._spreads[spread]
             bid = int(self._base_points * exp(self._walk.at(ms)) - points / 2 + 0.5)
             # A venue sends a quote because it changed.
             if bid == shown:
                 bid += 1 if size % 2 else -1
             shown = bid
-            # A whole number of points over a power of ten is the nearest float to the rounded price.
-            ask = (bid + points) / self._scale
-            ticks.append(Tick(self.symbol, bid / self._scale, ask, ms, self._sizes[size]))
-        return tuple(ticks)
+            quotes.append((ms, bid, points, size, taker))
+        return tuple(quotes)
 
     def _unseen_range(self, step_ms: int) -> list[float]:
         """256 log distances by which the ticks of a bar go beyond its few samples."""
@@ -114,7 +129,7 @@ class SimulatedMarket:
     def _bars(self, opens: range, path: list[float], details: Iterator[Detail]) -> Iterator[Bar]:
         base, scale, least = self._base_points, self._scale, self._sizes[0]
         coarse, fine = 10 ** max(0, -self._decimals), 10 ** max(0, self._decimals)
-        size = sum(self._sizes) / 256 * fine / coarse
+        size = sum(self._sizes) / 256 * fine / coarse * (TRADE_SHARE if self._is_traded else 1)
         samples = [path[part:-1:SAMPLES] for part in range(SAMPLES)] + [path[SAMPLES::SAMPLES]]
         edges = map(max, *samples), map(min, *samples)
         opened = base * exp(path[0])
@@ -128,22 +143,3 @@ class SimulatedMarket:
             ask_high, ask_low = (high + points) / scale, (low + points) / scale
             yield open_ms, first, high / scale, low / scale, last, volume, ask_high, ask_low
             opened = closed
-
-
-def _spread_points(typical: float) -> list[int]:
-    """256 equally likely spreads in points, ordered."""
-    points = []
-    for i in range(256):
-        share = (i + 0.5) / 256
-        above = next(n for n, (limit, _) in enumerate(SPREAD_QUANTILES) if limit >= share)
-        (x0, y0), (x1, y1) = SPREAD_QUANTILES[above - 1 : above + 1]
-        points.append(max(1, round(typical * (y0 + (y1 - y0) * (share - x0) / (x1 - x0)))))
-    return points
-
-
-def _trade_sizes(unit: float) -> tuple[int, list[float]]:
-    """Decimals of a volume, and 256 equally likely sizes, ordered: many small trades, few large ones."""
-    if not unit:
-        return 0, [1.0] * 256
-    decimals = 1 - floor(log10(unit))
-    return decimals, [round(unit / 2 * ((i + 0.5) / 256) ** -0.7, decimals) for i in range(255, -1, -1)]
