@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable
 
-from django.core.management import call_command
 from django.db import transaction
 
 from accounts.models import Account, ControlEvent, User
-from instruments.management.commands.load_instruments import SHIPPED
-from instruments.models import Instrument, TradingCalendar
 from market.models import Candle, FormingMinute, LastQuote
 from news.models import NewsItem
 from signals_feed.models import Signal
 
 from .candles import seed_candles
+from .instruments import brought, brought_calendars, seed_instruments
 from .news import seed_news
 from .people import seed_people
 from .signals import seed_signals
@@ -27,9 +24,7 @@ Progress = Callable[[str], None]
 def seed(progress: Progress) -> None:
     """Deterministic from DEMO_SEED and the secret; loading again adds what is missing."""
     now_ms = time.time_ns() // 1_000_000
-    if not Instrument.objects.exists():
-        progress("Loading the instruments")
-        call_command("load_instruments", verbosity=0)
+    seed_instruments(progress)
     seed_people()
     seed_candles(now_ms, progress)
     seed_signals(now_ms, progress)
@@ -58,11 +53,5 @@ def _remove_market() -> None:
         checkpoint.objects.filter(instrument__in=simulated.values("instrument")).delete()
     simulated.delete()
     # An instrument that somebody's signals, candles or news name stays with them.
-    unused = Instrument.objects.filter(candles=None, signals=None, news=None)
-    unused.filter(symbol__in=_shipped("instruments", "symbol")).delete()
-    TradingCalendar.objects.filter(instruments=None, name__in=_shipped("calendars", "name")).delete()
-
-
-def _shipped(table: str, column: str) -> list[str]:
-    with (SHIPPED / f"{table}.csv").open() as rows:
-        return [row[column] for row in csv.DictReader(rows)]
+    brought().filter(candles=None, signals=None, news=None).delete()
+    brought_calendars().filter(instruments=None).delete()

@@ -21,6 +21,7 @@ from signals_feed.closing import result
 from signals_feed.models import LIFETIME, Signal
 
 from .candles import simulated_minutes
+from .instruments import TEST
 from .people import PUBLISHERS
 
 PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
@@ -50,7 +51,9 @@ def _publish(now_ms: int, seed: int, wanted: int, wanted_status: str) -> None:
     # Old enough to have been decided, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if wanted_status == "closed" else (1, 2_000)
     made: list[Signal] = []
-    for facts in islice(cycle(catalogue.active()), 20 * wanted):
+    # Nobody has an opinion on the test instrument.
+    offered = [facts for facts in catalogue.active() if facts.symbol != TEST]
+    for facts in islice(cycle(offered), 20 * wanted):
         start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
         path = simulated_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
         start = next(path, None)

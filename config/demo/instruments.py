@@ -1,0 +1,62 @@
+"""The instruments of the demo: those that are shipped, and one for clients to test against."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from decimal import Decimal
+
+from django.core.management import call_command
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from instruments.management.commands.load_instruments import SHIPPED
+from instruments.models import Instrument, TradingCalendar
+from instruments.services import save_instrument
+
+TEST = "TEST"
+TEST_NAME = "Test instrument, for clients: always open"
+ALWAYS_OPEN = "always-open"
+
+
+def seed_instruments(progress: Callable[[str], None]) -> None:
+    if not Instrument.objects.exists():
+        progress("Loading the instruments")
+        call_command("load_instruments", verbosity=0)
+    if not Instrument.objects.filter(symbol=TEST).exists():
+        _add_test()
+
+
+@transaction.atomic
+def _add_test() -> None:
+    calendar, _ = TradingCalendar.objects.get_or_create(name=ALWAYS_OPEN, defaults={"sessions": "24/7"})
+    test = Instrument(
+        symbol=TEST,
+        name=TEST_NAME,
+        type=Instrument.Type.CRYPTO,
+        calendar=calendar,
+        pip_size=Decimal("0.01"),
+        contract_size=1,
+        margin_rate=Decimal("0.5"),
+        min_lot=1,
+        max_lot=1_000,
+        digits=2,
+        volume_kind=Instrument.VolumeKind.TRADED,
+        order_flow_source=Instrument.OrderFlowSource.TRADES,
+    )
+    save_instrument(test, by="demo")
+
+
+def brought() -> QuerySet[Instrument]:
+    """Those that the demo may have added."""
+    shipped = Q(symbol__in=_shipped("instruments", "symbol"))
+    return Instrument.objects.filter(shipped | Q(symbol=TEST, name=TEST_NAME))
+
+
+def brought_calendars() -> QuerySet[TradingCalendar]:
+    return TradingCalendar.objects.filter(name__in=[*_shipped("calendars", "name"), ALWAYS_OPEN])
+
+
+def _shipped(table: str, column: str) -> list[str]:
+    with (SHIPPED / f"{table}.csv").open() as rows:
+        return [row[column] for row in csv.DictReader(rows)]
