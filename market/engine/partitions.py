@@ -14,10 +14,8 @@ from django.db.backends.utils import CursorWrapper
 MINUTES = "market_candle_1m"
 REST = f"{MINUTES}_rest"
 AHEAD = 2
-# One process makes months at a time. Of this program by its name, "mont" in ASCII.
-LOCK = 0x6D6F6E74
-# Whoever reads for long must not make everybody else wait behind us.
-PATIENCE = "SET LOCAL lock_timeout = '2s'"
+# Whoever reads for long, such as a backup, must not make everybody else wait behind us.
+PATIENCE = "SET LOCAL lock_timeout = '500ms'"
 
 
 def month_of(at: datetime) -> datetime:
@@ -35,22 +33,25 @@ def ensure_months(now: datetime) -> list[datetime]:
     coming = [month_of(now)]
     for _ in range(AHEAD):
         coming.append(next_month(coming[-1]))
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(PATIENCE)
+    with connection.cursor() as cursor:
         cursor.execute(f"SELECT DISTINCT date_trunc('month', opened_at, 'UTC') FROM {REST}")  # noqa: S608 - names of our own
-        return ensure([*coming, *(month for (month,) in cursor.fetchall())])
+        waiting = [month for (month,) in cursor.fetchall()]
+    return ensure([*coming, *waiting])
 
 
 def ensure(moments: Iterable[datetime]) -> list[datetime]:
     """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
     months = {name_of(at): month_of(at) for at in moments}
-    if not _missing(months):
+    if not (months and _missing(months)):
         return []
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        cursor.execute(PATIENCE)
+        # One process makes months at a time, and nothing comes to the rest that is moved out of it.
+        cursor.execute(f"LOCK TABLE {REST} IN ACCESS EXCLUSIVE MODE")
         missing = _missing(months)
         for name in missing:
             _make(cursor, name, months[name])
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
     return [months[name] for name in missing]
 
 
@@ -95,7 +96,6 @@ def _make(cursor: CursorWrapper, name: str, month: datetime) -> None:
     """Attached when it is ready: made in place it would lock all candles and not only the rest."""
     span = [month, next_month(month)]
     cursor.execute(f"CREATE TABLE {name} (LIKE {MINUTES} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
-    cursor.execute(f"LOCK TABLE {REST} IN ACCESS EXCLUSIVE MODE")
     cursor.execute(
         f"WITH moved AS (DELETE FROM {REST} WHERE opened_at >= %s AND opened_at < %s RETURNING *) "  # noqa: S608 - names of our own
         f"INSERT INTO {name} SELECT * FROM moved",

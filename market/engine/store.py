@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import FloatField, OuterRef, Subquery
 from django.db.models.functions import Cast
 
@@ -19,6 +20,8 @@ from market.prices.history import KEPT
 from market.prices.timeframes import TIMEFRAMES, interval_start
 
 from . import partitions
+
+logger = logging.getLogger(__name__)
 
 Row = tuple[int, str, Candle, str]
 """Instrument id, timeframe, candle, basis."""
@@ -71,7 +74,7 @@ def write_candles(rows: Iterable[Row]) -> int:
         values = _values(_last_of_each(batch))
         with transaction.atomic(), connection.cursor() as cursor:
             if connection.vendor == "postgresql":
-                partitions.ensure(_days(batch))
+                _make_months(batch)
                 cursor.execute(UPSERT_ARRAYS, [_array(column) for column in zip(*values, strict=True)])
             else:
                 cursor.executemany(UPSERT, values)
@@ -85,10 +88,12 @@ def _last_of_each(batch: list[Row]) -> list[Row]:
     return [last[key] for key in sorted(last)]
 
 
-def _days(batch: list[Row]) -> Iterator[datetime]:
-    """On which there are 1m candles."""
+def _make_months(batch: list[Row]) -> None:
     days = {interval_start(row[2].opened_ms, TIMEFRAMES["1d"]) for row in batch if row[1] == "1m"}
-    return map(moment, days)
+    try:
+        partitions.ensure(map(moment, days))
+    except OperationalError as error:
+        logger.warning("Some 1m candles wait for a table of their month: %s", error)
 
 
 def _values(rows: list[Row]) -> list[tuple[Any, ...]]:
