@@ -21,8 +21,10 @@ NOON_MS = to_ms("2026-11-18 12:00")
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:
     """One for each test, so that none sees the candles of another."""
-    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "LAST", "EXTREMES", "FLAT", "SUMS", "ENDED"):
+    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "LAST", "COUNTED", "FLAT", "ENDED"):
         make_instrument(symbol)
+    for symbol in ("EXTREMES", "SUMS"):
+        make_instrument(symbol, volume_kind="traded")
     make_instrument("ROUND", digits=2)
     make_instrument("MORNING", calendar=make_calendar("morning", "Mon-Fri 09:30-11:45"))
     make_instrument(
@@ -113,6 +115,13 @@ def test_prices_are_rounded_to_the_digits_of_the_instrument(clock: Traveller, sh
     candle = bars(shared, "ROUND")[-1]
 
     assert [candle[name] for name in ("open", "high", "low", "close")] == [2400.13, 2400.13, 2400, 2400]
+
+
+def test_volume_is_the_number_of_ticks_where_trades_are_not_known(clock: Traveller, shared: Api) -> None:
+    for number in range(3):
+        tick("COUNTED", 1.1 + number, volume=5.0)
+
+    assert bars(shared, "COUNTED")[-1]["volume"] == 3
 
 
 def test_volume_shows_no_binary_noise(clock: Traveller, shared: Api) -> None:

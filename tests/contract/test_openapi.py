@@ -125,7 +125,9 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 
 
 def test_document_knows_every_code_that_is_raised() -> None:
-    assert {kind.code for kind in refusals()} <= set(CODES)
+    # The door for pushed ticks is no part of this interface and has a page of its own.
+    raised = {kind.code for kind in refusals() if not kind.__module__.startswith("market.ingest.")}
+    assert raised <= set(CODES)
     assert all(f"`{code}`" in DOCUMENT["info"]["description"] for code in CODES)
 
 
