@@ -137,10 +137,9 @@ class CandleBuilder:
         if timeframe == "1m" or minute is None:
             return minute if timeframe == "1m" else self._coarser.get(timeframe)
         opened_ms = interval_start(minute.opened_ms, TIMEFRAMES[timeframe])
-        closed_part = self._coarser.get(timeframe)
-        if closed_part is None or closed_part.opened_ms != opened_ms:
+        candle = self._closed_part(timeframe, opened_ms)
+        if candle is None:
             return minute.opened_at(opened_ms)
-        candle = msgspec.structs.replace(closed_part)
         candle.take(minute)
         return candle
 
@@ -164,11 +163,19 @@ class CandleBuilder:
     def _merge(self, minute: Candle) -> None:
         for timeframe, span_ms in COARSER.items():
             opened_ms = interval_start(minute.opened_ms, span_ms)
-            candle = self._coarser.get(timeframe)
-            if candle is None or candle.opened_ms != opened_ms:
-                self._coarser[timeframe] = minute.opened_at(opened_ms)
+            candle = self._closed_part(timeframe, opened_ms)
+            if candle is None:
+                candle = minute.opened_at(opened_ms)
             else:
                 candle.take(minute)
+            self._coarser[timeframe] = candle
+
+    def _closed_part(self, timeframe: str, opened_ms: int) -> Candle | None:
+        """A copy of what an interval holds so far. Where its minutes come late, the clock has closed it."""
+        for candle in (self._coarser.get(timeframe), self._ended.get(timeframe)):
+            if candle is not None and candle.opened_ms == opened_ms:
+                return msgspec.structs.replace(candle)
+        return None
 
     def _close_coarser(self, now_ms: int) -> Iterator[Closed]:
         for timeframe, candle in list(self._coarser.items()):

@@ -137,6 +137,30 @@ def test_tick_that_was_under_way_while_its_minute_closed_still_counts(timeframe:
     assert (candle.volume, candle.ask_high, candle.ask_low) == (3.0, 5.2, 5.1)
 
 
+def test_minutes_that_come_after_their_hour_was_closed_are_added_to_it() -> None:
+    builder, rows, now_ms = CandleBuilder(), Rows(), ms("2026-11-20")
+    ticks = [Tick("X", 5.0 + n, 5.1 + n, ms("2026-11-18T12:00") + n * 20_000, 1.0) for n in range(40)]
+    for tick in ticks:
+        keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
+        if tick.time_ms % 60_000:
+            keep(rows, builder.close_until(now_ms))
+    keep(rows, builder.close_until(now_ms))
+
+    assert rows == expected(ticks)
+
+
+def test_late_minute_forms_with_the_hour_that_the_clock_had_closed() -> None:
+    builder = CandleBuilder()
+    list(builder.add(ms("2026-11-18T12:00"), 5.0, 5.1, 1.0))
+    list(builder.close_until(ms("2026-11-20")))
+
+    list(builder.add(ms("2026-11-18T12:01"), 6.0, 6.1, 1.0))
+
+    forming = builder.forming("1h")
+    assert forming is not None
+    assert (forming.open, forming.close, forming.volume) == (5.0, 6.0, 2.0)
+
+
 def test_flat_candle_repeats_the_last_price_and_has_no_volume() -> None:
     builder = CandleBuilder()
     list(builder.add(ms("2026-11-18T12:00:10"), 5.0, 5.1, 1.0))
