@@ -7,7 +7,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn
 
@@ -52,6 +52,10 @@ class Line(NamedTuple):
     A message that makes no sense is a ValueError."""
 
 
+def not_served(name: str, why: str, example: str) -> str:
+    return f"{name} is not served: {why}; an instrument's source can name another symbol, like {example}"
+
+
 def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -63,6 +67,9 @@ class VenueFeed(ABC):
     """Its name for people: "Kraken"."""
     basis: str = ""
     """What the bars of its history are made of; without one it has no history."""
+    rest_url: str
+    """Where its history is asked for, as `rest_setting` says."""
+    rest_setting: ClassVar[str]
 
     def __init__(
         self,
@@ -91,7 +98,7 @@ class VenueFeed(ABC):
             inlet.lost(str(lost))
             wait_s = max(lost.wait_s, self.pace.retry_s(SELDOM if lost.is_lasting else self._failures))
             self._failures += 1
-            logger.warning("%s: %s; the next try is in %.1f s", self.venue, lost, wait_s)
+            logger.info("%s: the next try is in %.1f s", self.venue, wait_s)
             await self.pace.sleep(wait_s)
 
     async def _follow(self, inlet: Inlet) -> Lost:
@@ -99,6 +106,7 @@ class VenueFeed(ABC):
         try:
             refuse = self._refuser(inlet)
             async with self.open(refuse) as line:
+                logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
                 await self._fill(inlet)
                 await self._listen(line, inlet, refuse)
         except Lost as lost:
@@ -134,23 +142,30 @@ class VenueFeed(ABC):
         """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on."""
         missing = inlet.missing() if self.basis else {}
         end_ms = interval_start(self.now_ms(), MINUTE_MS)
+        wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
         gate = asyncio.Semaphore(self.pace.history_at_once)
+        failed = dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
 
         async def fill(symbol: str, start_ms: int) -> None:
-            async with gate:
-                minutes = await self.history(symbol, start_ms, end_ms)
-            inlet.backfill(symbol, minutes, self.basis)
+            try:
+                async with gate:
+                    minutes = await self.history(symbol, start_ms, end_ms)
+                inlet.backfill(symbol, minutes, self.basis)
+                del failed[symbol]
+            except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
+                failed[symbol] = str(error) or repr(error)
 
-        wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.history_s):
-                ends = await asyncio.gather(*starmap(fill, wanted.items()), return_exceptions=True)
-        except TimeoutError:
-            logger.warning("%s: its history took too long; some of %s is missing", self.venue, list(wanted))
-            return
-        for symbol, end in zip(wanted, ends, strict=True):
-            if end is not None:
-                logger.warning("%s: no history of %s: %s", self.venue, symbol, str(end) or repr(end))
+                await asyncio.gather(*starmap(fill, wanted.items()))
+        self._tell_failures(failed)
+
+    def _tell_failures(self, failed: Mapping[str, str]) -> None:
+        """One line for each reason, however many instruments it concerns."""
+        at = f"{self.rest_url} ({self.rest_setting})" if failed else ""
+        for why in dict.fromkeys(failed.values()):
+            symbols = ", ".join(symbol for symbol in failed if failed[symbol] == why)
+            logger.warning("%s: no history of %s from %s: %s", self.venue, symbols, at, why)
 
     def _refuser(self, inlet: Inlet) -> Refuse:
         logged: set[str] = set()

@@ -9,7 +9,7 @@ import msgspec
 
 from market.prices.ticks import Tick
 
-from .base import Lost, Refuse
+from .base import Lost, Refuse, not_served
 from .history.binance import binance_history
 from .quotes import Quotes
 from .websocket import Say, WebSocketFeed, in_batches
@@ -119,7 +119,7 @@ class BinanceReader:
         if names is None:
             raise ValueError(f"what was refused? {why}")
         if len(names) == 1:
-            self._refuse("unknown_symbol", f"{names[0]} is not served: {why}")
+            self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"))
             return
         middle = len(names) // 2
         self._ask(names[:middle])
@@ -134,7 +134,7 @@ class BinanceReader:
 
 class BinanceFeed(WebSocketFeed):
     venue = "Binance"
-    url_setting = "BINANCE_WS_URL"
+    url_setting, rest_setting = "BINANCE_WS_URL", "BINANCE_REST_URL"
     bars = staticmethod(binance_history)
     # Here each message says which stream it belongs to.
     path = "/stream"

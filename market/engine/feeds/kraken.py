@@ -9,7 +9,7 @@ import msgspec
 
 from market.prices.ticks import Tick
 
-from .base import Lost, Refuse
+from .base import Lost, Refuse, not_served
 from .history.kraken import kraken_history
 from .quotes import Quotes
 from .rfc3339 import to_ms
@@ -119,12 +119,13 @@ class KrakenReader:
         # Refused on both channels, it is one symbol.
         if not message.success and message.symbol not in self._unknown:
             self._unknown.add(message.symbol or "")
-            self._refuse("unknown_symbol", f"{message.symbol} is not served: {message.error}")
+            why = (message.error or "no reason")[:200]
+            self._refuse("unknown_symbol", not_served(message.symbol or "", why, "kraken:BTC/USD"))
 
 
 class KrakenFeed(WebSocketFeed):
     venue = "Kraken"
-    url_setting = "KRAKEN_WS_URL"
+    url_setting, rest_setting = "KRAKEN_WS_URL", "KRAKEN_REST_URL"
     bars = staticmethod(kraken_history)
 
     def reader(self, refuse: Refuse, say: Say) -> KrakenReader:

@@ -11,7 +11,7 @@ import httpx2
 
 from market.prices.candles import Candle
 
-from .base import Line, Lost, Refuse, VenueFeed
+from .base import Line, Lost, Refuse, VenueFeed, not_served
 from .history.client import HistoryFailed, open_client
 from .history.oanda import oanda_history
 from .oanda_access import Access, refusal
@@ -27,6 +27,7 @@ def venue_symbol(symbol: str) -> str:
 class OandaFeed(VenueFeed):
     venue = "OANDA"
     basis = "bid"
+    rest_setting = "OANDA_REST_URL"
 
     def __init__(
         self,
@@ -40,8 +41,8 @@ class OandaFeed(VenueFeed):
     ) -> None:
         super().__init__(symbols, pace, now_ms)
         self._access = Access(token.strip(), account.strip())
-        self._stream_url = stream_url
-        self._rest_url = rest_url
+        self._stream_url = stream_url.rstrip("/")
+        self.rest_url = rest_url.rstrip("/")
         self._unknown: set[str] = set()
 
     @asynccontextmanager
@@ -55,7 +56,7 @@ class OandaFeed(VenueFeed):
                     yield Line(lines.__anext__, OandaReader(self.symbols, refuse).read)
 
     async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
-        return await oanda_history(self._client, self._rest_url, self.symbols[symbol], start_ms, end_ms)
+        return await oanda_history(self._client, self.rest_url, self.symbols[symbol], start_ms, end_ms)
 
     async def _connect(self, refuse: Refuse) -> httpx2.Response:
         response = await self._ask_for_prices()
@@ -70,7 +71,7 @@ class OandaFeed(VenueFeed):
     async def _ask_for_prices(self) -> httpx2.Response:
         names = sorted(set(self.symbols.values()) - self._unknown)
         if not names:
-            raise Lost("OANDA has none of the instruments", is_lasting=True)
+            raise Lost("OANDA has none of the instruments; see their sources", is_lasting=True)
         request = self._client.build_request(
             "GET",
             self._stream_url + self._access.path("pricing/stream"),
@@ -83,12 +84,13 @@ class OandaFeed(VenueFeed):
     async def _leave_out_unknown(self, refuse: Refuse) -> bool:
         """For one instrument that it does not have OANDA refuses all, without a word on which."""
         try:
-            known = await self._access.instruments(self._client, self._rest_url)
+            known = await self._access.instruments(self._client, self.rest_url)
         except HistoryFailed:
             return False
         unknown = set(self.symbols.values()) - known - self._unknown
         for name in sorted(unknown):
-            refuse("unknown_symbol", f"the account has no instrument {name}")
+            why = "the account does not have it"
+            refuse("unknown_symbol", not_served(name, why, "oanda:EUR_USD"))
         self._unknown |= unknown
         return bool(unknown)
 

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
+from websockets.uri import parse_uri
 
 from instruments.catalogue import catalogue
 from market.prices.candles import Candle
@@ -68,7 +69,7 @@ class WebSocketFeed(VenueFeed):
     ) -> None:
         super().__init__(symbols, pace, now_ms)
         self.url = url.rstrip("/") + self.path
-        self.rest_url = rest_url
+        self.rest_url = rest_url.rstrip("/")
         self._client: httpx2.AsyncClient | None = None
 
     @abstractmethod
@@ -105,6 +106,11 @@ class WebSocketFeed(VenueFeed):
 
     def _connect(self) -> connect:
         pace = self.pace
+        try:
+            parse_uri(self.url)
+        except ValueError as error:
+            # Not all that can be wrong with a port is told as what it is.
+            raise InvalidURI(self.url, str(error)) from error
         return connect(
             self.url,
             open_timeout=pace.open_s,

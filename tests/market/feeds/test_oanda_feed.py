@@ -151,7 +151,7 @@ async def test_account_that_lacks_all_instruments_is_told_and_asked_seldom(oanda
     async with running(oanda.make_feed(sleep=waits.sleep, chance=lambda: 0.0, longest_retry_s=60.0), inlet):
         await inlet.until(lambda: bool(waits.seconds))
 
-    assert inlet.losses == ["OANDA has none of the instruments"]
+    assert inlet.losses == ["OANDA has none of the instruments; see their sources"]
     assert waits.seconds == [60.0]
 
 
