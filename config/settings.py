@@ -121,7 +121,11 @@ TEMPLATES = [
 
 # Storage
 
-DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}")}
+SCHEMES = "postgresql://", "postgres://", "sqlite://"
+DATABASE_URL = env.str("DATABASE_URL", "") or f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}"
+if not DATABASE_URL.startswith(SCHEMES):
+    raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
+DATABASES = {"default": env.db_url_config(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"] |= {
         # The threads that ask are few and stay, so their connections may too.
@@ -171,8 +175,8 @@ BINANCE_REST_URL = env.str("BINANCE_REST_URL", "https://data-api.binance.vision"
 # Files named SYMBOL.csv and so on, played as if they came now: 1 is real speed, 10 ten times it.
 REPLAY_DIR = Path(env.str("REPLAY_DIR", str(VAR_DIR / "replay")))
 REPLAY_SPEED = env.float("REPLAY_SPEED", 1.0)
-# Ticks a second and instrument of the simulated market, instead of what its profile says: for load tests.
-DEMO_RATE = env.float("DEMO_RATE", 0.0)
+# Ticks a second of the simulated market, up to 50,000, instead of lifelike ones: for load tests.
+DEMO_RATE = env.int("DEMO_RATE", 0)
 
 # Days that candles are kept, by timeframe; 0 keeps them for good.
 

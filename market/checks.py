@@ -1,4 +1,4 @@
-"""System checks: for how long candles are kept, when that makes no sense."""
+"""System checks: settings of the market that make no sense, told at start."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ from market.prices.history import KEPT
 from market.prices.timeframes import TIMEFRAMES
 
 DAY_MS = TIMEFRAMES["1d"]
+MOST_PER_SECOND = 50_000
+
+
+@register()
+def check_demo_rate(**kwargs: Any) -> list[CheckMessage]:
+    if 0 <= settings.DEMO_RATE <= MOST_PER_SECOND:
+        return []
+    return [
+        Error(
+            f"DEMO_RATE is {settings.DEMO_RATE}: the demo makes up to {MOST_PER_SECOND:,} ticks a second.",
+            hint="Set the ticks a second of all instruments together, or 0 for a lifelike market.",
+            id="market.E002",
+        )
+    ]
 
 
 @register()

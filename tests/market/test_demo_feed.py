@@ -101,8 +101,8 @@ def test_instrument_that_was_edited_is_made_anew() -> None:
     assert any(tick.side for tick in ticks_after(feed, 20_000))
 
 
-def test_rate_is_that_of_each_instrument() -> None:
-    made = ticks_after(make_feed(BITCOIN, ETHER, rate=400.0), 1_000)
+def test_instruments_share_the_rate() -> None:
+    made = ticks_after(make_feed(BITCOIN, ETHER, rate=800.0), 1_000)
 
     assert [tick.symbol for tick in made].count("BTCUSD") == 400
     assert len(made) == 800

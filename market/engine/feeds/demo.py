@@ -46,8 +46,8 @@ class DemoFeed:
         known_ms: Mapping[str, int],
         rate: float = 0.0,
     ) -> None:
-        """`known_ms` is the time of each symbol's last tick that was kept; `rate` is in ticks a second for
-        each instrument, 0 for what its profile says."""
+        """`known_ms` is the time of each symbol's last tick that was kept; `rate` is in ticks a second of all
+        instruments together, 0 for what their profiles say."""
         self._seed = seed
         self._instruments = instruments
         self._since_ms = since_ms
@@ -73,26 +73,28 @@ class DemoFeed:
 
     def _ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]:
         ticks: list[Tick] = []
-        for facts in self._instruments():
+        instruments = list(self._instruments())
+        rate = self._rate / max(1, len(instruments))
+        for facts in instruments:
             for opens_ms, closes_ms in open_parts(facts.hours, start_ms, end_ms):
                 unknown_ms = max(opens_ms, self._known_ms.get(facts.symbol, 0) + 1)
-                ticks += self._market(facts).ticks_between(unknown_ms, closes_ms)
+                ticks += self._market(facts, rate).ticks_between(unknown_ms, closes_ms)
         ticks.sort(key=attrgetter("time_ms"))
         return ticks
 
-    def _market(self, facts: InstrumentFacts) -> Market:
+    def _market(self, facts: InstrumentFacts, rate: float) -> Market:
         # By all it is made from, because somebody may change an instrument while the feed runs.
-        key = facts.symbol, facts.digits, facts.pip_size, facts.type, facts.volume_kind
+        key = facts.symbol, facts.digits, facts.pip_size, facts.type, facts.volume_kind, rate
         market = self._markets.get(key)
         if market is None:
-            market = self._markets[key] = self._make_market(facts)
+            market = self._markets[key] = self._make_market(facts, rate)
         return market
 
-    def _make_market(self, facts: InstrumentFacts) -> Market:
-        if not self._rate:
+    def _make_market(self, facts: InstrumentFacts, rate: float) -> Market:
+        if not rate:
             return simulated(facts, self._seed)
         profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)
-        return RapidMarket(self._seed, facts.symbol, facts.digits, profile, facts.volume_kind, self._rate)
+        return RapidMarket(self._seed, facts.symbol, facts.digits, profile, facts.volume_kind, rate)
 
 
 def open_parts(hours: TradingHours, start_ms: int, end_ms: int) -> Iterable[Span]:
