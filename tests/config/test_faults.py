@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.commands import manage
 
 
@@ -37,6 +39,20 @@ def test_a_missing_database_is_one_clear_sentence(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith("The database does not answer")
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("address", ["nonsense", "mysql://127.0.0.1/tickwire"])
+def test_an_address_of_no_known_database_is_one_clear_sentence(tmp_path: Path, address: str) -> None:
+    ended = manage(tmp_path, "check", DATABASE_URL=address)
+
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        "DATABASE_URL should look like postgresql://user:password@host:5432/name.",
+    )
+
+
+def test_an_empty_address_is_none(tmp_path: Path) -> None:
+    assert manage(tmp_path, "check", DATABASE_URL="").returncode == 0
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
