@@ -192,13 +192,15 @@ class Engine:
         if passed_ms is None or passed_ms < this_minute_ms:
             book.passed_ms = this_minute_ms
             if passed_ms is not None:
-                self._fill(book, passed_ms, this_minute_ms, self.sources.get(book.choice.feed))
+                sources = [source for name, source in self.sources.items() if book.choice.serves(name)]
+                for minute_ms in range(passed_ms, this_minute_ms, MINUTE_MS):
+                    if any(source.was_alive(minute_ms, minute_ms + MINUTE_MS) for source in sources):
+                        self._fill(book, minute_ms, minute_ms + MINUTE_MS)
 
-    def _fill(self, book: Book, start_ms: int, end_ms: int, source: Source | None = None) -> None:
+    def _fill(self, book: Book, start_ms: int, end_ms: int) -> None:
         facts = book.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
-            was_alive = source is None or source.was_alive(minute_ms, minute_ms + MINUTE_MS)
-            if was_alive and facts.active and facts.hours.is_open(minute_ms):
+            if facts.active and facts.hours.is_open(minute_ms):
                 self._apply_if_it_closes(book, Passed(facts.symbol, minute_ms))
 
     def _apply_if_it_closes(self, book: Book, record: AnyRecord, basis: str = "") -> None:

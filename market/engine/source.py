@@ -99,16 +99,24 @@ class Choice:
         self.switches += 1
         return None
 
+    def serves(self, origin: str) -> bool:
+        """Whether it is (one of) the source that is let in now."""
+        return _is_of(origin, self.feed)
+
     def _rank(self, origin: str) -> int | None:
-        """`push:desk` may send where the source is `push`, or itself."""
         for rank, feed in enumerate(self.feeds):
-            if origin == feed or (origin.startswith(feed) and origin[len(feed)] == ":"):
+            if _is_of(origin, feed):
                 return rank
         return None
 
     def _is_gone(self, sources: Mapping[str, Source], at_ms: int) -> bool:
         source = sources.get(self.feed)
         return source is not None and source.is_gone(at_ms)
+
+
+def _is_of(origin: str, feed: str) -> bool:
+    """`push:desk` may send where the source is `push`, or itself."""
+    return origin == feed or (origin.startswith(feed) and origin[len(feed)] == ":")
 
 
 def feeds_of(source: str, fallback: str, default: str) -> tuple[str, ...]:
