@@ -51,6 +51,11 @@ class FakeOanda(FakeVenue):
         wanted = self.symbols if symbols is None else symbols
         return OandaFeed(wanted, TOKEN, ACCOUNT, self.http.url, self.http.url, make_pace(**pace))
 
+    @property
+    def settings(self) -> dict[str, str]:
+        addresses = dict.fromkeys(("OANDA_STREAM_URL", "OANDA_REST_URL"), self.http.url)
+        return {"OANDA_TOKEN": TOKEN, "OANDA_ACCOUNT": ACCOUNT, **addresses}
+
     def quote(self, name: str, bid: float, ask: float, time_ms: int, seq: int = 1) -> bytes:
         price = {
             "type": "PRICE",

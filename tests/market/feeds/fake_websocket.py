@@ -38,8 +38,13 @@ class FakeWebSocketVenue(FakeVenue):
 
     def make_feed(self, symbols: dict[str, str] | None = None, **pace: Any) -> WebSocketFeed:
         make = cast("type[WebSocketFeed]", self.feed_class)
-        addresses = f"ws://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.port}"
-        return make(self.symbols if symbols is None else symbols, *addresses, make_pace(**pace))
+        ws_url, rest_url = self.settings.values()
+        return make(self.symbols if symbols is None else symbols, ws_url, rest_url, make_pace(**pace))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        at, name = f"127.0.0.1:{self.port}", self.feed_name.upper()
+        return {f"{name}_WS_URL": f"ws://{at}", f"{name}_REST_URL": f"http://{at}"}
 
     async def start(self) -> None:
         self._server = await serve(

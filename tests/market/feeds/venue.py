@@ -77,6 +77,15 @@ class FakeVenue(ABC):
     @abstractmethod
     def make_feed(self, symbols: dict[str, str] | None = None, **pace: Any) -> VenueFeed: ...
 
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """What an operator would set to follow this venue."""
+
+    @property
+    def feed_name(self) -> str:
+        return self.feed_class.venue.lower()
+
     @abstractmethod
     def quote(self, name: str, bid: float, ask: float, time_ms: int, seq: int = 1) -> bytes: ...
     @abstractmethod
