@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import isfinite
-from operator import eq, le
+from operator import eq, le, lt
 from typing import TYPE_CHECKING
 
 from market.engine.checks import TOO_HIGH, reason_to_refuse
@@ -27,10 +27,12 @@ class Door:
         self._facts = facts
         self._now_ms = now_ms
         self._last: Tick | None = None
+        self._numbers: dict[bool, int] = {}
+        """The last of the source's own numbers of quotes, and of trades."""
 
     def sift(self, ticks: list[Tick]) -> tuple[list[Tick], Refused]:
         """Those that are taken, and why others are not."""
-        if ticks and self._are_all_good(ticks):
+        if ticks and self._are_all_good(ticks) and self._are_numbered_on(ticks):
             self._last = ticks[-1]
             return ticks, []
         return self._one_by_one(ticks)
@@ -56,13 +58,41 @@ class Door:
             and not any(eq(*pair) for pair in pairwise(ticks))
         )
 
+    def _are_numbered_on(self, ticks: list[Tick]) -> bool:
+        """True only where no number comes again; notes them then."""
+        if [tick.source_seq for tick in ticks].count(None) == len(ticks):
+            return True
+        noted = dict(self._numbers)
+        for are_trades in (False, True):
+            of_kind = [tick.source_seq for tick in ticks if (tick.side != 0) is are_trades]
+            numbers = [-1 if number is None else number for number in of_kind]
+            if not all(map(lt, [noted.get(are_trades, -1), *numbers], numbers)):
+                return False
+            noted |= {are_trades: number for number in numbers[-1:]}
+        self._numbers = noted
+        return True
+
+    def _repeats(self, tick: Tick) -> bool:
+        """As the engine has it: lower numbers with later times are a numbering begun anew."""
+        known = self._numbers.get(tick.side != 0)
+        if tick.source_seq is None or known is None or tick.source_seq > known:
+            return False
+        return tick.source_seq == known or self._last is None or tick.time_ms <= self._last.time_ms
+
     def _one_by_one(self, ticks: list[Tick]) -> tuple[list[Tick], Refused]:
         taken, refused = list[Tick](), Refused()
         for index, tick in enumerate(ticks):
-            reason = reason_to_refuse(tick, self._last, None, self._facts, self._now_ms)
+            reason = self._reason_to_refuse(tick)
             if reason is None:
                 taken.append(tick)
                 self._last = tick
+                if tick.source_seq is not None:
+                    self._numbers[tick.side != 0] = tick.source_seq
             else:
                 refused.append((index, reason))
         return taken, refused
+
+    def _reason_to_refuse(self, tick: Tick) -> str | None:
+        if self._repeats(tick):
+            return "duplicate"
+        return reason_to_refuse(tick, self._last, None, self._facts, self._now_ms)

@@ -16,7 +16,7 @@ from market.prices.candles import Candle
 from market.prices.timeframes import MINUTE_MS, TIMEFRAMES
 
 from .door import Door
-from .minutes import Minutes
+from .minutes import End, Minutes
 from .storing import store_minutes
 from .tally import Fault, StoppedAtFault, Tally
 
@@ -32,9 +32,7 @@ class Terms(NamedTuple):
 
 
 class FileImport:
-    def __init__(
-        self, terms: Terms, file: TickFile, digest: str, tally: Tally, before: Candle | None
-    ) -> None:
+    def __init__(self, terms: Terms, file: TickFile, digest: str, tally: Tally, before: End | None) -> None:
         self._terms, self._file, self._digest, self._tally = terms, file, digest, tally
         self._basis = "trades" if file.format.holds_trades else terms.candle_price
         self._door = Door(terms.facts, terms.now_ms)
@@ -45,8 +43,8 @@ class FileImport:
         self._stored_ms = to_ms(known.minute_at) if known else 0
         """Minutes before this one are stored already."""
         self._minute_ms = self._stored_ms
-        self.last: Candle | None = None
-        """The minute in which the whole file ended."""
+        self.end: End | None = None
+        """Where the whole file ended."""
 
     def run(self, go_on: Callable[[], bool]) -> bool:
         """Until the end, or until told after a batch not to go on. Says whether it came to the end."""
@@ -62,9 +60,10 @@ class FileImport:
         except (BadFile, StoppedAtFault):
             self._store()
             raise
-        self.last = self._minutes.end()
+        self.end = self._minutes.end()
         self._tally.gaps += self._minutes.gaps
-        self._waiting += [self.last] if self.last and self._is_wanted(self.last) else []
+        if self.end is not None and self._is_wanted(self.end.minute):
+            self._waiting.append(self.end.minute)
         self._store()
         return True
 

@@ -9,9 +9,9 @@ from django.db import models, transaction
 from accounts.outbox import ControlEvent
 from market.engine.files.tick_file import TickFile
 from market.imports import UnfinishedImport
-from market.prices.candles import Candle
 
 from .file_import import FileImport, Terms
+from .minutes import End
 from .tally import Tally
 
 
@@ -20,8 +20,8 @@ class Importer:
         self.tally = Tally()
         self._terms = terms
         self._restart = restart
-        self._last: Candle | None = None
-        """The minute in which the file before ended."""
+        self._end: End | None = None
+        """Where the file before ended."""
 
     def run(self, paths: Sequence[str], format_name: str | None, watch: Callable[[TickFile], bool]) -> bool:
         """False if the watcher, who is asked after each batch, stopped it."""
@@ -41,9 +41,9 @@ class Importer:
     def _take(self, file: TickFile, digest: str, watch: Callable[[TickFile], bool]) -> bool:
         if self._restart:
             self._of([digest]).delete()
-        importing = FileImport(self._terms, file, digest, self.tally, self._last)
+        importing = FileImport(self._terms, file, digest, self.tally, self._end)
         is_whole = importing.run(lambda: watch(file))
-        self._last = importing.last or self._last
+        self._end = importing.end or self._end
         return is_whole
 
     def _publish(self) -> None:

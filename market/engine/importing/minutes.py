@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from market.prices.candles import VOLUME_DECIMALS, Candle
 from market.prices.ticks import Tick
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 LONGEST_QUIET_MS = 24 * 60 * MINUTE_MS
 
 
+class End(NamedTuple):
+    """The minute in which a file ended, and its last ask."""
+
+    minute: Candle
+    ask: float
+
+
 class Minutes:
     """The minutes of one file."""
 
-    def __init__(self, facts: InstrumentFacts, *, mid: bool, before: Candle | None = None) -> None:
-        """`before` is the minute in which the file before this one ended; this one may go on with it."""
+    def __init__(self, facts: InstrumentFacts, *, mid: bool, before: End | None = None) -> None:
+        """`before` is where the file before this one ended."""
         self._facts = facts
         self._mid = mid
         self._before = before
@@ -40,6 +47,8 @@ class Minutes:
         """Good ticks in order. Yields the minutes that they close, and the flat ones between."""
         times, prices = [tick.time_ms for tick in ticks], self._prices(ticks)
         asks, volumes = [tick.ask for tick in ticks], self._volumes(ticks)
+        if times and self._before is not None:
+            self._go_on(self._before, times[0])
         start = 0
         while start < len(ticks):
             opened_ms = interval_start(times[start], MINUTE_MS)
@@ -47,34 +56,33 @@ class Minutes:
             minute = self._forming
             if minute is None or minute.opened_ms != opened_ms:
                 yield from self._close_before(opened_ms)
-                minute = self._forming = self._opened(opened_ms, prices[start], asks[start])
+                price, ask = prices[start], asks[start]
+                minute = self._forming = Candle(opened_ms, price, price, price, price, 0.0, ask, ask)
             self._add(minute, prices[start:end], asks[start:end], volumes[start:end])
             start = end
 
-    def end(self) -> Candle | None:
+    def end(self) -> End | None:
         """Close the forming minute: nothing more comes."""
-        minute, self._forming = self._forming, None
-        if minute is not None:
-            # Once a minute rather than once a tick: the highest of rounded prices is the highest, rounded.
-            for name in ("open", "high", "low", "close", "ask_high", "ask_low"):
-                setattr(minute, name, round(getattr(minute, name), self._facts.digits))
-            minute.volume = round(minute.volume, VOLUME_DECIMALS)
-        return minute
+        minute = self._close()
+        return None if minute is None else End(minute, self._last_ask)
+
+    def _go_on(self, before: End, first_ms: int) -> None:
+        """Where the file before ended, unless this one is of another time."""
+        self._before = None
+        if before.minute.opened_ms <= first_ms:
+            self._forming, self._last_ask = before
 
     def _prices(self, ticks: list[Tick]) -> list[float]:
         if self._mid:
-            return [(tick.bid + tick.ask) / 2 for tick in ticks]
+            # As the board has them, rounded.
+            digits = self._facts.digits
+            return [(round(tick.bid, digits) + round(tick.ask, digits)) / 2 for tick in ticks]
         return [tick.bid for tick in ticks]
 
     def _volumes(self, ticks: list[Tick]) -> list[float]:
         if self._facts.volume_kind == "ticks":
             return [1.0] * len(ticks)
         return [tick.volume for tick in ticks]
-
-    def _opened(self, opened_ms: int, price: float, ask: float) -> Candle:
-        if self._before is not None and self._before.opened_ms == opened_ms:
-            return self._before
-        return Candle(opened_ms, price, price, price, price, 0.0, ask, ask)
 
     def _add(
         self, minute: Candle, prices: Sequence[float], asks: Sequence[float], volumes: Sequence[float]
@@ -86,7 +94,7 @@ class Minutes:
         minute.ask_high, minute.ask_low = max(minute.ask_high, *asks), min(minute.ask_low, *asks)
 
     def _close_before(self, opened_ms: int) -> Iterator[Candle]:
-        closed = self.end()
+        closed = self._close()
         if closed is None:
             return
         yield closed
@@ -100,3 +108,12 @@ class Minutes:
         for opens_ms, closes_ms in quiet:
             for flat_ms in range(opens_ms, closes_ms, MINUTE_MS):
                 yield Candle(flat_ms, price, price, price, price, 0.0, ask, ask)
+
+    def _close(self) -> Candle | None:
+        minute, self._forming = self._forming, None
+        if minute is not None:
+            # Once a minute rather than once a tick: the highest of rounded prices is the highest, rounded.
+            for name in ("open", "high", "low", "close", "ask_high", "ask_low"):
+                setattr(minute, name, round(getattr(minute, name), self._facts.digits))
+            minute.volume = round(minute.volume, VOLUME_DECIMALS)
+        return minute

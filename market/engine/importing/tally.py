@@ -43,5 +43,6 @@ class Tally:
 
     def stored(self, first_ms: int, last_ms: int, minutes: int) -> None:
         since_ms, until_ms = self.span_ms or (first_ms, last_ms)
+        # The minute in which the file before ended goes on in this one.
+        self.minutes += minutes - (until_ms == first_ms and self.minutes > 0)
         self.span_ms = min(since_ms, first_ms), max(until_ms, last_ms)
-        self.minutes += minutes
