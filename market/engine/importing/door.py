@@ -68,7 +68,8 @@ class Door:
             numbers = [-1 if number is None else number for number in of_kind]
             if not all(map(lt, [noted.get(are_trades, -1), *numbers], numbers)):
                 return False
-            noted |= {are_trades: number for number in numbers[-1:]}
+            if numbers:
+                noted[are_trades] = numbers[-1]
         self._numbers = noted
         return True
 

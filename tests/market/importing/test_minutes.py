@@ -37,9 +37,9 @@ def tick_by_tick(facts: InstrumentFacts, ticks: list[Tick], candle_price: str) -
         minutes = [at_ms for opens_ms, closes_ms in quiet for at_ms in range(opens_ms, closes_ms, MINUTE_MS)]
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
-        passed = [Passed("X", at_ms) for at_ms in minutes]
-        for record in [*passed, Taken("X", bid, ask, tick.time_ms, volume, number)]:
-            made |= closed(prices.apply(record, facts))
+        for at_ms in minutes:
+            made |= closed(prices.apply(Passed("X", at_ms), facts))
+        made |= closed(prices.apply(Taken("X", bid, ask, tick.time_ms, volume, number), facts))
         quiet_ms = interval_start(tick.time_ms, MINUTE_MS) + MINUTE_MS
     made |= closed(prices.apply(Halted("X"), facts))
     return [made[opened_ms] for opened_ms in sorted(made)]
