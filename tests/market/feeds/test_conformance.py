@@ -126,6 +126,21 @@ async def test_old_and_repeated_trades_are_left_to_the_engine(trading_venue: Fak
     assert inlet.refused == {}
 
 
+async def test_time_does_not_go_back_where_two_channels_are_out_of_step(trading_venue: FakeVenue) -> None:
+    venue, name, inlet = trading_venue, trading_venue.symbols["EURUSD"], RecordingInlet()
+    feed = venue.make_feed()
+    feed.now_ms = lambda: NOON_MS
+
+    async with running(feed, inlet):
+        await venue.visited()
+        await venue.send(
+            venue.quote(name, 1.08, 1.0802, NOON_MS), venue.trade(name, 1.08, 1, 1, NOON_MS - 900, 7)
+        )
+        await inlet.until_ticks(2)
+
+    assert [tick.time_ms for tick in inlet.ticks] == [NOON_MS, NOON_MS]
+
+
 async def test_no_crossed_quote_leaves_the_adapter(venue: FakeVenue) -> None:
     name = venue.symbols["EURUSD"]
     crossed = venue.quote(name, 1.09, 1.08, NOON_MS)

@@ -40,11 +40,10 @@ async def test_lost_connection_is_told_opened_again_and_subscribed_again(venue: 
 async def test_silence_on_a_half_open_connection_is_a_loss(venue: FakeVenue) -> None:
     inlet = RecordingInlet()
 
-    async with running(venue.make_feed(silent_s=0.3, open_s=0.3, probe_s=0.05, close_s=0.05), inlet):
+    async with running(venue.make_feed(silent_s=0.3, probe_s=0.05, close_s=0.05), inlet):
         await venue.visited()
         venue.hush()
-        # The second loss is that of another try.
-        await inlet.until_lost(2)
+        await inlet.until_lost()
 
     assert inlet.losses[0] == f"{venue.feed_class.venue} was silent for 0.3 s"
 
