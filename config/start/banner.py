@@ -19,6 +19,7 @@ def banner(host: str, port: int) -> str:
         f"  Back office    {address}/admin/",
         "",
         *(_demo(address, host_is_loopback(host)) if settings.DEMO else _first_steps()),
+        *(_separate_engine() if settings.REDIS_URL else ()),
         "",
         "  Ctrl-C stops it.",
         "",
@@ -48,3 +49,7 @@ def _first_steps() -> list[str]:
         "    .venv/bin/python manage.py createsuperuser      a login for the back office",
         "    .venv/bin/python manage.py issue_key YOUR_NAME  an API key",
     ]
+
+
+def _separate_engine() -> list[str]:
+    return ["", "  Prices come over Redis from an engine beside this: .venv/bin/python manage.py run_engine"]

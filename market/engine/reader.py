@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 BLOCK_MS = 1000
 RETRY_S = 0.2
 COUNT = 500
+# An engine tells how it is doing each second.
+QUIET_S = 5.0
 
 
 class OutOfStep(Exception):
@@ -38,15 +41,26 @@ class OutOfStep(Exception):
 class Reader:
     """`hear` gets every batch of records after it was applied; `missed` is told when some never came."""
 
-    def __init__(self, url: str, prices: Prices, hear: Hear, missed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        url: str,
+        prices: Prices,
+        hear: Hear,
+        missed: Callable[[str], None],
+        quiet_s: float = QUIET_S,
+    ) -> None:
         self._redis = Redis.from_url(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
         self._prices = prices
         self._hear, self._missed = hear, missed
+        self._quiet_s = quiet_s
         self._tasks: list[asyncio.Task[None]] = []
         self.place = self._heard = Place("", 0)
+        self._heard_s: float | None = None
+        """When anything was heard last; None once its absence has been told."""
 
     async def start(self) -> None:
         self.place = await self._load()
+        self._heard_s = time.monotonic()
         self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
 
     async def stop(self) -> None:
@@ -74,9 +88,19 @@ class Reader:
     async def _read(self) -> None:
         last: Any = f"{self.place.position}-0"
         answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
+        self._watch(is_heard=bool(answer))
         for _, entries in answer:
             for entry_id, fields in entries:
                 await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+
+    def _watch(self, *, is_heard: bool) -> None:
+        if is_heard:
+            if self._heard_s is None:
+                logger.info("The market engine is heard again")
+            self._heard_s = time.monotonic()
+        elif self._heard_s is not None and time.monotonic() - self._heard_s > self._quiet_s:
+            logger.warning("No market engine is heard: prices stand still. Start `manage.py run_engine`")
+            self._heard_s = None
 
     async def _take(self, number: int, epoch: str, data: bytes) -> None:
         if epoch != self.place.epoch:

@@ -333,3 +333,27 @@ def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, cl
 
     assert following.heard == [1, 2, 4, 5]
     assert len(following.missed) == 1
+
+
+def test_absence_of_an_engine_is_told_once_and_its_return_too(
+    url: str, client: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_instrument("EURUSD")
+
+    def told(what: str) -> int:
+        return sum(what in record.message for record in caplog.records)
+
+    async def come_late() -> None:
+        reader = Reader(url, Prices("bid"), lambda records: None, lambda epoch: None, quiet_s=0.1)
+        await reader.start()
+        await until(lambda: told("No market engine is heard") > 0)
+        bus = await opened(url)
+        await publish(bus, 1, 3)
+        await until(lambda: told("heard again") > 0)
+        await bus.close()
+        await reader.stop()
+
+    with caplog.at_level("INFO", "market.engine.reader"):
+        asyncio.run(come_late())
+
+    assert (told("No market engine is heard"), told("heard again")) == (1, 1)
