@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from django.test import override_settings
 
 from config.start.banner import banner
 
 
 @pytest.mark.parametrize(("redis_url", "is_told"), [("", False), ("redis://127.0.0.1:6379/0", True)])
-def test_banner_names_the_engine_that_runs_beside_it(
-    settings: SettingsWrapper, redis_url: str, is_told: bool
-) -> None:
-    settings.REDIS_URL, settings.DEMO = redis_url, False
-
-    assert ("manage.py run_engine" in banner("127.0.0.1", 8000)) is is_told
+def test_banner_names_the_engine_that_runs_beside_it(redis_url: str, is_told: bool) -> None:
+    with override_settings(REDIS_URL=redis_url, DEMO=False):
+        assert ("manage.py run_engine" in banner("127.0.0.1", 8000)) is is_told
