@@ -54,13 +54,6 @@ class TickFile:
         """Bytes of `size` that were read."""
         return self._raw.tell() if self.size else 0
 
-    def digest(self) -> str:
-        """What the file is known by when an import goes on; standard input cannot be read again."""
-        if self.is_stdin:
-            return ""
-        with Path(self.path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-
     def batches(self, symbol: str, point: float, start: Place = START) -> Iterator[Batch]:
         yield from self.format.read(self._blocks(start.offset), Subject(symbol, point, self.path), start)
 
@@ -108,3 +101,11 @@ class TickFile:
         return BadFile(
             f"{self.path} cannot be read: {why}. Check the path and its rights, or download it again."
         )
+
+
+def digest(path: str) -> str:
+    """What the file is known by when an import goes on; standard input cannot be read again."""
+    if path == "-":
+        return ""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

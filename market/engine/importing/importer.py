@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from django.db import models, transaction
 
 from accounts.outbox import ControlEvent
-from market.engine.files.tick_file import TickFile
+from market.engine.files.tick_file import TickFile, digest
 from market.imports import UnfinishedImport
 
 from .file_import import FileImport, Terms
@@ -25,12 +25,14 @@ class Importer:
 
     def run(self, paths: Sequence[str], format_name: str | None, watch: Callable[[TickFile], bool]) -> bool:
         """False if the watcher, who is asked after each batch, stopped it."""
-        digests = []
+        digests = [digest(path) for path in paths]
+        if self._restart:
+            self._of(digests).delete()
+        begun = self._begun(digests)
         try:
-            for path in paths:
+            for path, known in list(zip(paths, digests, strict=True))[begun:]:
                 with TickFile(path, format_name) as file:
-                    digests.append(file.digest())
-                    if not self._take(file, digests[-1], watch):
+                    if not self._take(file, known, watch):
                         return False
         finally:
             # Whatever ended it, what was stored counts.
@@ -38,9 +40,13 @@ class Importer:
         self._of(digests).delete()
         return True
 
+    def _begun(self, digests: list[str]) -> int:
+        """The last file that an import before this one began. Those before it are stored; the last minute
+        of one of them is not to be stored again without what the next one added."""
+        known = set(self._of(digests).values_list("digest", flat=True))
+        return max((number for number, digest in enumerate(digests) if digest in known), default=0)
+
     def _take(self, file: TickFile, digest: str, watch: Callable[[TickFile], bool]) -> bool:
-        if self._restart:
-            self._of([digest]).delete()
         importing = FileImport(self._terms, file, digest, self.tally, self._end)
         is_whole = importing.run(lambda: watch(file))
         self._end = importing.end or self._end
@@ -52,4 +58,8 @@ class Importer:
                 ControlEvent.objects.publish("market.candles_imported", symbol=self._terms.facts.symbol)
 
     def _of(self, digests: list[str]) -> models.QuerySet[UnfinishedImport]:
-        return UnfinishedImport.objects.filter(instrument_id=self._terms.facts.id, digest__in=digests)
+        bases = self._terms.candle_price, "trades"
+        instrument_id = self._terms.facts.id
+        return UnfinishedImport.objects.filter(
+            instrument_id=instrument_id, digest__in=digests, basis__in=bases
+        )
