@@ -1,4 +1,4 @@
-"""The application: /api on the lean handler, pages on Django's own, and the service's life around both."""
+"""The application: /api and /ingest on the lean handler, pages on Django's own, and the life of both."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.core.asgi import get_asgi_application  # noqa: E402 - apps must be r
 django_application = get_asgi_application()
 
 from .lean import answer_api  # noqa: E402
+from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
 
 
@@ -22,13 +23,12 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await service.ensure()
     if scope["type"] == "http":
         path: str = scope["path"]
-        if path.startswith("/api/") or path == "/api":
+        if path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
         else:
             await django_application(scope, receive, send)
     else:
-        # No path takes sockets: refused before the handshake, which a client sees as 403.
-        await send({"type": "websocket.close"})
+        await sockets(scope, receive, send)
 
 
 async def live(receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""The lean ASGI handler for /api: no middleware, no thread, no request signals, no disconnect watcher.
+"""The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
 What runs under it must not touch the ORM on the event loop (`accounts.threads.in_thread` is the way)."""
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Route = tuple[Any, dict[str, Any]]
 
 
 class LeanRequest(ASGIRequest):
-    """Method, path and scope; everything else of Django's request is made when it is first asked for."""
+    """What both read at once; the rest of Django's request is made when it is first asked for."""
 
-    def __init__(self, scope: dict[str, Any]) -> None:
-        self.scope = scope
+    def __init__(self, scope: dict[str, Any], receive: Any) -> None:
+        self.scope, self.receive = scope, receive
         self.method = scope["method"].upper()
         self.path = self.path_info = scope["path"]
 
@@ -36,7 +36,7 @@ class LeanRequest(ASGIRequest):
 
 
 async def answer_api(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    request = LeanRequest(scope)
+    request = LeanRequest(scope, receive)
     raw_path: bytes = scope.get("raw_path") or b""
     if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
         answer = await UnknownPathViewSet(action_map={"get": "absent"}).answer(request)

@@ -35,6 +35,7 @@ GROUPS = (
             ("Instruments", "instruments.instrument", "currency_exchange"),
             ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
             ("Candles", "market.candle", "candlestick_chart"),
+            ("Ingest keys", "market.ingestkey", "input"),
         ),
     ),
     (

@@ -19,6 +19,7 @@ urlpatterns = [
     path("", views.start, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
+    path("", include("market.ingest_urls")),
     path("openapi.json", openapi.openapi, name="openapi"),
     path("docs/api", openapi.api_page, name="api_page"),
     path("healthz", health.healthz, name="healthz"),

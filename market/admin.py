@@ -14,6 +14,7 @@ from accounts.back_office.pages import ReadOnlyAdmin
 from instruments.columns import price_column
 from instruments.models import Instrument
 
+from .ingest import admin as _ingest_keys  # noqa: F401 - registers their page
 from .models import Candle
 from .prices.timeframes import TIMEFRAMES
 

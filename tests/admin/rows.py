@@ -12,13 +12,14 @@ from django.db.models import Model
 
 from accounts.models import Account, AiUsage, ApiKey, ControlEvent, Tier, User
 from instruments.models import Instrument, TradingCalendar
-from market.models import Candle
+from market.ingest.keys import issue_ingest_key
+from market.models import Candle, IngestKey
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
 
 MODELS: tuple[type[Model], ...] = (
-    *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle),
+    *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle, IngestKey),
     *(NewsItem, Signal, Group, EmailAddress, LogEntry),
 )
 SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
@@ -29,6 +30,7 @@ def one_of_each() -> dict[type[Model], Model]:
     make_key(account)
     AiUsage.objects.create(account=account, day=date(2026, 11, 18), used=3)
     make_candle(make_instrument())
+    issue_ingest_key("desk", by="test")
     make_news()
     make_signal()
     Group.objects.create(name="newsroom")

@@ -1,0 +1,131 @@
+"""What a source sends as JSON, read into ticks. A broken tick is refused alone. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from market.prices.ticks import Tick
+
+SIDES = {None: 0, "buy": 1, "sell": -1}
+# Milliseconds from 2001 on: what is smaller was meant as seconds.
+Milliseconds = Annotated[int, Meta(ge=10**12, lt=10**15)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class SentTick(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    symbol: Annotated[str, Meta(min_length=1, max_length=40)]
+    bid: float
+    ask: float
+    time: Milliseconds | Moment | None = None
+    volume: float = 0.0
+    side: Literal["buy", "sell"] | None = None
+    price: float | None = None
+    seq: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    index: int
+    code: str
+    message: str
+
+
+class Batch(msgspec.Struct):
+    """Ticks with the place that each had in the message."""
+
+    ticks: list[Tick] = []
+    indexes: list[int] = []
+    refused: list[Refused] = []
+
+
+class Unreadable(ValueError):
+    """The message as a whole is not what it should be."""
+
+
+_message: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
+_items = msgspec.json.Decoder(list[Raw])
+_tick = msgspec.json.Decoder(SentTick)
+
+
+def read_message(text: bytes) -> list[Raw] | dict[str, Raw]:
+    try:
+        message: list[Raw] | dict[str, Raw] = _message.decode(text)
+    except RecursionError:
+        raise Unreadable("The message is nested too deeply.") from None
+    except msgspec.ValidationError:
+        raise Unreadable("A message is a tick, a list of ticks or an object with ticks.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(f"The message is not valid JSON: {error}.") from None
+    return message
+
+
+def read_items(message: list[Raw] | dict[str, Raw]) -> list[Raw]:
+    """One tick, a list of them, or {"ticks": […]}."""
+    if isinstance(message, list):
+        return message
+    if "ticks" not in message:
+        return [Raw(msgspec.json.encode(message))]
+    if len(message) > 1:
+        raise Unreadable("Beside ticks there may be nothing else in the message.")
+    try:
+        return _items.decode(message["ticks"])
+    except msgspec.DecodeError:
+        raise Unreadable("ticks must be a list.") from None
+
+
+def read_batch(items: list[Raw], now_ms: int) -> Batch:
+    batch = Batch()
+    for index, item in enumerate(items):
+        try:
+            batch.ticks.append(_read_tick(item, now_ms))
+            batch.indexes.append(index)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            batch.refused.append(Refused(index, "malformed", _explain(error)))
+    return batch
+
+
+def _read_tick(item: Raw, now_ms: int) -> Tick:
+    sent = _tick.decode(item)
+    if sent.seq is not None and sent.time is None:
+        # Sent again it would be later each time, and look like a numbering that began anew.
+        raise msgspec.ValidationError("A tick with a seq needs its own time")
+    return Tick(
+        symbol=sent.symbol.upper() if sent.symbol.isascii() else sent.symbol,
+        bid=sent.bid,
+        ask=sent.ask,
+        time_ms=_in_ms(sent.time, now_ms),
+        volume=sent.volume,
+        side=SIDES[sent.side],
+        price=sent.price,
+        source_seq=sent.seq,
+    )
+
+
+def _in_ms(time: int | datetime | None, now_ms: int) -> int:
+    if time is None:
+        return now_ms
+    return round(time.timestamp() * 1000) if isinstance(time, datetime) else time
+
+
+def _explain(error: Exception) -> str:
+    """`Expected float, got str - at $.bid` as a sentence that begins with the field."""
+    what, _, where = str(error).replace("`", "").partition(" - at $.")
+    what = re.sub(r"\bfloat\b", "number", what)
+    return f"{where}: {what[:1].lower()}{what[1:]}." if where else f"{what}."
+
+
+def without(batch: Batch, symbols: Collection[str], code: str, message: str) -> Batch:
+    """The batch with the ticks of other symbols refused."""
+    kept = Batch(refused=list(batch.refused))
+    for index, tick in zip(batch.indexes, batch.ticks, strict=True):
+        if tick.symbol in symbols:
+            kept.ticks.append(tick)
+            kept.indexes.append(index)
+        else:
+            kept.refused.append(Refused(index, code, message))
+    return kept

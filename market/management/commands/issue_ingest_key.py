@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import getpass
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+
+from market.ingest.keys import check_symbols, issue_ingest_key
+from market.models import IngestKey
+
+
+class Command(BaseCommand):
+    help = "Issue an ingest key and print it, alone, on standard output. It is not shown again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="Names the source: its ticks come from push:NAME.")
+        parser.add_argument("symbols", nargs="*", help="What it may send. None: all.")
+
+    def handle(self, *, name: str, symbols: list[str], **options: Any) -> None:
+        try:
+            IngestKey._meta.get_field("name").clean(name, None)
+            allowed = check_symbols(" ".join(symbols))
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        _, secret = issue_ingest_key(name, allowed, by=getpass.getuser())
+        self.stdout.write(secret)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+from django.conf import settings
+
+from accounts.keys import generate
+from market.ingest.keys import LEAD
+from tests.client import Server
+from tests.market.ingest.conftest import engine_beside, make_ingest_key
+
+
+def post(server: Server, client: httpx.Client, key: str) -> httpx.Response:
+    return client.post(f"{server.url}/ingest/ticks", content=b"[]", headers={"X-Ingest-Key": key})
+
+
+def test_bad_keys_are_slowed_down_and_good_ones_never(server: Server) -> None:
+    key = make_ingest_key()
+    with httpx.Client() as client, engine_beside(server):
+        statuses = [post(server, client, generate(LEAD)).status_code for _ in range(61)]
+        refused = post(server, client, "nonsense")
+        assert post(server, client, key).status_code == 200
+    assert statuses == [401] * 60 + [429]
+    told = refused.json()["error"]
+    assert (refused.status_code, told["code"]) == (429, "rate_limit_exceeded")
+    assert "ingest key" in told["message"]
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+@pytest.mark.skipif(not settings.REDIS_URL, reason="without Redis the engine is in this process")
+def test_without_an_engine_it_is_503_and_no_hang(server: Server) -> None:
+    key = make_ingest_key()
+    with httpx.Client() as client:
+        refused = post(server, client, key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
+    assert int(refused.headers["Retry-After"]) >= 1
