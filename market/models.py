@@ -100,6 +100,8 @@ class LastQuote(models.Model):
     seq = models.PositiveBigIntegerField(default=0)
     flow_seq = models.PositiveBigIntegerField(default=0)
     flow_state = models.JSONField(null=True, blank=True)
+    # The last number in each source's own numbering: what it sends again after a crash is known by it.
+    source_seqs = models.JSONField(default=dict, blank=True)
 
     class Meta:
         constraints = (

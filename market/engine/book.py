@@ -14,6 +14,11 @@ from .checkpoints import Checkpoint
 from .source import Choice
 
 
+def numbering(tick: Tick, origin: str) -> str:
+    """A source numbers its trades apart from its quotes."""
+    return f"{origin} trades" if tick.side else origin
+
+
 class Book:
     __slots__ = (
         "choice",
@@ -37,8 +42,8 @@ class Book:
         self.last: Tick | None = None
         self.seq = 0
         self.flow_seq = 0
-        self.source_seqs: dict[tuple[str, bool], int] = {}
-        """The last number that each origin gave to a quote, and to a trade."""
+        self.source_seqs: dict[str, int] = {}
+        """The last number in each origin's numbering."""
         self.passed_ms: int | None = None
         """The minute up to which it has its flat candles."""
         self.refilled_ms = -1
@@ -49,7 +54,7 @@ class Book:
         """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
         if tick.source_seq is None:
             return False
-        known = self.source_seqs.get((origin, tick.side != 0))
+        known = self.source_seqs.get(numbering(tick, origin))
         if known is None or tick.source_seq > known:
             return False
         return tick.source_seq == known or self.last is None or tick.time_ms <= self.last.time_ms
@@ -57,8 +62,6 @@ class Book:
     def number(self, tick: Tick, origin: str) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
         self.last = tick
-        if tick.source_seq is not None:
-            self.source_seqs[origin, tick.side != 0] = tick.source_seq
         facts = self.facts
         update = self.flow.take(tick, facts.order_flow_source == "trades")
         records: list[AnyRecord] = [self.absorbed(found) for found in self.watch.take(tick, update)]
@@ -66,12 +69,16 @@ class Book:
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
         self.seq += 1
         if update is None:
-            records.append(Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq))
-            return records
-        self.flow_seq += 1
-        sold, bought = update.bid_volume, update.ask_volume
-        flow = self.flow_seq, sold, bought, update.cumulative_delta, update.price
-        records.append(Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq, *flow))
+            taken = Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq)
+        else:
+            self.flow_seq += 1
+            sold, bought = update.bid_volume, update.ask_volume
+            flow = self.flow_seq, sold, bought, update.cumulative_delta, update.price
+            taken = Taken(tick.symbol, bid, ask, tick.time_ms, volume, self.seq, *flow)
+        if tick.source_seq is not None:
+            taken.numbering, taken.source_seq = numbering(tick, origin), tick.source_seq
+            self.source_seqs[taken.numbering] = taken.source_seq
+        records.append(taken)
         return records
 
     def absorbed(self, found: Absorption) -> Absorbed:
@@ -90,6 +97,7 @@ class Book:
 
     def resume(self, checkpoint: Checkpoint) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
+        self.source_seqs = dict(checkpoint.source_seqs)
         if checkpoint.flow_state is not None:
             self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
 
@@ -101,5 +109,7 @@ class Book:
         self.last = Tick(record.symbol, record.bid, record.ask, record.time_ms, traded, side, price)
         self.flow.take(self.last, self.facts.order_flow_source == "trades")
         self.seq = record.seq
+        if record.numbering:
+            self.source_seqs[record.numbering] = record.source_seq
         if record.flow_seq:
             self.flow_seq = record.flow_seq

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ class Checkpoint(NamedTuple):
     seq: int = 0
     flow_seq: int = 0
     flow_state: Any = None
+    source_seqs: Mapping[str, int] = {}
 
 
 def write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, place: Place) -> None:
@@ -83,12 +84,13 @@ def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
                 seq=checkpoint.seq,
                 flow_seq=checkpoint.flow_seq,
                 flow_state=checkpoint.flow_state,
+                source_seqs=dict(checkpoint.source_seqs),
             )
             for instrument_id, checkpoint in sorted(checkpoints, key=itemgetter(0))
         ],
         update_conflicts=True,
         unique_fields=["instrument"],
-        update_fields=["bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state"],
+        update_fields=["bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"],
     )
 
 
@@ -104,6 +106,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
             row.seq,
             row.flow_seq,
             row.flow_state,
+            row.source_seqs,
         )
         for row in quotes
     }

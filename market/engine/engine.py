@@ -138,7 +138,8 @@ class Engine:
             copied = None if minute is None else msgspec.structs.replace(minute)
             state = msgspec.to_builtins(book.flow.state())
             if book.last is not None:
-                made[book.facts.id] = Checkpoint(book.last, copied, book.seq, book.flow_seq, state)
+                numbers = book.seq, book.flow_seq, state, dict(book.source_seqs)
+                made[book.facts.id] = Checkpoint(book.last, copied, *numbers)
         return made
 
     def resume(self, checkpoints: dict[str, Checkpoint], at_ms: int) -> None:

@@ -25,6 +25,9 @@ class Taken(Record, tag=0):
     ask_volume: float = 0.0
     cumulative_delta: float = 0.0
     price: float = 0.0
+    numbering: str = ""
+    """Whose `source_seq` it is; empty where the source gives none."""
+    source_seq: int = 0
 
 
 class Ended(Record, tag=1):

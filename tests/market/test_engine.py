@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
+from market.engine.checkpoints import Checkpoint
 from market.engine.engine import Engine
 from market.prices.market import Prices
 from market.prices.ticks import Tick
@@ -173,6 +174,41 @@ def test_nothing_is_flat_while_the_source_is_silent() -> None:
         engine.keep_time(NOON_MS + after_s * 1000)
 
     assert closing_times(engine) == ["12:00"]
+
+
+def test_successor_knows_the_numbers_of_ticks_that_were_not_written_yet() -> None:
+    engine, successor = make_engine(), make_engine()
+    numbered = changed(source_seq=7)
+    engine.take("push:desk", [numbered], NOON_MS)
+    for record in engine.records:
+        successor.repeat(record, NOON_MS)
+
+    assert successor.take("push:desk", [numbered], NOON_MS) == ["duplicate"]
+    assert bars(successor, closed_only=False)[0]["volume"] == 1
+
+
+def test_nothing_is_flat_before_the_source_was_heard() -> None:
+    engine = make_engine()
+    facts = catalogue.get("EURUSD")
+    engine.resume({"EURUSD": Checkpoint(GOOD, None)}, NOON_MS)
+    engine.prices.history(facts).builder.resume_forming(None, GOOD.bid, GOOD.ask)
+    for after_s in range(0, 301, 10):
+        engine.keep_time(NOON_MS + after_s * 1000)
+
+    assert closing_times(engine) == []
+
+
+def test_one_of_several_that_push_may_be_the_source_that_is_alive() -> None:
+    engine = make_engine()
+    for after_s in range(0, 301, 10):
+        at_ms = NOON_MS + after_s * 1000
+        engine.take("push:desk", [GOOD] if after_s == 10 else [], at_ms)
+        engine.keep_time(at_ms)
+    engine.source("push:desk").lost()
+    for after_s in range(310, 601, 10):
+        engine.keep_time(NOON_MS + after_s * 1000)
+
+    assert closing_times(engine) == ["12:00", "12:01", "12:02", "12:03", "12:04"]
 
 
 def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:

@@ -217,6 +217,18 @@ def test_ticks_that_are_sent_again_after_a_kill_count_once() -> None:
     assert bars(engine)[0]["volume"] == 3
 
 
+def test_numbered_ticks_that_are_sent_again_after_a_kill_are_known_by_their_numbers() -> None:
+    ticks = [Tick("EURUSD", 1.5, 1.51, NOON_MS, source_seq=number) for number in (1, 2, 3)]
+    ticks.append(msgspec.structs.replace(ticks[-1], side=1, price=1.5, source_seq=1))
+    engine = make_engine()
+    assert engine.take("push:desk", ticks, NOON_MS) == [None] * 4
+    flush(engine)
+    engine = restarted()
+
+    assert engine.take("push:desk", ticks, NOON_MS) == ["duplicate"] * 4
+    assert bars(engine)[0]["volume"] == 4
+
+
 @pytest.mark.parametrize("millisecond", [1, 118, 250, 499, 999])
 def test_last_quote_keeps_its_own_time_to_the_millisecond(millisecond: int) -> None:
     flush(make_engine((millisecond / 1000, 1.08412)))
