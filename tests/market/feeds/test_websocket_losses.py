@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from market.engine.feeds.history.client import HistoryFailed
 from market.engine.feeds.kraken import KrakenFeed
 from market.engine.feeds.websocket import MAX_BYTES
+from market.prices.candles import Candle
 
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
@@ -164,3 +166,27 @@ async def test_history_that_cannot_be_had_is_one_line_with_its_address(
         f"Kraken: no history of EURUSD, XAUUSD from http://127.0.0.1:{kraken.port} (KRAKEN_REST_URL): "
         "the answer was 503"
     ]
+
+
+class Moody(KrakenFeed):
+    """Has another excuse for each symbol."""
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
+        raise HistoryFailed(f"not {symbol}")
+
+
+async def test_each_reason_against_history_is_told_with_its_own_instruments(
+    kraken: FakeKraken, caplog: pytest.LogCaptureFixture
+) -> None:
+    inlet = RecordingInlet(dict.fromkeys(kraken.symbols, NOON_MS))
+    ws_url, rest_url = kraken.settings.values()
+    feed = Moody(kraken.symbols, ws_url, rest_url, make_pace())
+
+    with caplog.at_level(logging.WARNING):
+        async with running(feed, inlet):
+            await kraken.visited()
+            await kraken.send(kraken.quote("EUR/USD", 1.08, 1.0802, NOON_MS))
+            await inlet.until_ticks(1)
+
+    told = [message.partition(" from ")[0] + message.rpartition(")")[2] for message in caplog.messages]
+    assert told == ["Kraken: no history of EURUSD: not EURUSD", "Kraken: no history of XAUUSD: not XAUUSD"]
