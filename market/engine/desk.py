@@ -67,7 +67,8 @@ class FeedDesk:
         while True:
             try:
                 await self._make_feed(name, self._instruments(name)).run(inlet)
-                inlet.lost("it has nothing more to send")
+                if self._engine.source(name).lost_ms is None:
+                    inlet.lost("it has nothing more to send")
                 logger.info("The %s feed has ended", name)
                 return
             except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again

@@ -33,8 +33,7 @@ def make_feed(
     if name == "replay":
         from .replay import ReplayFeed
 
-        symbols = [facts.symbol for facts in instruments]
-        return ReplayFeed(settings.REPLAY_DIR, symbols, settings.REPLAY_SPEED)
+        return ReplayFeed(settings.REPLAY_DIR, instruments, settings.REPLAY_SPEED)
     if name == "kraken":
         from . import kraken
 

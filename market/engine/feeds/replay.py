@@ -6,14 +6,16 @@ import asyncio
 import heapq
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
 import msgspec
 
+from instruments.catalogue import InstrumentFacts
+from market.engine.files.bi5 import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
 from market.prices.ticks import Tick
@@ -33,32 +35,32 @@ def now_ms() -> int:
 
 
 class ReplayFeed:
-    """The first tick is of now, and gaps keep their length, divided by the speed. At speed 0 all comes at
-    once with the times it had: the past as the past, for making candles of it."""
+    """The first tick is of now, and gaps keep their length, divided by the speed: to the engine's door the
+    ticks are as live as any, and a market that is closed now refuses them.
+
+    At speed 0 all comes at once with the times it had. The door takes that only where nothing later is
+    known: a replay into an empty database makes the candles of the past, a second one is refused as old."""
 
     def __init__(
         self,
         directory: Path,
-        symbols: Sequence[str],
+        instruments: Sequence[InstrumentFacts],
         speed: float,
         clock: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._directory = directory
-        self._symbols = symbols
+        self._instruments = instruments
         self._speed = speed
         self._clock = clock
         self._sleep = sleep
 
     async def run(self, inlet: Inlet) -> None:
-        with ExitStack() as opened:
-            try:
-                played = await self._play(self._merged(inlet, opened), inlet)
-            except BadFile as error:
-                inlet.lost(str(error))
-                return
-        logger.info("The replay of %s has ended: %d ticks", ", ".join(self._symbols), played)
-        inlet.lost("the replay has ended")
+        with closing(self._merged(inlet)) as ticks:
+            played = await self._play(ticks, inlet)
+        logger.info("The replay of %s has ended: %d ticks", self._directory, played)
+        if played:
+            inlet.lost("the replay has ended")
 
     async def _play(self, ticks: Iterator[Tick], inlet: Inlet) -> int:
         played, due = 0, list[Tick]()
@@ -87,25 +89,29 @@ class ReplayFeed:
             time_ms = began_ms + round((tick.time_ms - first.time_ms) / self._speed)
             yield msgspec.structs.replace(tick, time_ms=time_ms)
 
-    def _merged(self, inlet: Inlet, opened: ExitStack) -> Iterator[Tick]:
-        """The ticks of all files in the order of time."""
-        files = [
-            self._ticks(symbol, opened.enter_context(TickFile(str(path), block=BLOCK)), inlet)
-            for symbol in self._symbols
-            for path in self._files_of(symbol, inlet)
-        ]
-        return heapq.merge(*files, key=attrgetter("time_ms"))
+    def _merged(self, inlet: Inlet) -> Generator[Tick]:
+        """The ticks of all symbols in the order of time."""
+        streams = [self._ticks(facts, inlet) for facts in self._instruments]
+        yield from heapq.merge(*streams, key=attrgetter("time_ms"))
 
-    def _files_of(self, symbol: str, inlet: Inlet) -> list[Path]:
-        where = self._directory / f"{symbol}.*"
-        paths = sorted(self._directory.glob(where.name))
+    def _ticks(self, facts: InstrumentFacts, inlet: Inlet) -> Iterator[Tick]:
+        """Whatever is wrong with one symbol's files, the others are played all the same."""
+        try:
+            for path in self._files_of(facts.symbol):
+                with TickFile(str(path), block=BLOCK) as file:
+                    for batch in file.batches(facts.symbol, usual_point(facts.digits)):
+                        for _ in batch.malformed:
+                            inlet.refuse("malformed")
+                        yield from batch.ticks
+        except BadFile as error:
+            inlet.lost(str(error))
+
+    def _files_of(self, symbol: str) -> list[Path]:
+        """Named after the symbol, or within a folder of its name; else recordings, which may be of many."""
+        own = [*self._directory.glob(f"{symbol}.*"), *self._directory.glob(f"{symbol}/**/*")]
+        found = own or [*self._directory.glob("recording*")]
+        paths = sorted(path for path in found if path.is_file())
         if not paths:
-            # The others are played all the same.
-            inlet.lost(f"there is no {where} to replay: put a file of ticks there, or set REPLAY_DIR")
+            where = self._directory / f"{symbol}.*"
+            raise BadFile(f"there is no {where} to replay: put a file of ticks there, or set REPLAY_DIR")
         return paths
-
-    def _ticks(self, symbol: str, file: TickFile, inlet: Inlet) -> Iterator[Tick]:
-        for batch in file.batches(symbol, point=0.00001):
-            for _ in batch.malformed:
-                inlet.refuse("malformed")
-            yield from batch.ticks

@@ -18,6 +18,11 @@ RECORD = Struct(">IIIff")
 HOUR = re.compile(r"(\d{4})[/\\](\d\d)[/\\](\d\d)[/\\](\d\d)h_ticks\.bi5$")
 
 
+def usual_point(digits: int) -> float:
+    """Dukascopy's: five decimals for most currencies, three for the yen's pairs, metals and indices."""
+    return 0.00001 if digits > 3 else 0.001
+
+
 def hour_ms(path: str) -> int:
     """2024/00/15/13h_ticks.bi5 is 13:00 of 15 January: months are counted from 0."""
     match = HOUR.search(path)

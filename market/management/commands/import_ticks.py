@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from instruments.catalogue import InstrumentFacts
+from market.engine.files.bi5 import usual_point
 from market.engine.files.detection import FORMATS
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
     def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
         facts = find_instrument(symbol)
-        point = options["point"] or default_point(facts)
+        point = options["point"] or usual_point(facts.digits)
         terms = Terms(facts, settings.CANDLE_PRICE, now_ms(), point, options["strict"])
         importer = Importer(terms, restart=options["restart"])
         try:
@@ -104,11 +104,6 @@ def total_size(files: list[str], format_name: str | None) -> int:
             with TickFile(path, format_name) as file:
                 sizes.append(file.size)
     return sum(sizes) if "-" not in files else 0
-
-
-def default_point(facts: InstrumentFacts) -> float:
-    """Dukascopy's: five decimals for most currencies, three for the yen's pairs, metals and indices."""
-    return 0.00001 if facts.digits > 3 else 0.001
 
 
 def now_ms() -> int:
