@@ -69,6 +69,17 @@ class RecordingInlet:
         self._changed.set()
 
 
+class Waits:
+    """Takes the place of sleeping between two tries: writes down for how long, and ends the trying."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        await asyncio.Event().wait()
+
+
 @asynccontextmanager
 async def running(feed: Feed, inlet: RecordingInlet) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(feed.run(inlet))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -18,19 +17,8 @@ from market.prices.candles import Candle
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
 from .http_venue import HttpVenue, Reply, Request
-from .inlets import RecordingInlet, running
+from .inlets import RecordingInlet, Waits, running
 from .venue import NOON_MS, make_pace
-
-
-class Waits:
-    """Takes the place of sleeping between two tries: writes down for how long, and ends the trying."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        await asyncio.Event().wait()
 
 
 async def loss_at(url: str, waits: Waits | None = None, **pace: Any) -> str:
