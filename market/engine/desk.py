@@ -15,11 +15,11 @@ from market.prices.timeframes import TIMEFRAMES
 
 from .engine import PUSH, Engine
 from .feeds.feed import Feed
+from .feeds.pace import Pace
 from .source import feeds_of
 
 logger = logging.getLogger(__name__)
 
-RESTART_S = 1.0
 # A longer gap is for an import, not for a venue's API.
 MOST_MISSING_MS = 3 * TIMEFRAMES["1d"]
 
@@ -64,7 +64,9 @@ class FeedDesk:
 
     async def _listen(self, name: str) -> None:
         inlet = EngineInlet(self._engine, name, self._serves(name), self._hand_on)
+        pace, clock, failures = Pace(), asyncio.get_running_loop().time, 0
         while True:
+            began_s = clock()
             try:
                 await self._make_feed(name, self._instruments(name)).run(inlet)
                 if self._engine.source(name).lost_ms is None:
@@ -74,7 +76,10 @@ class FeedDesk:
             except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("The %s feed broke and starts again", name)
                 inlet.lost(f"it broke: {error}")
-            await asyncio.sleep(RESTART_S)
+            if clock() - began_s >= pace.steady_s:
+                failures = 0
+            await pace.sleep(pace.retry_s(failures))
+            failures += 1
 
     async def _end(self, name: str) -> None:
         task = self._running.pop(name)
