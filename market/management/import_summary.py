@@ -39,6 +39,9 @@ def summary(tally: Tally, symbol: str) -> Iterator[str]:
         span = f", {first_at:%Y-%m-%d %H:%M} to {last_at:%Y-%m-%d %H:%M} UTC"
     yield f"{symbol}: {tally.ticks:,} ticks made {tally.minutes:,} one-minute candles{span}."
     if bad := tally.faults.total():
-        yield f"{bad:,} bad lines were left out."
-    if tally.gaps:
-        yield f"{tally.gaps:,} gaps of more than a trading day were left empty: the files lack ticks there."
+        yield f"{bad:,} bad {'line was' if bad == 1 else 'lines were'} left out."
+    if gaps := tally.gaps:
+        yield (
+            f"{gaps:,} {'gap' if gaps == 1 else 'gaps'} of more than a trading day left empty: "
+            "the files lack ticks there."
+        )

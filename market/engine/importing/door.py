@@ -23,15 +23,21 @@ Refused = list[tuple[int, str]]
 class Door:
     """Ticks in the order of their file."""
 
-    def __init__(self, facts: InstrumentFacts, now_ms: int) -> None:
+    def __init__(self, facts: InstrumentFacts, now_ms: int, before: Tick | None = None) -> None:
+        """`before` ended the file before this one."""
         self._facts = facts
         self._now_ms = now_ms
+        self._before = before
         self._last: Tick | None = None
         self._numbers: dict[bool, int] = {}
         """The last of the source's own numbers of quotes, and of trades."""
 
     def sift(self, ticks: list[Tick]) -> tuple[list[Tick], Refused]:
         """Those that are taken, and why others are not."""
+        if ticks and self._before is not None:
+            # An older file is none that goes on.
+            self._last = self._before if self._before.time_ms <= ticks[0].time_ms else None
+            self._before = None
         if ticks and self._are_all_good(ticks) and self._are_numbered_on(ticks):
             self._last = ticks[-1]
             return ticks, []

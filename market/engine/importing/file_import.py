@@ -35,7 +35,7 @@ class FileImport:
     def __init__(self, terms: Terms, file: TickFile, digest: str, tally: Tally, before: End | None) -> None:
         self._terms, self._file, self._digest, self._tally = terms, file, digest, tally
         self._basis = "trades" if file.format.holds_trades else terms.candle_price
-        self._door = Door(terms.facts, terms.now_ms)
+        self._door = Door(terms.facts, terms.now_ms, before and before.tick)
         self._minutes = Minutes(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[Candle] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None

@@ -20,10 +20,10 @@ LONGEST_QUIET_MS = 24 * 60 * MINUTE_MS
 
 
 class End(NamedTuple):
-    """The minute in which a file ended, and its last ask."""
+    """The minute in which a file ended, and its last tick."""
 
     minute: Candle
-    ask: float
+    tick: Tick
 
 
 class Minutes:
@@ -35,7 +35,7 @@ class Minutes:
         self._mid = mid
         self._before = before
         self._forming: Candle | None = None
-        self._last_ask = 0.0
+        self._last: Tick | None = None
         self.gaps = 0
         """Times without ticks that were too long to be filled."""
 
@@ -58,19 +58,20 @@ class Minutes:
                 yield from self._close_before(opened_ms)
                 price, ask = prices[start], asks[start]
                 minute = self._forming = Candle(opened_ms, price, price, price, price, 0.0, ask, ask)
+            self._last = ticks[end - 1]
             self._add(minute, prices[start:end], asks[start:end], volumes[start:end])
             start = end
 
     def end(self) -> End | None:
         """Close the forming minute: nothing more comes."""
         minute = self._close()
-        return None if minute is None else End(minute, self._last_ask)
+        return None if minute is None or self._last is None else End(minute, self._last)
 
     def _go_on(self, before: End, first_ms: int) -> None:
         """Where the file before ended, unless this one is of another time."""
         self._before = None
-        if before.minute.opened_ms <= first_ms:
-            self._forming, self._last_ask = before
+        if before.tick.time_ms <= first_ms:
+            self._forming, self._last = before
 
     def _prices(self, ticks: list[Tick]) -> list[float]:
         if self._mid:
@@ -88,14 +89,14 @@ class Minutes:
         self, minute: Candle, prices: Sequence[float], asks: Sequence[float], volumes: Sequence[float]
     ) -> None:
         minute.high, minute.low = max(minute.high, *prices), min(minute.low, *prices)
-        minute.close, self._last_ask = prices[-1], asks[-1]
+        minute.close = prices[-1]
         # From left to right, as the builder adds them; `sum` of later Pythons does not.
         minute.volume = reduce(add, volumes, minute.volume)
         minute.ask_high, minute.ask_low = max(minute.ask_high, *asks), min(minute.ask_low, *asks)
 
     def _close_before(self, opened_ms: int) -> Iterator[Candle]:
         closed = self._close()
-        if closed is None:
+        if closed is None or self._last is None:
             return
         yield closed
         if closed.opened_ms + MINUTE_MS == opened_ms:
@@ -104,7 +105,7 @@ class Minutes:
         if sum(closes_ms - opens_ms for opens_ms, closes_ms in quiet) > LONGEST_QUIET_MS:
             self.gaps += 1
             return
-        price, ask = closed.close, round(self._last_ask, self._facts.digits)
+        price, ask = closed.close, round(self._last.ask, self._facts.digits)
         for opens_ms, closes_ms in quiet:
             for flat_ms in range(opens_ms, closes_ms, MINUTE_MS):
                 yield Candle(flat_ms, price, price, price, price, 0.0, ask, ask)

@@ -91,6 +91,26 @@ def test_minute_cut_in_two_is_whole_where_both_files_are_named(tmp_path: Path) -
     assert tally.minutes == 5
 
 
+def test_file_named_twice_changes_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 1))
+    import_files(path)
+    before = rows()
+
+    import_files(path, path)
+
+    assert rows() == before
+
+
+def test_tick_that_ends_one_file_and_begins_the_next_counts_once(tmp_path: Path) -> None:
+    Instrument.objects.update(volume_kind="ticks")
+    catalogue.load_now()
+    ticks = walk("2026-11-16T10:00", 1)
+
+    import_files(write(tmp_path / "a.jsonl", ticks[:2]), write(tmp_path / "b.jsonl", ticks[1:]))
+
+    assert stored("1m")[0].volume == 3
+
+
 def test_quiet_minutes_between_two_files_are_flat(tmp_path: Path) -> None:
     ticks = [*walk("2026-11-16T10:58", 1), *walk("2026-11-16T11:03", 1)]
 

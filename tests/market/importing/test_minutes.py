@@ -101,7 +101,7 @@ def test_more_than_a_day_of_open_market_without_ticks_is_a_gap(hours: int, gaps:
 
 def test_older_file_does_not_go_on_from_the_one_before() -> None:
     facts = make_facts(hours="always")
-    later = End(Candle(FRIDAY_MS, 9.0, 9.0, 9.0, 9.0, 1.0, 9.0, 9.0), 9.0)
+    later = End(Candle(FRIDAY_MS, 9.0, 9.0, 9.0, 9.0, 1.0, 9.0, 9.0), quote(FRIDAY_MS))
 
     (made,) = folded(Minutes(facts, mid=False, before=later), [quote(FRIDAY_MS - MINUTE_MS)])
 
