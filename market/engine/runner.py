@@ -26,6 +26,7 @@ from .store import Row
 logger = logging.getLogger(__name__)
 
 CLOCK_S = 0.25
+TELL_S = 1.0
 FLUSH_S = 1.0
 # More than this waits for the database only when it has been away for hours; then the oldest go.
 MAX_PENDING = 200_000
@@ -73,6 +74,7 @@ class Runner:
         for record in await self.bus.open(self, loaded.place):
             self.engine.repeat(record, at_ms)
         self._run(self._keep_time, CLOCK_S, "market clock")
+        self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
         await self.desk.start()
@@ -156,6 +158,13 @@ class Runner:
         self.engine.keep_time(at_ms)
         self.hand_on()
 
+    async def _keep_telling(self) -> None:
+        """Apart from the writing: how it is doing is asked most while the database does not answer."""
+        # Between processes only one may speak; an engine within its process speaks to that alone.
+        if self._holds or isinstance(self.bus, LocalBus):
+            writer = self.writer if self._holds else ""
+            self.bus.publish([told(status_of(self.engine, now_ms(), writer, self.bus.place.epoch))])
+
     async def _keep_writing(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_S):
@@ -164,8 +173,6 @@ class Runner:
         if not self._holds and not await self.try_lease():
             self._forget_rows()
             return
-        status = status_of(self.engine, now_ms(), self.writer, self.bus.place.epoch)
-        self.bus.publish([told(status)])
         await self.flush()
 
     def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from market.prices.orderflow import DAY_MS, UNITS
 from market.prices.records import Told
 
 from .book import Book
@@ -30,11 +31,14 @@ class InstrumentStatus(msgspec.Struct, frozen=True):
     switched_ms: int | None
     switches: int
     ticks: int
+    cumulative_delta: float = 0.0
+    """Since 00:00 UTC."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
     at_ms: int = 0
     writer: str = ""
+    """Empty while it may not write, because another engine does."""
     epoch: str = ""
     feeds: list[FeedStatus] = []
     instruments: list[InstrumentStatus] = []
@@ -51,7 +55,7 @@ def status_of(engine: Engine, at_ms: int, writer: str, epoch: str) -> EngineStat
         writer=writer,
         epoch=epoch,
         feeds=[_feed(name, source, at_ms) for name, source in sorted(engine.sources.items())],
-        instruments=[_instrument(book) for _, book in sorted(engine.books.items())],
+        instruments=[_instrument(book, at_ms) for _, book in sorted(engine.books.items())],
         waiting_rows=len(engine.rows),
     )
 
@@ -77,8 +81,8 @@ def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
     )
 
 
-def _instrument(book: Book) -> InstrumentStatus:
-    choice = book.choice
-    return InstrumentStatus(
-        book.facts.symbol, choice.feed, choice.feeds, choice.switched_ms, choice.switches, book.seq
-    )
+def _instrument(book: Book, at_ms: int) -> InstrumentStatus:
+    choice, flow = book.choice, book.flow.state()
+    delta = flow.units / UNITS if flow.day == at_ms // DAY_MS else 0.0
+    switched = choice.switched_ms, choice.switches
+    return InstrumentStatus(book.facts.symbol, choice.feed, choice.feeds, *switched, book.seq, delta)
