@@ -5,12 +5,15 @@ from __future__ import annotations
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from accounts.events import feed
 from accounts.loopback import is_loopback
+from market.metrics import MarketMetrics
 
 from .service import service
+
+REGISTRY.register(MarketMetrics())
 
 
 @require_safe

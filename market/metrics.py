@@ -1,0 +1,145 @@
+"""The market in Prometheus' words. All is read when it is asked for, so the tick path pays nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from .overview import Instrument, Overview, overview
+
+STATES = ("open", "closed", "stale")
+Samples = Iterable[tuple[tuple[str, ...], float | None]]
+"""Label values, and the value; None where there is none yet."""
+
+
+class MarketMetrics(Collector):
+    def describe(self) -> list[Metric]:
+        """Nothing is looked at when this is registered: there is no market yet."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        seen = overview()
+        yield from _of_engine(seen)
+        yield from _of_feeds(seen)
+        yield from _of_quotes(seen.instruments)
+        yield from _of_ticks(seen.instruments)
+        yield from _of_days(seen.instruments)
+
+
+def _of_engine(seen: Overview) -> Iterator[Metric]:
+    engine, age_ms = seen.engine, seen.engine_age_ms
+    yield _gauge("engine_up", "1 while an engine speaks to this process.", (), [((), seen.is_running)])
+    yield _gauge(
+        "engine_age_seconds", "Since the engine last spoke to this process.", (), [((), _seconds(age_ms))]
+    )
+    yield _gauge(
+        "engine_is_writer",
+        "1 while that engine holds the lease and writes its candles.",
+        (),
+        [((), seen.is_running and bool(engine.writer))],
+    )
+    yield InfoMetricFamily(
+        "tickwire_engine",
+        "Which process that engine is, and the epoch of its numbering.",
+        value={"writer": engine.writer, "epoch": engine.epoch},
+    )
+    yield _gauge(
+        "candles_waiting", "Closed candles that are not written yet.", (), [((), engine.waiting_rows)]
+    )
+
+
+def _of_feeds(seen: Overview) -> Iterator[Metric]:
+    feeds, label = seen.feeds, ("feed",)
+    yield _counter("ticks", "Ticks let in.", label, [((feed.name,), feed.ticks) for feed in feeds])
+    yield _counter(
+        "ticks_refused",
+        "Ticks refused, by reason.",
+        ("feed", "reason"),
+        [((feed.name, reason), count) for feed in feeds for reason, count in sorted(feed.refused.items())],
+    )
+    up = [((feed.name,), seen.is_running and feed.state == "live") for feed in feeds]
+    yield _gauge("feed_up", "1 while it is heard.", label, up)
+    yield _gauge(
+        "feed_age_seconds",
+        "Since it was last heard.",
+        label,
+        [((feed.name,), _seconds(seen.at_ms - feed.heard_ms if feed.heard_ms else None)) for feed in feeds],
+    )
+    yield _gauge(
+        "feed_lag_seconds",
+        "How old its last tick was when it came.",
+        label,
+        [((feed.name,), _seconds(feed.lag_ms if feed.ticks else None)) for feed in feeds],
+    )
+
+
+def _of_quotes(instruments: list[Instrument]) -> Iterator[Metric]:
+    ages = [((each.facts.symbol,), _seconds(each.age_ms)) for each in instruments]
+    states = [((each.facts.symbol, state), each.state == state) for each in instruments for state in STATES]
+    yield _gauge("quote_age_seconds", "Since the last tick, by its own time.", ("symbol",), ages)
+    yield _gauge("instrument_state", "1 for the state it is in.", ("symbol", "state"), states)
+
+
+def _of_ticks(instruments: list[Instrument]) -> Iterator[Metric]:
+    told = [each.told for each in instruments if each.told is not None]
+    yield _counter(
+        "instrument_ticks",
+        "Ticks numbered, over all restarts.",
+        ("symbol",),
+        [((one.symbol,), one.ticks) for one in told],
+    )
+    yield _counter(
+        "feed_switches",
+        "Changes to the fallback and back.",
+        ("symbol",),
+        [((one.symbol,), one.switches) for one in told],
+    )
+    yield _gauge(
+        "instrument_on_fallback",
+        "1 while the fallback prices it.",
+        ("symbol",),
+        [((one.symbol,), one.feed != one.feeds[0]) for one in told],
+    )
+    yield _gauge(
+        "cumulative_delta",
+        "Bought minus sold since 00:00 UTC.",
+        ("symbol",),
+        [((one.symbol,), one.cumulative_delta) for one in told],
+    )
+
+
+def _of_days(instruments: list[Instrument]) -> Iterator[Metric]:
+    days = [((each.facts.symbol,), each.day) for each in instruments if each.day is not None]
+    for name, text, field, unit in (
+        ("open", "First price of the last 24 hours.", "open", 1),
+        ("high", "Highest price of the last 24 hours.", "high", 1),
+        ("low", "Lowest price of the last 24 hours.", "low", 1),
+        ("last", "Last price of the last 24 hours.", "last", 1),
+        ("change", "From the first price of the last 24 hours to the last.", "change", 1),
+        ("change_ratio", "The same as a share of the first.", "change_percent", 100),
+        ("volume", "Traded in the last 24 hours, or ticks where no sizes are known.", "volume", 1),
+    ):
+        samples = [(symbol, round(getattr(day, field) / unit, 8)) for symbol, day in days]
+        yield _gauge(f"day_{name}", text, ("symbol",), samples)
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _filled(GaugeMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _filled(CounterMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
+    for labels, value in samples:
+        if value is not None:
+            family.add_metric(labels, value)
+    return family
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000

@@ -1,0 +1,78 @@
+"""How the whole market of this process is doing at one moment, for /metrics and the back office."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from asgiref.sync import async_to_sync
+
+from instruments.catalogue import InstrumentFacts, catalogue
+
+from . import services
+from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
+from .prices.board import Quote
+from .prices.day import DayStatistics
+
+# It speaks each second; one that said nothing for this long has ended, or nobody hears it.
+GONE_MS = 5_000
+
+
+class Instrument(msgspec.Struct, frozen=True):
+    facts: InstrumentFacts
+    state: str
+    """open, closed or stale."""
+    quote: Quote | None
+    age_ms: int | None
+    day: DayStatistics | None
+    told: InstrumentStatus | None
+    """What the engine says of it; None until it has."""
+
+
+class Overview(msgspec.Struct, frozen=True):
+    at_ms: int
+    engine: EngineStatus
+    feeds: list[FeedStatus]
+    """Also those that an instrument names and nobody has heard yet; their `heard_ms` is 0."""
+    instruments: list[Instrument]
+
+    @property
+    def engine_age_ms(self) -> int | None:
+        return max(0, self.at_ms - self.engine.at_ms) if self.engine.at_ms else None
+
+    @property
+    def is_running(self) -> bool:
+        age_ms = self.engine_age_ms
+        return age_ms is not None and age_ms <= GONE_MS
+
+
+def overview() -> Overview:
+    """From a thread. The prices belong to the event loop: there, and only there, they may be looked at."""
+    return async_to_sync(_look)()
+
+
+async def _look() -> Overview:
+    at_ms, engine = services.now_ms(), services.status()
+    told = {instrument.symbol: instrument for instrument in engine.instruments}
+    instruments = [_instrument(facts, told.get(facts.symbol), at_ms) for facts in catalogue.active()]
+    return Overview(at_ms, engine, engine.feeds + _unheard(engine.feeds, instruments), instruments)
+
+
+def _instrument(facts: InstrumentFacts, told: InstrumentStatus | None, at_ms: int) -> Instrument:
+    prices, quote = services.prices, services.quote(facts.symbol)
+    state = prices.board.state(facts, at_ms)
+    history = prices.history(facts)
+    forming = history.builder.forming("1m")
+    age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
+    return Instrument(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), told)
+
+
+def _unheard(heard: list[FeedStatus], instruments: Iterable[Instrument]) -> list[FeedStatus]:
+    named = {feed for instrument in instruments if instrument.told for feed in instrument.told.feeds}
+    missing = [name for name in sorted(named) if not any(is_of(feed.name, name) for feed in heard)]
+    return [FeedStatus(name, "silent", 0, "", 0, 0, 0, {}) for name in missing]
+
+
+def is_of(origin: str, feed: str) -> bool:
+    """`push:desk` is one of those that may send where the source is `push`."""
+    return origin == feed or origin.startswith(f"{feed}:")
