@@ -1,0 +1,103 @@
+"""`manage.py run_engine` as processes that a test may kill and stop, and the stream that they write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redis import Redis
+
+from market.engine.bus import HEAD, STREAM, decode, number_of
+from market.models import EngineState
+from market.prices.records import Taken
+from tests.reliability.engines import poll
+from tests.reliability.processes import READY_WITHIN_S, ROOT, Installation, stop, tied
+
+RUNS, WAITS = "The engine runs", "Waiting for the lease"
+
+
+class EngineProcess:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+        self.pid = process.pid
+
+    def said(self, what: str) -> int:
+        """How often."""
+        assert self._process.poll() is None, self._log.read_text()[-2000:]
+        return self._log.read_text().count(what)
+
+    def kill(self) -> None:
+        """kill -9, and gone: who starts a process also asks what became of it."""
+        self._process.kill()
+        self._process.wait()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+
+@contextmanager
+def engines(installation: Installation, count: int, **changes: str) -> Iterator[list[EngineProcess]]:
+    """All start at once; one of them gets to run, the others stand by."""
+    with ExitStack() as running:
+        started = [running.enter_context(_started(installation, number, changes)) for number in range(count)]
+        poll(lambda: all(engine.said(WAITS) for engine in started), READY_WITHIN_S)
+        poll(lambda: any(engine.said(RUNS) for engine in started), READY_WITHIN_S)
+        yield started
+
+
+@contextmanager
+def _started(installation: Installation, number: int, changes: dict[str, str]) -> Iterator[EngineProcess]:
+    log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
+    with log.open("wb") as out:
+        command = tied("manage.py", "run_engine")
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+    try:
+        yield EngineProcess(process, log)
+    finally:
+        stop(process)
+
+
+def writer_of(installation: Installation) -> int:
+    """The process that holds the lease."""
+    with installation.orm():
+        return int(EngineState.objects.get().writer.split(":")[-2])
+
+
+class Entry(NamedTuple):
+    number: int
+    epoch: str
+    seqs: list[int]
+
+
+def entries(redis_url: str, symbol: str) -> list[Entry]:
+    """What the stream holds, with the numbers of an instrument's ticks."""
+    with Redis.from_url(redis_url) as client:
+        found: Any = client.xrange(STREAM)
+    return [
+        Entry(number_of(at), fields[b"e"].decode(), seqs_in(fields[b"d"], symbol)) for at, fields in found
+    ]
+
+
+def seqs_in(data: bytes, symbol: str) -> list[int]:
+    return [record.seq for record in decode(data) if isinstance(record, Taken) and record.symbol == symbol]
+
+
+def last_number(redis_url: str) -> int:
+    with Redis.from_url(redis_url) as client:
+        found: Any = client.hget(HEAD, "n")
+    return int(found)
+
+
+def breaks(numbers: list[int]) -> list[int]:
+    """Where a number is not the one before and one more."""
+    return [after for before, after in zip(numbers, numbers[1:], strict=False) if after != before + 1]

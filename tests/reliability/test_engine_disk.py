@@ -1,0 +1,82 @@
+"""Row 54 for candles: while SQLite cannot be written they wait, ticks go on, and nothing is missing later."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from django.db import connection
+
+from tests.reliability.conftest import Tell
+from tests.reliability.engines import make_publisher, settle, stored
+from tests.reliability.processes import Installation, Process
+from tests.reliability.publisher import Publisher
+
+SEED = 20_261_122
+SYMBOL = "WAITING"
+FAULT_S = 1.7
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture
+def publisher(embedded: Installation) -> Publisher:
+    return make_publisher(embedded, SYMBOL, SEED)
+
+
+@contextmanager
+def locked(installation: Installation) -> Iterator[None]:
+    """Somebody else writes, and takes his time."""
+    path = installation.database_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def full(server: Process) -> Iterator[None]:
+    """No file of the server's grows any more."""
+    before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
+
+
+def send_for(seconds: float, publisher: Publisher, server: Process) -> None:
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        publisher.send(server.url)
+        time.sleep(0.01)
+
+
+def seq(installation: Installation) -> int:
+    return stored(installation, SYMBOL).seq
+
+
+def is_whole(installation: Installation) -> bool:
+    with installation.orm(), connection.cursor() as cursor:
+        cursor.execute("PRAGMA integrity_check")
+        said: tuple[str] = cursor.fetchone()
+    return said == ("ok",)
+
+
+def test_ticks_are_taken_while_nothing_can_be_written_and_written_after_it(
+    embedded: Installation, publisher: Publisher, tell: Tell
+) -> None:
+    with embedded.serve(1) as (server,):
+        for name, fault in (("locked", locked(embedded)), ("full", full(server))):
+            publisher.send(server.url)
+            settle(embedded, SYMBOL, publisher.ticks)
+            before = len(publisher.ticks)
+            with fault:
+                send_for(FAULT_S, publisher, server)
+                # Otherwise the fault was none.
+                assert seq(embedded) == before
+            waited = len(publisher.ticks) - before
+            settle(embedded, SYMBOL, publisher.ticks)
+            tell(f"{name} for {FAULT_S} s: {waited} ticks waited, 0 missing after it")
+    assert is_whole(embedded)

@@ -1,0 +1,51 @@
+"""Row 5 for ticks: kill -9 the server, at any moment, with its engine."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from tests.reliability.conftest import Tell
+from tests.reliability.engines import differences, killed_after, make_publisher, settle, stored
+from tests.reliability.processes import Installation
+from tests.reliability.publisher import AGAIN_S
+
+SEED, ROUNDS = 20_261_121, 6
+SYMBOL = "KILLED"
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+def test_killed_server_goes_on_where_it_was_written_and_the_last_seconds_heal_it(
+    embedded: Installation, tell: Tell
+) -> None:
+    publisher, draw = make_publisher(embedded, SYMBOL, SEED), random.Random(SEED)  # noqa: S311
+    written, lost, oldest = set(), [], 0.0
+    for _ in range(ROUNDS):
+        with embedded.serve(1) as (server,):
+            publisher.recover(server.url)
+            with killed_after(draw.uniform(0.1, 1.6), server.pid):
+                publisher.send_until_it_breaks(server.url)
+            died_at = time.monotonic()
+        found = stored(embedded, SYMBOL)
+        assert differences(found, publisher.ticks) == []
+        written.add((found.state.epoch, found.seq))
+        lost.append(len(publisher.answered_at) - found.seq)
+        if lost[-1] > 0:
+            oldest = max(oldest, died_at - publisher.answered_at[found.seq])
+    with embedded.serve(1) as (server,):
+        publisher.recover(server.url)
+        settle(embedded, SYMBOL, publisher.ticks)
+    tell(f"seed {SEED}: {len(publisher.ticks)} ticks, {ROUNDS} kills, all there once after the resend")
+    tell(f"acknowledged and forgotten by a kill {lost}, the oldest {oldest:.2f} s before it")
+    found = stored(embedded, SYMBOL)
+    assert found.seq == len(publisher.ticks)
+    # The control: the reckoning notices one tick fewer, and one that counts twice.
+    assert differences(found, publisher.ticks[:-1])
+    assert differences(found, [publisher.ticks[0], *publisher.ticks[:-1]])
+    # No process goes on numbering in the epoch of another.
+    assert len({epoch for epoch, _ in written}) == len(written)
+    assert oldest < AGAIN_S
+    # Otherwise sending again has shown nothing.
+    assert max(lost) > 0
