@@ -95,6 +95,9 @@ class LocalBus:
         self.place = Place(self.place.epoch, self.place.position + 1)
         return self.place
 
+    async def settle(self) -> None:
+        """Nobody else has to hear of it."""
+
     async def close(self) -> None:
         pass
 
@@ -117,11 +120,13 @@ class RedisBus:
         """Some of them were given up."""
         self._is_away = False
         self._wake = asyncio.Event()
+        self._moved = asyncio.Event()
+        """Set for a moment whenever fewer wait, or none will go any more."""
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
         """Claim the stream; returns what was published after the place, or starts a new epoch."""
-        self._owner, self._wake = owner, asyncio.Event()
+        self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
         tail: list[AnyRecord] | None = None
         try:
             tail = await self._claim_and_read(owner, place)
@@ -131,6 +136,7 @@ class RedisBus:
             self.place = place
             await self._start_anew(owner)
         self._task = asyncio.create_task(self._send(owner), name="market bus")
+        self._task.add_done_callback(lambda _: self._tell_those_who_wait())
         return tail or []
 
     def publish(self, records: list[AnyRecord]) -> None:
@@ -148,6 +154,14 @@ class RedisBus:
             self._sealed.append((self.place.position, self._open))
             self._open = []
         return self.place
+
+    async def settle(self) -> None:
+        """Wait until a successor would hear of all that was published so far."""
+        number = self.seal().position
+        while self._sealed and self._sealed[0][0] <= number:
+            if self._task is None or self._task.done():
+                raise Deposed
+            await self._moved.wait()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -179,6 +193,7 @@ class RedisBus:
         self._sealed.clear()
         self._open.clear()
         self.waiting = 0
+        self._tell_those_who_wait()
 
     async def _start_anew(self, owner: Owner) -> None:
         """The readers start from the database; what waited to be sent is in there too, or will be."""
@@ -190,6 +205,10 @@ class RedisBus:
         with contextlib.suppress(RedisError, OSError):
             await self._claim(keys=[STREAM, HEAD], args=[owner.writer, self.place.epoch, number, "anew"])
         owner.flush_soon()
+
+    def _tell_those_who_wait(self) -> None:
+        self._moved.set()
+        self._moved.clear()
 
     async def _send(self, owner: Owner) -> None:
         while True:
@@ -230,6 +249,7 @@ class RedisBus:
         elif self._sealed and self._sealed[0][0] == number:
             self._sealed.popleft()
             self.waiting -= len(records)
+            self._tell_those_who_wait()
 
 
 def number_of(entry_id: bytes) -> int:

@@ -10,7 +10,7 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from market.prices.ticks import Tick
 logger = logging.getLogger(__name__)
 
 Handler = Callable[[str, list[Tick]], list[str | None]]
+Settle = Callable[[], Awaitable[object]]
 Answer = asyncio.Future[list[str | None] | None]
 REQUESTS = "tickwire:ingest"
 MAX_WAITING = 256
@@ -134,13 +135,13 @@ class Inbox:
             raise IngestUnavailable
         return codes
 
-    async def serve(self, handler: Handler) -> None:
-        """Until cancelled."""
+    async def serve(self, handler: Handler, settle: Settle | None = None) -> None:
+        """Until cancelled. No answer leaves before `settle` has returned."""
         while not is_ending():
             try:
                 first = await self._redis.blpop([REQUESTS], timeout=BLOCK_S)
                 if first is not None:
-                    await self._work_off(first[1], handler)
+                    await self._work_off(first[1], handler, settle)
             except (RedisError, OSError) as error:
                 logger.warning("No pushed ticks are heard, trying again: %s", error)
                 await asyncio.sleep(RETRY_S)
@@ -171,7 +172,7 @@ class Inbox:
         if not answer.done():
             answer.set_result(codes)
 
-    async def _work_off(self, first: bytes, handler: Handler) -> None:
+    async def _work_off(self, first: bytes, handler: Handler, settle: Settle | None) -> None:
         """What was popped, with whatever waits behind it."""
         async with self._redis.pipeline(transaction=False) as both:
             both.lpop(REQUESTS, AT_ONCE - 1)
@@ -179,24 +180,28 @@ class Inbox:
             more, (seconds, microseconds) = await both.execute()
         # Asked after the pop and carried on from here: this process may have been stopped in between.
         redis_us, here = seconds * 1_000_000 + microseconds, time.monotonic()
-        for entry in [first, *(more or [])]:
-            until_us, _, data = entry.partition(b":")
-            if redis_us + (time.monotonic() - here) * 1_000_000 <= int(until_us):
-                await self._work(data, handler)
+        async with self._redis.pipeline(transaction=False) as answers:
+            for entry in [first, *(more or [])]:
+                until_us, _, data = entry.partition(b":")
+                if redis_us + (time.monotonic() - here) * 1_000_000 <= int(until_us):
+                    work(data, handler, answers)
+                    await asyncio.sleep(0)
+            if settle is not None:
+                await settle()
+            await answers.execute()
 
-    async def _work(self, data: bytes, handler: Handler) -> None:
-        try:
-            request = read_request(data)
-        except msgspec.DecodeError as error:
-            logger.warning("A request that this version does not know was dropped: %s", error)
-            return
-        codes: list[str | None] | None = None
-        try:
-            codes = handler(request.origin, request.ticks)
-        except Exception:  # noqa: BLE001 - the top of a task: one request must not end all
-            logger.exception("The engine failed at pushed ticks of %s", request.origin)
-        async with self._redis.pipeline(transaction=False) as both:
-            both.rpush(request.reply_to, encode(Reply(request.number, codes)))
-            # A web process that is no more leaves nothing behind.
-            both.expire(request.reply_to, FORGOTTEN_AFTER_S)
-            await both.execute()
+
+def work(data: bytes, handler: Handler, answers: Any) -> None:
+    try:
+        request = read_request(data)
+    except msgspec.DecodeError as error:
+        logger.warning("A request that this version does not know was dropped: %s", error)
+        return
+    codes: list[str | None] | None = None
+    try:
+        codes = handler(request.origin, request.ticks)
+    except Exception:  # noqa: BLE001 - the top of a task: one request must not end all
+        logger.exception("The engine failed at pushed ticks of %s", request.origin)
+    answers.rpush(request.reply_to, encode(Reply(request.number, codes)))
+    # A web process that is no more leaves nothing behind.
+    answers.expire(request.reply_to, FORGOTTEN_AFTER_S)

@@ -12,7 +12,7 @@ from redis import Redis
 
 from instruments.catalogue import catalogue
 from market.engine.bus import HEAD, MAX_WAITING, STREAM, RedisBus, decode, encode
-from market.engine.lease import Place
+from market.engine.lease import Deposed, Place
 from market.engine.reader import Reader
 from market.models import EngineState
 from market.prices.market import Prices
@@ -181,6 +181,44 @@ def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis
     asyncio.run(run())
 
     assert seqs(client) == [1]
+
+
+def test_what_is_settled_a_successor_hears_of(url: str, client: Redis) -> None:
+    async def run() -> list[int]:
+        bus = await opened(url)
+        await publish(bus, 1, 50)
+        await asyncio.wait_for(bus.settle(), 10)
+        heard = seqs(client)
+        await bus.close()
+        return heard
+
+    assert asyncio.run(run()) == list(range(1, 51))
+
+
+def test_nothing_is_settled_by_a_writer_that_was_replaced(url: str, client: Redis) -> None:
+    async def run() -> None:
+        old = await opened(url)
+        new = RedisBus(url)
+        await new.open(Owner("second"), old.place)
+        old.publish([taken(1)])
+        with pytest.raises(Deposed):
+            await asyncio.wait_for(old.settle(), 10)
+        await old.close()
+        await new.close()
+
+    asyncio.run(run())
+
+
+def test_nothing_is_settled_while_redis_is_away(tmp_path: Path) -> None:
+    async def run() -> None:
+        with redis_server(tmp_path) as address:
+            bus = await opened(address)
+        bus.publish([taken(1)])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(bus.settle(), 0.3)
+        await bus.close()
+
+    asyncio.run(run())
 
 
 def test_same_entry_again_is_not_doubled(url: str, client: Redis) -> None:

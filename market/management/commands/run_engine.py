@@ -51,7 +51,8 @@ class Command(BaseCommand):
             return
         await runner.start()
         inbox = Inbox(settings.REDIS_URL)
-        serving = asyncio.create_task(inbox.serve(runner.push), name="market inbox")
+        # Acknowledged is what a kill of this process does not take along.
+        serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
         await first(runner.deposed.wait(), ending.wait())
         serving.cancel()

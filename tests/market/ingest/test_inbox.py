@@ -230,3 +230,21 @@ async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: 
                 async with asyncio.timeout(10):
                     while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - as above
                         await asyncio.sleep(0.05)
+
+
+async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) -> None:
+    safe, engine = asyncio.Event(), Engine()
+    inbox = Inbox(redis.url)
+    task = asyncio.create_task(inbox.serve(engine.take, safe.wait))
+    async with sending(redis) as sender:
+        first = asyncio.create_task(sender.send("desk", [TICK]))
+        async with asyncio.timeout(10):
+            while not engine.worked:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        safe.set()
+        assert await first == [None]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await inbox.stop()
