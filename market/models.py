@@ -152,6 +152,9 @@ class IngestKey(models.Model):
             models.CheckConstraint(
                 name="ingest_key_digest_is_sha256", condition=Q(digest__regex=r"^[0-9a-f]{64}$")
             ),
+            models.CheckConstraint(
+                name="ingest_key_name_is_a_slug", condition=Q(name__regex=r"^[A-Za-z0-9_-]+\Z")
+            ),
         )
 
     def __str__(self) -> str:

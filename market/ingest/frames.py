@@ -34,20 +34,28 @@ def error_frame(refusal: ApiError, now_ms: int, echo: Echo, *, is_fatal: bool) -
     return frame("error", now_ms, echo, error=told, fatal=is_fatal, retry=can_retry)
 
 
+def decoded(value: Raw) -> Any:
+    """None for what was let through unread: a number out of all range, or bytes that are no text."""
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def take_id(message: list[Raw] | dict[str, Raw]) -> Echo:
     """The client's own name for the message, to be sent back; taken out of it."""
     if isinstance(message, list) or "id" not in message:
         return {}
-    sent = msgspec.json.decode(message.pop("id"))
+    sent = decoded(message.pop("id"))
     if type(sent) is int or (isinstance(sent, str) and len(sent) <= MAX_ID_LENGTH):
         return {"id": sent}
     raise InvalidMessage(f"id is a whole number or a text of {MAX_ID_LENGTH} characters at most.")
 
 
 def read_auth(message: dict[str, Raw]) -> str:
-    if msgspec.json.decode(message["action"]) != "auth":
+    if decoded(message["action"]) != "auth":
         raise InvalidMessage('The only action is "auth"; ticks are sent without one.')
-    key = msgspec.json.decode(message.get("key", Raw(b"null")))
+    key = decoded(message.get("key", Raw(b"null")))
     if not isinstance(key, str):
         raise InvalidMessage("Send your ingest key as key.")
     return key

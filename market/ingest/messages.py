@@ -13,8 +13,9 @@ from msgspec import Meta, Raw
 from market.prices.ticks import Tick
 
 SIDES = {None: 0, "buy": 1, "sell": -1}
-# Milliseconds from 2001 on: what is smaller was meant as seconds.
-Milliseconds = Annotated[int, Meta(ge=10**12, lt=10**15)]
+# In 2001: what is smaller was meant as seconds.
+EARLIEST_MS = 10**12
+Milliseconds = Annotated[int, Meta(ge=EARLIEST_MS, lt=10**15)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
@@ -109,7 +110,12 @@ def _read_tick(item: Raw, now_ms: int) -> Tick:
 def _in_ms(time: int | datetime | None, now_ms: int) -> int:
     if time is None:
         return now_ms
-    return round(time.timestamp() * 1000) if isinstance(time, datetime) else time
+    if not isinstance(time, datetime):
+        return time
+    time_ms = round(time.timestamp() * 1000)
+    if time_ms < EARLIEST_MS:
+        raise msgspec.ValidationError("Expected a time from 2001 on - at `$.time`")
+    return time_ms
 
 
 def _explain(error: Exception) -> str:

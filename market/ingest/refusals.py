@@ -43,6 +43,16 @@ class TooLarge(ApiError):
         super().__init__(f"Send {most:,} {what} at most in one message.", max=most)
 
 
+class TooSlow(ApiError):
+    status_code, code = 408, "body_timeout"
+    message = "The body did not end in time. Send it at once."
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What still comes of it is no next request.
+        self.headers["Connection"] = "close"
+
+
 class MissingIngestKey(ApiError):
     status_code, code = 401, "missing_ingest_key"
     message = "Send an ingest key: Authorization: Bearer tw_ingest_…, or X-Ingest-Key."

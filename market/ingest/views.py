@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from django.http import HttpRequest
@@ -13,7 +14,7 @@ from market import services
 
 from .door import read, take
 from .handshake import address_of, sent_key
-from .refusals import MAX_BYTES, InvalidMessage, TooLarge
+from .refusals import MAX_BYTES, InvalidMessage, TooLarge, TooSlow
 from .ring import PushSource, identify
 
 METHODS = "POST, OPTIONS"
@@ -22,6 +23,7 @@ METHODS = "POST, OPTIONS"
 class TickViewSet(ApiViewSet):
     """Behind a door of its own: an ingest key, no tier and no window."""
 
+    BODY_WITHIN_S = 10.0
     source: PushSource
 
     async def _respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
@@ -38,25 +40,34 @@ class TickViewSet(ApiViewSet):
 
     async def take(self, request: HttpRequest) -> Answer:
         # MetaTrader's StringToCharArray ends a text with a zero.
-        text = (await read_body(request)).rstrip(b"\0")
+        text = (await read_body(request, self.BODY_WITHIN_S)).rstrip(b"\0")
         return Answer(encode(await take(self.source, read(text), services.push)))
 
 
-async def read_body(request: HttpRequest) -> bytes:
-    """The whole body, or a refusal as soon as it is too much."""
+async def read_body(request: HttpRequest, within_s: float) -> bytes:
+    """The whole body, or a refusal as soon as it is too much or too slow."""
     receive = getattr(request, "receive", None)
     if receive is None:
         # Django's own handler has read it before anybody asked.
-        return within_bounds(request.read(MAX_BYTES + 1))
-    body = b""
+        return bytes(within_bounds(request.read(MAX_BYTES + 1)))
+    try:
+        async with asyncio.timeout(within_s):
+            return await received(receive)
+    except TimeoutError:
+        raise TooSlow from None
+
+
+async def received(receive: Any) -> bytes:
+    body = bytearray()
     while (message := await receive())["type"] == "http.request":
-        body = within_bounds(body + message.get("body", b""))
+        body += message.get("body", b"")
+        within_bounds(body)
         if not message.get("more_body"):
-            return body
+            return bytes(body)
     raise InvalidMessage("The body ended early.")
 
 
-def within_bounds(body: bytes) -> bytes:
+def within_bounds(body: bytes | bytearray) -> bytes | bytearray:
     if len(body) > MAX_BYTES:
         raise TooLarge("bytes", MAX_BYTES)
     return body

@@ -37,7 +37,11 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(digest__regex=r"^[0-9a-f]{64}$"),
                         name="ingest_key_digest_is_sha256",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(name__regex=r"^[A-Za-z0-9_-]+\Z"),
+                        name="ingest_key_name_is_a_slug",
+                    ),
                 ],
             },
         )

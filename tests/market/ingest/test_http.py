@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from socket import create_connection
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from accounts.events import feed
 from accounts.keys import generate, prefix
 from market.ingest.keys import LEAD, allow_symbols, revoke_ingest_key
 from market.ingest.ring import ingest_ring
+from market.ingest.views import TickViewSet
 from market.models import IngestKey
 from market.services import now_ms
 from tests.client import Server
@@ -142,6 +144,25 @@ def test_body_above_a_mebibyte_is_too_much(client: httpx.Client, key: str, is_ch
     refused = client.post(PATH, content=parts if is_chunked else body, headers=headers)
     assert (error(refused), refused.json()["error"]["max"]) == ((413, "too_large"), 1_048_576)
     assert post(client, key, b"[" + b" " * 1_048_574 + b"]").status_code == 200
+
+
+def test_body_that_does_not_end_is_not_waited_for(service: Server, key: str) -> None:
+    before, TickViewSet.BODY_WITHIN_S = TickViewSet.BODY_WITHIN_S, 0.05
+    head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Ingest-Key: {key}\r\nContent-Length: 9\r\n\r\n[{{"
+    try:
+        with create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+            connection.sendall(head.encode())
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    finally:
+        TickViewSet.BODY_WITHIN_S = before
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"body_timeout"' in answer
+
+
+def test_body_in_tiny_pieces_is_whole(client: httpx.Client, key: str, symbol: str) -> None:
+    text = json.dumps(make_tick(symbol)).encode()
+    pieces = (text[at : at + 1] for at in range(len(text)))
+    assert codes(client.post(PATH, content=pieces, headers={"X-Ingest-Key": key})) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[NaN]", b"5", b'{"ticks":5}', b"[" * 100_000])

@@ -72,6 +72,7 @@ def test_symbols_are_upper_case() -> None:
     [
         *(("bid", "1.0841"), ("bid", None), ("bid", True), ("ask", [1]), ("symbol", ""), ("symbol", 5)),
         *(("time", 1_795_000_000), ("time", 1e12), ("time", "2026-11-18T11:06:40"), ("time", "now")),
+        ("time", "0001-01-01T00:00:00+14:00"),
         *(("seq", -1), ("seq", 1.5), ("seq", 2**63), ("side", "long"), ("side", 1), ("volume", "1")),
         ("price", {}),
     ],

@@ -157,6 +157,7 @@ def test_who_sent_a_key_in_time_is_kept(service: Server, key: str) -> None:
     "message",
     [
         *("nonsense", "5", "[NaN]", b"[]", '{"ticks":5}', '{"id":[],"ticks":[]}', '{"id":true,"ticks":[]}'),
+        *('{"id":1e999,"ticks":[]}', f'{{"id":{"9" * 5000},"ticks":[]}}', '{"action":"auth","key":1e999}'),
         *('{"action":"subscribe"}', '{"action":"auth"}', '{"action":"auth","key":5}'),
         json.dumps({"ticks": [], "id": "x" * 65}),
     ],
