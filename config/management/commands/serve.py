@@ -14,6 +14,7 @@ from config.start.port import take_port
 from config.start.prepare import prepare
 
 GRACE_S = 10
+MAX_MESSAGE_BYTES = 1_048_576
 
 
 class Command(BaseCommand):
@@ -51,6 +52,9 @@ class Command(BaseCommand):
             log_config=None,
             access_log=False,
             server_header=False,
+            # Refused before it is held in memory; what is sent is too small to gain by deflate.
+            ws_max_size=MAX_MESSAGE_BYTES,
+            ws_per_message_deflate=False,
             proxy_headers=bool(settings.TRUSTED_PROXIES),
             forwarded_allow_ips=settings.TRUSTED_PROXIES or None,
             timeout_graceful_shutdown=GRACE_S,
