@@ -1,0 +1,77 @@
+"""What a client may say on a stream. Fields that nobody knows are ignored. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+MAX_SYMBOLS, MAX_ID_LENGTH = 200, 64
+ALL = "*"
+
+Id = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Meta(max_length=MAX_ID_LENGTH)]
+Symbols = Annotated[list[str], Meta(min_length=1, max_length=MAX_SYMBOLS)]
+Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Feature = Literal["seq", "snapshot", "lag", "heartbeat", "latest"]
+Event = Literal["signal.closed"]
+
+FEATURES: tuple[Feature, ...] = get_args(Feature)
+EVENTS: tuple[Event, ...] = get_args(Event)
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """Where a client was when it lost its socket."""
+
+    epoch: str
+    positions: dict[str, Seq]
+
+
+class Message(msgspec.Struct, kw_only=True, frozen=True, tag_field="action"):
+    id: Annotated[Id | UnsetType, Meta(description="Echoed in what answers the message.")] = UNSET
+    api_key: Annotated[
+        str | UnsetType,
+        Meta(description="Needed once, unless X-API-Key was sent with the handshake. This one wins."),
+    ] = UNSET
+
+
+class Subscribe(Message, tag="subscribe", frozen=True):
+    """Adds to what is subscribed; repeating it is harmless."""
+
+    symbols: Annotated[
+        Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
+    ] = UNSET
+    features: Annotated[
+        frozenset[Feature],
+        Meta(
+            description="seq numbers frames, snapshot sends the last tick first, lag adds when a frame was"
+            " sent, heartbeat breaks silences of 10 s, latest skips to the newest price when you are slow."
+        ),
+    ] = frozenset()
+    events: Annotated[frozenset[Event], Meta(description="More that is told on /ws/signals.")] = frozenset()
+    resume: Annotated[
+        Resume | UnsetType, Meta(description="Replays what was missed on /ws/market or /ws/orderflow.")
+    ] = UNSET
+    since: Annotated[
+        Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
+        Meta(description="The last signal received: replays those after it on /ws/signals."),
+    ] = UNSET
+    takeover: Annotated[
+        bool, Meta(description="At the stream limit, end your oldest stream instead of being refused.")
+    ] = False
+
+
+class Unsubscribe(Message, tag="unsubscribe", frozen=True):
+    symbols: Annotated[Symbols | UnsetType, Meta(description="Absent: all.")] = UNSET
+
+
+class List(Message, tag="list", frozen=True):
+    """Asks what is subscribed."""
+
+
+class Ping(Message, tag="ping", frozen=True):
+    """Asks for a pong."""
+
+
+AnyMessage = Subscribe | Unsubscribe | List | Ping
+ACTIONS = ("subscribe", "unsubscribe", "list", "ping")

@@ -1,0 +1,93 @@
+"""From what a socket received to a message, or to the refusal that says what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .kinds import Kind, check
+from .messages import ACTIONS, EVENTS, FEATURES, MAX_ID_LENGTH, MAX_SYMBOLS, AnyMessage, Id
+from .refusals import Refused, invalid
+
+RULES: dict[str, str] = {
+    "action": f"action must be one of {', '.join(ACTIONS)}.",
+    "id": f"id must be a whole number of 64 bits, or a text of at most {MAX_ID_LENGTH} characters.",
+    "api_key": "api_key must be a text.",
+    "symbols": f"symbols must be a list of 1 to {MAX_SYMBOLS} instrument codes.",
+    "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
+    "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
+    "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}.',
+    "since": "since must be the id of a signal.",
+    "takeover": "takeover must be true or false.",
+}
+DETAILS: dict[str, dict[str, Any]] = {
+    "action": {"allowed": list(ACTIONS)},
+    "id": {"max": MAX_ID_LENGTH},
+    "symbols": {"max": MAX_SYMBOLS},
+    "features": {"allowed": list(FEATURES)},
+    "events": {"allowed": list(EVENTS)},
+}
+
+
+class _Named(msgspec.Struct):
+    id: Id | UnsetType = UNSET
+
+
+_named = msgspec.json.Decoder(_Named)
+_message = msgspec.json.Decoder(AnyMessage)
+
+
+def read(text: bytes, kind: Kind) -> AnyMessage:
+    """The message; a refusal carries its id, if that could be read."""
+    named = UNSET
+    try:
+        named = _decode(_named, text).id
+        _refuse_repeated_names(text)
+        message: AnyMessage = _decode(_message, text)
+        check(message, kind)
+    except Refused as refused:
+        refused.id = named
+        raise
+    return message
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        raise invalid("The message is nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise invalid(f"The message is not valid JSON: {error}.") from None
+
+
+def _explain(error: str) -> Refused:
+    found = re.search(r"at `\$\.(\w+)", error) or re.search(r"required field `(\w+)`", error)
+    field = found[1] if found else ""
+    if field not in RULES:
+        return invalid("A message must be a JSON object with an action.")
+    return invalid(RULES[field], field, **DETAILS.get(field, {}))
+
+
+def _refuse_repeated_names(text: bytes) -> None:
+    """Readers differ in which of two they take; a client that sends both is told so."""
+    try:
+        # Numbers are left as text: int() would refuse thousands of digits in a field that is ignored.
+        json.loads(text.decode(), object_pairs_hook=_once, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise invalid("The message is nested too deeply.") from None
+    except ValueError as error:
+        raise invalid(f"The message is not valid JSON: {error}.") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = {name for name, _ in pairs}
+    if len(names) == len(pairs):
+        return
+    twice = next((name for name in RULES if sum(name == other for other, _ in pairs) > 1), None)
+    raise invalid(f"{twice or 'A name'} stands in the message twice.", twice)

@@ -1,0 +1,106 @@
+"""What a stream refuses and with which code a socket closes: one table for sockets and their docs. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+Code = Literal[
+    "invalid_message",
+    "invalid_api_key",
+    "subscribe_timeout",
+    "taken_over",
+    "stream_limit_exceeded",
+    "too_many_messages",
+    "slow_consumer",
+    "internal_error",
+]
+Id = int | str
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    status: int
+    """As REST would say it."""
+    close: int | None
+    """None: the socket stays open."""
+    can_retry: bool
+    """Whether connecting again as before may succeed."""
+    message: str
+
+
+REFUSALS: dict[Code, Refusal] = {
+    "invalid_message": Refusal(400, None, False, "The message cannot be understood."),
+    "invalid_api_key": Refusal(
+        401,
+        4401,
+        False,
+        "Send a valid API key: as api_key in the message, or in the X-API-Key header of the handshake.",
+    ),
+    "subscribe_timeout": Refusal(
+        408, 4408, True, "No valid subscribe came within 10 seconds. Connect again and send it first."
+    ),
+    "taken_over": Refusal(409, 4409, False, "Another connection of your account has taken this stream over."),
+    "stream_limit_exceeded": Refusal(
+        429, 4429, True, "Your tier allows no more open streams. Close one, or subscribe with takeover."
+    ),
+    "too_many_messages": Refusal(
+        429, 4413, True, "Send at most 10 messages a second, 20 at once. One message can name 200 symbols."
+    ),
+    "slow_consumer": Refusal(
+        408, 4430, True, "You read more slowly than the stream flows. Subscribe to less, or ask for latest."
+    ),
+    "internal_error": Refusal(500, 4500, True, "Something failed on our side. Connect again."),
+}
+TOO_BIG, RESTARTING, TOO_MANY_INVALID = 1009, 1012, 4400
+
+
+class Close(msgspec.Struct, frozen=True):
+    can_retry: bool
+    reason: str
+
+
+CLOSES: dict[int, Close] = {
+    TOO_BIG: Close(False, "A message is larger than 16 KiB. No frame comes before."),
+    RESTARTING: Close(True, "This server restarts, as the notice before says."),
+    TOO_MANY_INVALID: Close(False, "The tenth invalid message within 60 seconds."),
+} | {
+    refusal.close: Close(refusal.can_retry, refusal.message)
+    for refusal in REFUSALS.values()
+    if refusal.close is not None
+}
+
+
+class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
+    code: Code
+    message: str
+    status: int
+    field: str | UnsetType = UNSET
+    """What of the message is wrong."""
+    allowed: list[str] | UnsetType = UNSET
+    max: int | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    """Streams that the tier allows."""
+    open: int | UnsetType = UNSET
+    """Streams that are open."""
+    retry_after: int | UnsetType = UNSET
+    """Seconds."""
+
+
+class Refused(Exception):
+    """A message is refused, or the socket ends: `close` says which."""
+
+    def __init__(self, code: Code, message: str = "", **details: Any) -> None:
+        refusal = REFUSALS[code]
+        self.code, self.close, self.can_retry = code, refusal.close, refusal.can_retry
+        self.details = ErrorDetails(
+            code=code, message=message or refusal.message, status=refusal.status, **details
+        )
+        self.id: Id | UnsetType = UNSET
+        """Of the message that is refused."""
+        super().__init__(self.details.message)
+
+
+def invalid(message: str, field: str | None = None, **details: Any) -> Refused:
+    return Refused("invalid_message", message, **details if field is None else {"field": field, **details})
