@@ -1,0 +1,89 @@
+"""The data frames: exactly the specification's fields, and what was asked for beyond them. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import msgspec
+from msgspec import Meta
+
+from market.prices.absorption import WINDOW_MS, Side
+from market.prices.records import Absorbed, Taken
+
+Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]
+
+encode = msgspec.json.Encoder().encode
+
+
+class PriceTick(msgspec.Struct, gc=False):
+    symbol: str
+    bid: float
+    ask: float
+    spread: float
+    time: Milliseconds
+    volume: Annotated[float, Meta(description="What came since the tick before.")]
+
+
+class OrderFlowTick(msgspec.Struct, gc=False):
+    symbol: str
+    bid_volume: Annotated[float, Meta(description="What takers sold.")]
+    ask_volume: Annotated[float, Meta(description="What takers bought.")]
+    delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
+    cumulative_delta: Annotated[float, Meta(description="The sum of delta since 00:00 UTC.")]
+    price: float
+    time: Milliseconds
+
+
+class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
+    """One side took in heavy trading and the price held."""
+
+    symbol: str
+    side: Annotated[Side, Meta(description="The passive side, which absorbed.")]
+    price: float
+    volume: float
+    delta: float
+    price_range: float
+    window_ms: int
+    strength: Annotated[float, Meta(description="Standard deviations above the mean.")]
+    time: Annotated[Milliseconds, Meta(description="The end of the window.")]
+
+
+def price_tick(taken: Taken, digits: int) -> bytes:
+    spread = round(taken.ask - taken.bid, digits)
+    return encode(PriceTick(taken.symbol, taken.bid, taken.ask, spread, taken.time_ms, taken.volume))
+
+
+def order_flow_tick(taken: Taken) -> bytes | None:
+    """None for a tick that is none of the order flow's."""
+    if not taken.flow_seq:
+        return None
+    sold, bought = taken.bid_volume, taken.ask_volume
+    summed = taken.cumulative_delta
+    return encode(
+        OrderFlowTick(taken.symbol, sold, bought, bought - sold, summed, taken.price, taken.time_ms)
+    )
+
+
+def absorption(found: Absorbed) -> bytes:
+    return encode(
+        AbsorptionSignal(
+            symbol=found.symbol,
+            side=cast(Side, found.side),
+            price=found.price,
+            volume=found.volume,
+            delta=found.delta,
+            price_range=found.price_range,
+            window_ms=WINDOW_MS,
+            strength=found.strength,
+            time=found.time_ms,
+        )
+    )
+
+
+def extended(frame: bytes, seq: int | None = None, sent_ms: int | None = None) -> bytes:
+    """The same frame with its number, or when it was sent, or both: spliced in, not encoded again."""
+    if seq is None:
+        return frame if sent_ms is None else b'%b,"sent":%d}' % (frame[:-1], sent_ms)
+    if sent_ms is None:
+        return b'%b,"seq":%d}' % (frame[:-1], seq)
+    return b'%b,"seq":%d,"sent":%d}' % (frame[:-1], seq, sent_ms)

@@ -1,0 +1,175 @@
+"""What a stream says besides its data: replies, errors, notices. Each has a `type`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from .frames import Milliseconds, encode
+from .refusals import ErrorDetails, Id, Refused
+from .subscriptions import Rejected
+
+StreamName = Literal["market", "orderflow", "signals"]
+EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]
+Positions = Annotated[
+    dict[str, int],
+    Meta(description="With seq: the number after which each symbol's frames go on; send it to resume."),
+]
+
+
+class Control(msgspec.Struct, omit_defaults=True):
+    pass
+
+
+class Subscribed(Control, tag="subscribed", kw_only=True):
+    """The answer to subscribe, before any data."""
+
+    stream: StreamName
+    symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
+    rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
+    epoch: Annotated[str | UnsetType, Meta(description="With seq: which numbering it is.")] = UNSET
+    positions: Positions | UnsetType = UNSET
+    recovered: Annotated[
+        bool | UnsetType, Meta(description="After resume or since: whether everything missed follows.")
+    ] = UNSET
+    unrecovered: Annotated[
+        list[str] | UnsetType, Meta(description="Symbols that go on from their last tick instead.")
+    ] = UNSET
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
+    symbols: Annotated[list[str], Meta(description="Those that are left.")]
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Listed(Control, tag="subscriptions", kw_only=True):
+    symbols: list[str]
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Pong(Control, tag="pong", kw_only=True):
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Heartbeat(Control, tag="heartbeat", kw_only=True):
+    """After 10 s without another frame, if asked for."""
+
+    time: Milliseconds
+
+
+class Notice(Control, tag="notice", kw_only=True):
+    """This server is about to close the socket with 1012."""
+
+    code: Literal["restarting"]
+    time: Milliseconds
+
+
+class Gap(Control, tag="gap", kw_only=True):
+    """The service lost its place: frames of these symbols may be missing, and the numbering is another."""
+
+    symbols: list[str]
+    epoch: str
+    time: Milliseconds
+
+
+class Conflated(Control, tag="conflated", kw_only=True):
+    """With latest: so many ticks were left out, their volumes are in the one that follows."""
+
+    symbol: str
+    dropped: int
+
+
+class Error(Control, tag="error", kw_only=True):
+    """A refusal. After a fatal one the socket closes."""
+
+    error: ErrorDetails
+    fatal: bool
+    retry: Annotated[bool, Meta(description="Whether connecting again as before may succeed.")]
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+CONTROLS = (Subscribed, Unsubscribed, Listed, Pong, Heartbeat, Notice, Gap, Conflated, Error)
+
+
+class Continuation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the frames after a `subscribed` go on from, for those who asked for it."""
+
+    epoch: str | UnsetType = UNSET
+    positions: dict[str, int] | UnsetType = UNSET
+    unrecovered: list[str] | UnsetType = UNSET
+    """Empty: all was recovered. Unset: nothing was to be."""
+
+
+STARTS_LIVE = Continuation()
+
+
+def subscribed(
+    stream: StreamName,
+    symbols: list[str],
+    rejected: list[Rejected],
+    now_ms: int,
+    id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
+    goes_on: Continuation = STARTS_LIVE,
+) -> bytes:
+    lost = goes_on.unrecovered
+    return encode(
+        Subscribed(
+            stream=stream,
+            symbols=symbols,
+            rejected=rejected,
+            epoch=goes_on.epoch,
+            positions=goes_on.positions,
+            recovered=UNSET if lost is UNSET else not lost,
+            unrecovered=lost or UNSET,
+            id=id,
+            time=now_ms,
+        )
+    )
+
+
+def unsubscribed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Unsubscribed(symbols=symbols, id=id, time=now_ms))
+
+
+def listed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Listed(symbols=symbols, id=id, time=now_ms))
+
+
+def pong(now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Pong(id=id, time=now_ms))
+
+
+def error(refused: Refused, now_ms: int) -> bytes:
+    frame = Error(
+        error=refused.details,
+        fatal=refused.close is not None,
+        retry=refused.can_retry,
+        id=refused.id,
+        time=now_ms,
+    )
+    return encode(frame)
+
+
+def heartbeat(now_ms: int) -> bytes:
+    return encode(Heartbeat(time=now_ms))
+
+
+def restarting(now_ms: int) -> bytes:
+    return encode(Notice(code="restarting", time=now_ms))
+
+
+def gap(symbols: Sequence[str], epoch: str, now_ms: int) -> bytes:
+    return encode(Gap(symbols=sorted(symbols), epoch=epoch, time=now_ms))
+
+
+def conflated(symbol: str, dropped: int) -> bytes:
+    return encode(Conflated(symbol=symbol, dropped=dropped))
