@@ -30,6 +30,15 @@ PURE = (
     "market/prices/ticks.py",
     "market/prices/timeframes.py",
     "market/prices/usual.py",
+    "market/streams/frames.py",
+    "market/streams/inbound.py",
+    "market/streams/kinds.py",
+    "market/streams/messages.py",
+    "market/streams/protocol.py",
+    "market/streams/reading.py",
+    "market/streams/refusals.py",
+    "market/streams/resume.py",
+    "market/streams/subscriptions.py",
     "signals_feed/closing.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}

@@ -1,0 +1,127 @@
+"""What a stream sent of late, so that whoever was away gets what was missed: whole or not at all. Pure.
+
+Of each symbol as many frames are kept as came within 120 s, 1,000 at most. On the market and the order flow
+together 500 symbols take 210 MB at most; at two ticks a second each it is 52 MB.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from operator import itemgetter
+
+import msgspec
+
+from .messages import Resume
+from .subscriptions import Change, Subscriptions, upper
+
+KEEP_MS, MAX_FRAMES = 120_000, 1_000
+
+Numbered = tuple[int, bytes]
+"""A frame without its number, beside it."""
+Kept = tuple[int, int, bytes]
+"""When it came, its number, the frame."""
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What follows a subscribe: both for the reply, and the frames after it."""
+
+    positions: dict[str, int]
+    """The number after which each subscribed symbol's frames go on, those below among them."""
+    unrecovered: list[str]
+    frames: list[Numbered]
+
+
+class Track:
+    """One symbol's frames. Their numbers have no holes, so only the last is kept."""
+
+    __slots__ = ("_came_ms", "_frames", "head", "last_tick")
+
+    def __init__(self, max_frames: int, head: int | None = None, last_tick: Numbered | None = None) -> None:
+        self._frames: deque[bytes] = deque(maxlen=max_frames)
+        self._came_ms: deque[int] = deque(maxlen=max_frames)
+        self.head = head
+        """None: frames may have been sent that this process knows nothing of."""
+        self.last_tick = last_tick
+
+    def add(self, seq: int, frame: bytes, now_ms: int, since_ms: int) -> None:
+        if self.head is None or seq != self.head + 1:
+            self._frames.clear()
+            self._came_ms.clear()
+        self.head = seq
+        self._frames.append(frame)
+        self._came_ms.append(now_ms)
+        while self._came_ms[0] < since_ms:
+            self._came_ms.popleft()
+            self._frames.popleft()
+
+    def after(self, position: int, since_ms: int) -> list[Kept] | None:
+        """All that came after it, or None where some of it is not known any more."""
+        if self.head is None or position > self.head:
+            return None
+        missed = self.head - position
+        start = len(self._frames) - missed
+        # Who has no frame yet cannot tell how much was missed, so 0 goes on only where nothing came.
+        if missed and (start < 0 or position == 0 or self._came_ms[start] < since_ms):
+            return None
+        came, frames = islice(self._came_ms, start, None), islice(self._frames, start, None)
+        return list(zip(came, range(position + 1, self.head + 1), frames, strict=True))
+
+
+class Recent:
+    """One stream. A subscriber must be heard by the hub in the same step in which `open` is asked, without
+    an await between them: then nothing is missed in between and nothing comes twice."""
+
+    def __init__(self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES) -> None:
+        self._keep_ms, self._max_frames = keep_ms, max_frames
+        self._tracks: dict[str, Track] = {}
+        self._now_ms = 0
+        self.epoch = ""
+
+    def restart(self, epoch: str) -> None:
+        """The numbering began anew, or frames went by unseen."""
+        self.epoch = epoch
+        self._tracks.clear()
+
+    def know(self, symbol: str, seq: int, last_tick: bytes | None = None) -> None:
+        """What was last sent before this process began to listen; 0 if nothing ever was."""
+        tick = None if last_tick is None else (seq, last_tick)
+        self._tracks[symbol] = Track(self._max_frames, seq, tick)
+
+    def add(self, symbol: str, seq: int, frame: bytes, now_ms: int, *, is_tick: bool = True) -> None:
+        track = self._tracks.get(symbol)
+        if track is None:
+            track = self._tracks[symbol] = Track(self._max_frames)
+        self._now_ms = max(now_ms, self._now_ms)
+        track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
+        if is_tick:
+            track.last_tick = seq, frame
+
+    def open(self, subscribed: Subscriptions, change: Change, resume: Resume | None, now_ms: int) -> Opening:
+        """What a client is due that has just subscribed."""
+        given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
+        given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
+        is_known = resume is not None and resume.epoch == self.epoch
+        since_ms = max(now_ms, self._now_ms) - self._keep_ms
+        opening = Opening({}, [], [])
+        replay: list[Kept] = []
+        symbols = self._tracks.keys() if subscribed.has_all else subscribed.symbols
+        for symbol in sorted({*symbols, *given}):
+            track = self._tracks.get(symbol) or Track(0)
+            opening.positions[symbol] = track.head or 0
+            position = given.get(symbol)
+            missed = None
+            if position is not None:
+                missed = track.after(position, since_ms) if is_known else None
+                if missed is None:
+                    opening.unrecovered.append(symbol)
+                else:
+                    opening.positions[symbol] = position
+                    replay += missed
+            wants_tick = position is not None or "snapshot" in subscribed.features
+            if missed is None and track.last_tick and wants_tick and change.brings(symbol):
+                opening.frames.append(track.last_tick)
+        # Sorted by time alone: what came together stays in the order of its numbers.
+        replay.sort(key=itemgetter(0))
+        opening.frames.extend((seq, frame) for _, seq, frame in replay)
+        return opening

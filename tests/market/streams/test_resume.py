@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from market.streams.messages import Resume, Subscribe
+from market.streams.resume import Opening, Recent
+from market.streams.subscriptions import Subscriptions
+
+NOW_MS = 1_795_000_000_000
+
+
+@pytest.fixture
+def recent() -> Recent:
+    recent = Recent()
+    recent.restart("e1")
+    return recent
+
+
+def add(recent: Recent, symbol: str, seqs: range, now_ms: int = NOW_MS, **more: Any) -> None:
+    for seq in seqs:
+        recent.add(symbol, seq, frame(symbol, seq), now_ms, **more)
+
+
+def frame(symbol: str, seq: int) -> bytes:
+    return f'{{"symbol":"{symbol}","n":{seq}}}'.encode()
+
+
+def open_with(
+    recent: Recent,
+    *symbols: str,
+    positions: dict[str, int] | None = None,
+    epoch: str = "e1",
+    now_ms: int = NOW_MS,
+    features: tuple[Any, ...] = (),
+    before: Subscriptions | None = None,
+) -> Opening:
+    subscribed = before or Subscriptions()
+    resume = None if positions is None else Resume(epoch, positions)
+    change = subscribed.subscribe(
+        Subscribe(symbols=list(symbols) or UNSET, features=frozenset(features)), lambda _: True
+    )
+    return recent.open(subscribed, change, resume, now_ms)
+
+
+def told(opening: Opening) -> list[tuple[str, int]]:
+    """Symbol and number of each frame; that it is the frame of this number is checked on the way."""
+    found = []
+    for seq, text in opening.frames:
+        symbol = json.loads(text)["symbol"]
+        assert text == frame(symbol, seq)
+        found.append((symbol, seq))
+    return found
+
+
+def numbers(opening: Opening) -> list[int]:
+    return [seq for _, seq in told(opening)]
+
+
+def test_what_was_missed_comes_in_order_without_gap_or_duplicate(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 21))
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 12})
+
+    assert numbers(opening) == list(range(13, 21))
+    assert opening.unrecovered == []
+    assert opening.positions == {"EURUSD": 12}
+
+
+def test_nothing_missed_is_recovered(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 21))
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 20}, features=("snapshot",))
+
+    assert opening == Opening({"EURUSD": 20}, [], [])
+
+
+@pytest.mark.parametrize("away_ms", [5_000, 60_000, 119_000, 120_000])
+def test_up_to_120_s_are_recovered(recent: Recent, away_ms: int) -> None:
+    add(recent, "EURUSD", range(1, 11), NOW_MS - 200_000)
+    add(recent, "EURUSD", range(11, 13))
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 10}, now_ms=NOW_MS + away_ms)
+
+    assert (numbers(opening), opening.unrecovered) == ([11, 12], [])
+
+
+@pytest.mark.parametrize(
+    ("position", "epoch", "now_ms"),
+    [
+        pytest.param(5, "e1", NOW_MS + 120_001, id="longer than 120 s"),
+        pytest.param(5, "e0", NOW_MS, id="wrong epoch"),
+        pytest.param(10, "e0", NOW_MS, id="wrong epoch and the last number"),
+        pytest.param(11, "e1", NOW_MS, id="from the future"),
+        pytest.param(2**63 - 1, "e1", NOW_MS, id="from the far future"),
+        pytest.param(0, "e1", NOW_MS, id="offset 0"),
+        pytest.param(2, "e1", NOW_MS, id="trimmed"),
+    ],
+)
+def test_what_is_not_whole_is_not_recovered_at_all(
+    recent: Recent, position: int, epoch: str, now_ms: int
+) -> None:
+    add(recent, "EURUSD", range(4, 11))
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": position}, epoch=epoch, now_ms=now_ms)
+
+    assert opening.unrecovered == ["EURUSD"]
+    assert (opening.positions, numbers(opening)) == ({"EURUSD": 10}, [10])
+
+
+def test_more_than_1000_frames_are_not_recovered(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 1502))
+
+    assert len(open_with(recent, "EURUSD", positions={"EURUSD": 501}).frames) == 1000
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 500}).unrecovered == ["EURUSD"]
+
+
+def test_position_0_is_whole_where_nothing_came(recent: Recent) -> None:
+    recent.know("EURUSD", 0)
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 0})
+
+    assert opening == Opening({"EURUSD": 0}, [], [])
+
+
+def test_symbol_of_which_nothing_is_known_is_not_recovered(recent: Recent) -> None:
+    for position in (0, 5):
+        opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
+        assert opening == Opening({"EURUSD": 0}, ["EURUSD"], [])
+
+
+def test_each_symbol_is_whole_or_not_at_all(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    add(recent, "XAUUSD", range(8, 11))
+    opening = open_with(recent, "EURUSD", "XAUUSD", positions={"EURUSD": 8, "XAUUSD": 3})
+
+    assert opening.unrecovered == ["XAUUSD"]
+    assert opening.positions == {"EURUSD": 8, "XAUUSD": 10}
+    assert told(opening) == [("XAUUSD", 10), ("EURUSD", 9), ("EURUSD", 10)]
+
+
+def test_symbols_come_in_the_order_in_which_they_came(recent: Recent) -> None:
+    for seq in (1, 2, 3):
+        add(recent, "XAUUSD", range(seq, seq + 1), NOW_MS + 10 * seq)
+        add(recent, "EURUSD", range(seq, seq + 1), NOW_MS + 10 * seq + 5)
+    opening = open_with(recent, "EURUSD", "XAUUSD", positions={"EURUSD": 1, "XAUUSD": 1})
+
+    assert told(opening) == [("XAUUSD", 2), ("EURUSD", 2), ("XAUUSD", 3), ("EURUSD", 3)]
+
+
+def test_clock_that_is_set_back_changes_no_order(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 5))
+    add(recent, "EURUSD", range(5, 9), NOW_MS - 3_600_000)
+
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == list(range(2, 9))
+
+
+def test_symbol_without_a_position_starts_live(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    add(recent, "XAUUSD", range(1, 11))
+    opening = open_with(recent, "EURUSD", "XAUUSD", positions={"XAUUSD": 9})
+
+    assert told(opening) == [("XAUUSD", 10)]
+    assert opening.positions == {"EURUSD": 10, "XAUUSD": 9}
+
+
+def test_position_of_what_is_not_subscribed_is_ignored(recent: Recent) -> None:
+    add(recent, "XAUUSD", range(1, 11))
+    opening = open_with(recent, "EURUSD", positions={"XAUUSD": 9})
+
+    assert opening == Opening({"EURUSD": 0}, [], [])
+
+
+def test_position_is_read_in_lower_case_too(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+
+    assert numbers(open_with(recent, "eurusd", positions={"eurusd": 8})) == [9, 10]
+
+
+def test_what_comes_already_is_not_replayed(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    subscribed = Subscriptions()
+    open_with(recent, "EURUSD", before=subscribed)
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 5}, features=("snapshot",), before=subscribed)
+
+    assert opening == Opening({"EURUSD": 10}, [], [])
+
+
+def test_all_symbols_are_resumed_by_their_positions(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    add(recent, "XAUUSD", range(1, 11))
+    opening = open_with(recent, positions={"EURUSD": 9, "NOPE": 3})
+
+    assert opening.unrecovered == ["NOPE"]
+    assert opening.positions == {"EURUSD": 9, "NOPE": 0, "XAUUSD": 10}
+    assert told(opening) == [("EURUSD", 10)]
+
+
+def test_snapshot_is_the_last_tick(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+
+    assert open_with(recent, "EURUSD").frames == []
+    assert numbers(open_with(recent, "EURUSD", features=("snapshot",))) == [10]
+
+
+def test_snapshot_is_a_tick_though_an_absorption_came_after(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    add(recent, "EURUSD", range(11, 12), is_tick=False)
+    opening = open_with(recent, "EURUSD", features=("snapshot",))
+
+    assert (numbers(opening), opening.positions) == ([10], {"EURUSD": 11})
+
+
+def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: Recent) -> None:
+    recent.know("EURUSD", 7, frame("EURUSD", 7))
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 7})
+    assert (opening.unrecovered, opening.frames) == ([], [])
+
+    assert numbers(open_with(recent, "EURUSD", features=("snapshot",))) == [7]
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 6}).unrecovered == ["EURUSD"]
+    add(recent, "EURUSD", range(8, 10))
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 7})) == [8, 9]
+
+
+def test_hole_in_the_numbers_is_never_replayed_over(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 6))
+    add(recent, "EURUSD", range(8, 11))
+
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 4}).unrecovered == ["EURUSD"]
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 8})) == [9, 10]
+
+
+def test_new_epoch_forgets_what_was(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    recent.restart("e2")
+    add(recent, "EURUSD", range(1, 4))
+
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e1").unrecovered == ["EURUSD"]
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e2")) == [3]
