@@ -1,0 +1,39 @@
+"""What the hub asks of a connection, and what a connection tells of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Watcher(Protocol):
+    def paused(self) -> None:
+        """Its buffers are full. This may come from inside a write."""
+
+    def resumed(self) -> None:
+        """There is room again."""
+
+    def ended(self) -> None:
+        """A close frame went out or the socket is gone: nothing may be written any more."""
+
+
+class Connection(Protocol):
+    watcher: Watcher | None
+    farewell: Callable[[], bytes] | None
+    """Makes the payload that goes before the close when the server is shut down."""
+
+    @property
+    def write(self) -> Callable[[bytes], object]:
+        """Whole frames, at once and in order; it never waits."""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were written and not yet sent."""
+
+    def guard(self, max_bytes: int) -> None:
+        """Its client has little to say: close on a longer message, and on floods."""
+
+    def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
+        """After what was written and the frames `last`; abort if the client does not read it."""
+
+    def abort(self) -> None: ...

@@ -1,0 +1,49 @@
+"""Who gets the same frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .seat import Seat
+
+
+class Audience:
+    """Of one topic in one variant."""
+
+    __slots__ = ("groups", "topic", "variant")
+
+    def __init__(self, topic: str, variant: int) -> None:
+        self.topic, self.variant = topic, variant
+        self.groups: dict[Group, None] = {}
+
+
+class Group:
+    """Seats with the very same subscriptions: what they are due is collected and joined once."""
+
+    __slots__ = ("_row", "audiences", "pending", "seats", "wrote_at")
+
+    def __init__(self, audiences: frozenset[Audience]) -> None:
+        self.audiences = audiences
+        self.seats: dict[Seat, None] = {}
+        self.pending: list[bytes] = []
+        self.wrote_at = 0.0
+        self._row: tuple[Seat, ...] | None = None
+
+    @property
+    def row(self) -> tuple[Seat, ...]:
+        """Who gets frames. It stays what it is while somebody goes through it, whoever comes and goes."""
+        if self._row is None:
+            self._row = tuple(seat for seat in self.seats if not seat.is_conflating)
+        return self._row
+
+    def renew(self) -> None:
+        self._row = None
+
+    def add(self, seat: Seat) -> None:
+        self.seats[seat] = None
+        self._row = None
+
+    def remove(self, seat: Seat) -> None:
+        del self.seats[seat]
+        self._row = None

@@ -1,0 +1,151 @@
+"""Topic → connections, in this process. It knows nothing of prices and nothing of sockets.
+
+What is published in one turn of the loop leaves in one write for each connection. Nothing here waits, and no
+recipient has a task or an encoding of its own: 500 recipients are 500 calls of `write`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
+
+from .backlog import Latest, Message
+from .connection import Connection
+from .framing import frame
+from .groups import Audience, Group
+from .members import Members
+from .seat import Seat
+from .slow import SlowSide
+
+logger = logging.getLogger(__name__)
+
+
+class Loop(Protocol):
+    def time(self) -> float: ...
+    def call_soon(self, callback: Callable[[], object], /) -> Any: ...
+    def call_later(self, delay_s: float, callback: Callable[[], object], /) -> Any: ...
+
+
+class Hub:
+    def __init__(self, loop: Loop | None = None) -> None:
+        self._own_loop = loop
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everybody, as when the loop they lived on has ended."""
+        self._members = Members()
+        self._touched: list[Group] = []
+        self._is_flushing = False
+        self.slow = SlowSide(self)
+        self.frames = 0
+        """Handed to connections since the start."""
+        self.broken = 0
+
+    @property
+    def loop(self) -> Loop:
+        return self._own_loop or asyncio.get_running_loop()
+
+    @property
+    def members(self) -> int:
+        return self._members.number
+
+    def join(self, connection: Connection, on_slow: Callable[[], None]) -> Seat:
+        """`on_slow` is called once, after the seat was given up; `seat.end` still works then."""
+        seat = Seat(self, connection, self._members.group(), on_slow)
+        seat.sit(seat.group)
+        connection.watcher = seat
+        return seat
+
+    def leave(self, seat: Seat) -> None:
+        if seat.is_open:
+            seat.leave()
+            self.slow.drop(seat)
+            seat.group.remove(seat)
+            self._members.tidy(seat.group)
+
+    def subscribe(self, seat: Seat, topics: Iterable[str], variant: int = 0) -> None:
+        """In addition to what it has; a topic that it has in another variant changes."""
+        self.flush()
+        if seat.is_open:
+            self._move(seat, self._members.with_topics(seat.group, topics, variant))
+
+    def unsubscribe(self, seat: Seat, topics: Iterable[str]) -> None:
+        self.flush()
+        if seat.is_open:
+            gone = set(topics)
+            self._move(seat, self._members.without_topics(seat.group, gone))
+            if seat in self.slow.conflating:
+                self.slow.conflating[seat].forget(gone)
+
+    def publish(self, message: Message, *topics: str) -> None:
+        """Encoded once for each variant that anybody wants, and not at all for nobody."""
+        built: dict[int, bytes] = {}
+        for topic in topics:
+            for variant, audience in self._members.audiences(topic).items():
+                data = built.get(variant)
+                if data is None:
+                    data = built[variant] = frame(message.payload(variant))
+                for group in audience.groups:
+                    if not group.pending:
+                        self._touched.append(group)
+                    group.pending.append(data)
+                if self.slow.conflating:
+                    self._fold(audience, message)
+        if self._touched and not self._is_flushing:
+            self._is_flushing = True
+            self.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self._is_flushing = False
+        now, touched = self.loop.time(), self._touched
+        while touched:
+            self._deliver(touched.pop(), now)
+
+    def settle(self, seat: Seat) -> None:
+        """Before it does anything of its own, it gets what it is due."""
+        if seat.group.pending:
+            self._deliver(seat.group, self.loop.time())
+
+    def hand(self, seat: Seat, write: Callable[[bytes], object], frames: bytes) -> None:
+        try:
+            write(frames)
+        except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
+            self._break(seat)
+
+    def _deliver(self, group: Group, now: float) -> None:
+        pending = group.pending
+        if not pending:
+            return
+        data = pending[0] if len(pending) == 1 else b"".join(pending)
+        row = group.row
+        self.frames += len(pending) * len(row)
+        pending.clear()
+        group.wrote_at = now
+        for seat in row:
+            try:
+                seat.write(data)
+            except Exception:  # noqa: BLE001 - the others get theirs
+                self._break(seat)
+
+    def _fold(self, audience: Audience, message: Message) -> None:
+        for seat, backlog in self.slow.conflating.items():
+            if audience in seat.group.audiences:
+                backlog.fold(audience.topic, cast(Latest, message), audience.variant)
+
+    def _move(self, seat: Seat, group: Group) -> None:
+        """After a flush: what was published before is for those who were there before."""
+        before = seat.group
+        if group is not before:
+            before.remove(seat)
+            seat.sit(group)
+            self._members.tidy(before)
+
+    def _break(self, seat: Seat) -> None:
+        self.broken += 1
+        logger.warning("A connection broke at a write", exc_info=True)
+        self.leave(seat)
+        with contextlib.suppress(Exception):
+            seat.connection.abort()

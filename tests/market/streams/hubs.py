@@ -1,0 +1,139 @@
+"""A hub whose turns the test takes, connections that write it down, and messages to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from market.streams.backlog import Latest
+from market.streams.connection import Watcher
+from market.streams.framing import payloads
+from market.streams.hub import Hub
+from market.streams.seat import Seat
+
+
+class Turns:
+    """A loop that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._soon: list[Callable[[], object]] = []
+        self._later: list[tuple[float, Callable[[], object]]] = []
+
+    @property
+    def timers(self) -> int:
+        return len(self._later)
+
+    def time(self) -> float:
+        return self.now
+
+    def call_soon(self, callback: Callable[[], object], /) -> None:
+        self._soon.append(callback)
+
+    def call_later(self, delay_s: float, callback: Callable[[], object], /) -> None:
+        self._later.append((self.now + delay_s, callback))
+
+    def turn(self) -> None:
+        due, self._soon = self._soon, []
+        for callback in due:
+            callback()
+
+    def wait(self, seconds: float) -> None:
+        until = self.now + seconds
+        while due := [timer for timer in self._later if timer[0] <= until]:
+            timer = min(due, key=lambda timer: timer[0])
+            self._later.remove(timer)
+            self.now = timer[0]
+            timer[1]()
+        self.now = until
+        self.turn()
+
+
+class Line:
+    """A connection. Once it is full, what is written waits until its client reads."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.closed: list[tuple[int, bytes]] = []
+        self.waiting = 0
+        self.is_full = self.is_aborted = False
+        self.fault: Exception | None = None
+        self.at_write: Callable[[], object] | None = None
+        self.watcher: Watcher | None = None
+        self.farewell: Callable[[], bytes] | None = None
+
+    @property
+    def heard(self) -> list[str]:
+        return [payload.decode() for payload in payloads(b"".join(self.writes))]
+
+    def write(self, frames: bytes) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.writes.append(frames)
+        if self.at_write is not None:
+            self.at_write()
+        if self.is_full:
+            self.waiting += len(frames)
+            if self.watcher is not None:
+                self.watcher.paused()
+
+    def read(self) -> None:
+        """Its client takes all that the connection holds, and goes on reading."""
+        self.is_full, self.waiting = False, 0
+        if self.watcher is not None:
+            self.watcher.resumed()
+
+    def guard(self, max_bytes: int) -> None: ...
+
+    def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
+        self.closed.append((code, last))
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Said:
+    """`ab` is `ab` to everybody, and `ab:1` to those who asked for variant 1."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.encodings: list[int] = []
+
+    def payload(self, variant: int) -> bytes:
+        self.encodings.append(variant)
+        return (f"{self.text}:{variant}" if variant else self.text).encode()
+
+
+class Price(Said):
+    def __init__(self, text: str, volume: int) -> None:
+        super().__init__(f"{text}×{volume}")
+        self.name, self.volume = text, volume
+
+    def over(self, older: Latest) -> Price:
+        assert isinstance(older, Price)
+        return Price(self.name, self.volume + older.volume)
+
+    def notice(self, dropped: int) -> bytes:
+        return f"{self.name} dropped {dropped}".encode()
+
+
+class House:
+    """A hub with all that belongs to it."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.hub = Hub(self.turns)
+        self.slow: list[Line] = []
+
+    def join(self, *topics: str, variant: int = 0, latest: bool = False) -> tuple[Seat, Line]:
+        line = Line()
+        seat = self.hub.join(line, lambda: self.slow.append(line))
+        seat.wants_latest = latest
+        self.hub.subscribe(seat, topics, variant)
+        return seat, line
+
+    def say(self, *texts: str, topic: str = "EURUSD") -> None:
+        for text in texts:
+            self.hub.publish(Said(text), topic)
+
+    def turn(self) -> None:
+        self.turns.turn()
