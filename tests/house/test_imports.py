@@ -30,6 +30,8 @@ PURE = (
     "market/prices/ticks.py",
     "market/prices/timeframes.py",
     "market/prices/usual.py",
+    "market/streams/asyncapi.py",
+    "market/streams/examples.py",
     "market/streams/frames.py",
     "market/streams/inbound.py",
     "market/streams/kinds.py",
@@ -40,6 +42,7 @@ PURE = (
     "market/streams/resume.py",
     "market/streams/subscriptions.py",
     "signals_feed/closing.py",
+    "signals_feed/frames.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}
 
