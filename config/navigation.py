@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
 
-# Title, model and icon; who may see a page is asked of its own rules.
+from market.back_office import page as market_page
+
+# Title, model (or page of its own) and icon; who may see a page is asked of its own rules.
 GROUPS = (
     (
         "Editorial",
@@ -32,6 +35,7 @@ GROUPS = (
     (
         "Market",
         (
+            ("Market status", "market_status", "monitor_heart"),
             ("Instruments", "instruments.instrument", "currency_exchange"),
             ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
             ("Candles", "market.candle", "candlestick_chart"),
@@ -49,20 +53,29 @@ GROUPS = (
 )
 
 
+PAGES: dict[str, Callable[[HttpRequest], bool]] = {"market_status": market_page.may_see}
+
+
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    pages = {model._meta.label_lower: page for model, page in admin.site._registry.items()}
     return [
         {
             "title": group,
             "items": [
-                {"title": title, "icon": icon, "link": list_url(model)}
-                for title, model, icon in entries
-                if model in pages and pages[model].has_view_permission(request)
+                {"title": title, "icon": icon, "link": link_to(page)}
+                for title, page, icon in entries
+                if may_see(page, request)
             ],
         }
         for group, entries in GROUPS
     ]
 
 
-def list_url(model: str) -> str:
-    return reverse(f"admin:{model.replace('.', '_')}_changelist")
+def may_see(page: str, request: HttpRequest) -> bool:
+    if page in PAGES:
+        return PAGES[page](request)
+    registered = {model._meta.label_lower: lists for model, lists in admin.site._registry.items()}
+    return page in registered and registered[page].has_view_permission(request)
+
+
+def link_to(page: str) -> str:
+    return reverse(page if page in PAGES else f"admin:{page.replace('.', '_')}_changelist")

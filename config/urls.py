@@ -2,6 +2,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from accounts.api import UnknownPathViewSet
+from market.back_office.page import market_status
 
 from . import health, openapi, views
 from .session import SessionViewSet
@@ -27,6 +28,7 @@ urlpatterns = [
     path("metrics", health.metrics, name="metrics"),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),
+    path("admin/market/status/", admin.site.admin_view(market_status), name="market_status"),
     path("admin/", admin.site.urls),
 ]
 
