@@ -83,4 +83,5 @@ async def show(recorder: Recorder) -> None:
 
 def line(recorder: Recorder) -> str:
     refused = recorder.refused.total()
-    return f"{recorder.ticks:,} ticks recorded" + (f", {refused:,} messages made none" if refused else "")
+    ticks = f"{recorder.ticks:,} {'tick' if recorder.ticks == 1 else 'ticks'} recorded"
+    return ticks + (f", {refused:,} messages made none" if refused else "")

@@ -1,0 +1,87 @@
+"""An import in a process of its own, ended in the middle; and one beside a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from market.imports import UnfinishedImport
+from tests.client import Api
+from tests.factories import make_instrument, put_quote
+from tests.market.importing.importing import forget, import_files, rows, walk, write
+from tests.reliability.processes import ROOT, tied
+
+PATIENCE_S = 30.0
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+
+
+def start(path: str) -> subprocess.Popen[str]:
+    """`manage.py import_ticks` over the database of this test."""
+    command = tied("manage.py", "import_ticks", "EURUSD", path)
+    environment = os.environ | {"DATABASE_URL": database_url(), "VAR_DIR": str(settings.VAR_DIR)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe)
+
+
+def database_url() -> str:
+    known = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{known['NAME']}"
+    return "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**known)
+
+
+def wait_until_it_got_on(before: UnfinishedImport | None) -> UnfinishedImport:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        known = UnfinishedImport.objects.first()
+        if known is not None and (before is None or known.minute_at > before.minute_at):
+            return known
+        time.sleep(0.005)
+    raise AssertionError("The import does not get on.")
+
+
+def test_import_goes_on_after_ctrl_c_and_after_kill_9(tmp_path: Path) -> None:
+    make_instrument("EURUSD")
+    # Twelve days with a batch each.
+    path = write(tmp_path / "EURUSD.jsonl", walk("2026-10-01T00:10", 12 * 1440, every_s=3600), 2_800)
+    import_files(path)
+    whole = rows()
+    forget()
+
+    stopped = start(path)
+    reached = wait_until_it_got_on(None)
+    stopped.send_signal(signal.SIGINT)
+    complaint = stopped.communicate(timeout=PATIENCE_S)[1]
+    assert complaint.endswith("CommandError: Stopped. The same command goes on from here.\n")
+
+    killed = start(path)
+    wait_until_it_got_on(UnfinishedImport.objects.get())
+    killed.kill()
+    killed.communicate(timeout=PATIENCE_S)
+    assert UnfinishedImport.objects.get().minute_at > reached.minute_at
+
+    last = start(path)
+    assert last.communicate(timeout=PATIENCE_S)[1] == ""
+    assert rows() == whole
+
+
+def test_running_server_answers_the_imported_candles(api: Api, tmp_path: Path) -> None:
+    make_instrument("EURUSD")
+    put_quote("EURUSD")
+    ticks = walk("2026-10-05T10:00", 3)
+
+    import_files(write(tmp_path / "EURUSD.jsonl", ticks))
+
+    deadline, path = time.monotonic() + PATIENCE_S, "/api/market/EURUSD?timeframe=1m"
+    while not (bars := api.ask(path).json()["ohlcv"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert [bar["time"] for bar in bars] == [f"2026-10-05T10:0{minute}:00Z" for minute in range(3)]
+    assert json.dumps(bars[0]["open"]) == str(ticks[0].bid)
