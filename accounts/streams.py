@@ -1,125 +1,91 @@
-"""Which streams are open, over all processes. Each process tells of its own every second and is
-forgotten three seconds after it stopped, so that a killed one leaves nothing behind."""
+"""Which streams are open, over all processes, and that no account has more than its tier allows."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import logging
 import time
-import uuid
+from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 from django.conf import settings
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-logger = logging.getLogger(__name__)
+from .events import EventFeed, feed
+from .models import Account
+from .shared_slots import SharedSlots
+from .slots import MemorySlots, OnEnd, OpenStream, Refusal, Slot
+from .threads import in_reserved_thread
 
-TELL_EVERY_S = 1.0
-FORGOTTEN_AFTER_S = 3
-PATIENCE_S = 0.5
-# The names of the processes that told; to look for their keys would walk through all keys of Redis.
-PROCESSES = "tickwire:streams"
-
-
-class OpenStream(msgspec.Struct, frozen=True):
-    """An authenticated open socket."""
-
-    account_id: int
-    path: str
-    opened_at: float
+# Accounts in one query after a tier was changed.
+CHUNK = 1000
 
 
 class OpenStreams:
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._here: dict[int, OpenStream] = {}
-        self._process = uuid.uuid4().hex
-        self._redis: Redis | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._is_away = False
-        """Redis did not answer when it was last asked; the next telling finds out whether it does again."""
+    def __init__(self, events: EventFeed) -> None:
+        self._here = MemorySlots()
+        self._shared: SharedSlots | None = None
+        for kind in ("account.changed", "tier.changed"):
+            events.on(kind, self.follow)
 
     async def start(self) -> None:
         if settings.REDIS_URL:
-            self._redis = Redis.from_url(
-                settings.REDIS_URL, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S
-            )
-            self._task = asyncio.create_task(self._keep_telling(), name="open streams")
+            self._shared = SharedSlots(settings.REDIS_URL, self._here)
+            await self._shared.start()
 
     async def stop(self) -> None:
+        """Streams that are still open leave without a word: their sockets are being closed anyway."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            await shared.stop()
         self._here.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        if self._redis is not None:
-            with contextlib.suppress(RedisError, OSError):
-                await self._redis.delete(self._key)
-            await self._redis.aclose()
-        self._task = self._redis = None
 
-    def opened(self, account_id: int, path: str) -> int:
-        """Note a stream; the number ends it again."""
-        number = next(self._numbers)
-        self._here[number] = OpenStream(account_id, path, time.time())
-        return number
+    async def claim(
+        self, account_id: int, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
+    ) -> Slot | Refusal:
+        """A slot, unless all are taken; with takeover the oldest ends, on the same path if there is one.
 
-    def closed(self, number: int) -> None:
-        self._here.pop(number, None)
+        `on_end` is called once and never before this has answered; never after the slot was released.
+        """
+        slot = Slot(OpenStream(account_id, path, time.time()), limit, on_end, self._release)
+        if self._shared is None:
+            return self._here.claim(slot, takeover=takeover) or slot
+        return await self._shared.claim(slot, takeover=takeover) or slot
 
-    async def all(self) -> list[OpenStream]:
-        """Over all processes; of this one alone while Redis does not answer."""
-        here = list(self._here.values())
-        if self._redis is None or self._is_away:
-            return here
-        try:
-            # Around both questions, so that they do not wait one after the other.
-            async with asyncio.timeout(PATIENCE_S):
-                elsewhere = await self._told_elsewhere(self._redis)
-        except (RedisError, OSError) as error:
-            logger.warning("Only this process' streams are known: %s", error)
-            self._is_away = True
-            return here
-        return here + [stream for told in elsewhere for stream in decode(told)]
+    async def enforce(self, account_id: int, limit: int) -> None:
+        """The newest beyond the limit end, in whichever process they are."""
+        for slot in self._here.of(account_id):
+            slot.limit = limit
+        if self._shared is None:
+            self._here.enforce(account_id, limit)
+        else:
+            await self._shared.enforce(account_id, limit)
+
+    async def follow(self, facts: dict[str, Any]) -> None:
+        """After an account or a tier was changed. Each process asks for the accounts that it serves."""
+        changed = facts.get("account")
+        served = [account for account in self._here.accounts() if changed in (None, account)]
+        for start in range(0, len(served), CHUNK):
+            limits = await in_reserved_thread(limits_of, served[start : start + CHUNK])
+            await asyncio.gather(*itertools.starmap(self.enforce, limits))
 
     async def of(self, account_id: int) -> list[OpenStream]:
-        return [stream for stream in await self.all() if stream.account_id == account_id]
+        """Over all processes; of this one alone while Redis does not answer."""
+        shared = None if self._shared is None else await self._shared.of(account_id)
+        return [slot.stream for slot in self._here.of(account_id)] if shared is None else shared
 
-    @property
-    def _key(self) -> str:
-        return f"{PROCESSES}:{self._process}"
+    async def count(self) -> int:
+        shared = None if self._shared is None else await self._shared.count()
+        return len(self._here) if shared is None else shared
 
-    # Any: the types of redis-py allow for its client without await too.
-    async def _told_elsewhere(self, redis: Any) -> list[bytes]:
-        keys = [key for key in await redis.smembers(PROCESSES) if key != self._key.encode()]
-        told = dict(zip(keys, await redis.mget(keys), strict=True)) if keys else {}
-        if silent := [key for key, streams in told.items() if streams is None]:
-            await redis.srem(PROCESSES, *silent)
-        return [streams for streams in told.values() if streams is not None]
-
-    async def _keep_telling(self) -> None:
-        while self._redis is not None:
-            try:
-                await self._tell(self._redis)
-                self._is_away = False
-            except (RedisError, OSError) as error:
-                logger.info("Could not tell of the open streams: %s", error)
-                self._is_away = True
-            await asyncio.sleep(TELL_EVERY_S)
-
-    async def _tell(self, redis: Redis) -> None:
-        told = msgspec.json.encode(list(self._here.values()))
-        async with redis.pipeline() as both:
-            both.set(self._key, told, ex=FORGOTTEN_AFTER_S)
-            both.sadd(PROCESSES, self._key)
-            await both.execute()
+    def _release(self, slot: Slot) -> None:
+        if self._shared is None:
+            self._here.remove(slot.number)
+        else:
+            self._shared.release(slot)
 
 
-def decode(told: bytes) -> list[OpenStream]:
-    return msgspec.json.decode(told, type=list[OpenStream])
+def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:
+    return list(Account.objects.filter(pk__in=accounts).values_list("pk", "tier__streams"))
 
 
-open_streams = OpenStreams()
+open_streams = OpenStreams(feed)

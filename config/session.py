@@ -56,7 +56,7 @@ class SessionViewSet(ApiViewSet):
     async def retrieve(self, request: HttpRequest) -> Answer:
         body = {
             "instruments_active": len(catalogue.active()),
-            "clients_connected": len(await open_streams.all()),
+            "clients_connected": await open_streams.count(),
             "signals_active": await in_thread(Signal.objects.active().count),
             "ai_models_available": available(),
             "server_time": iso_time(datetime.now(UTC)),

@@ -1,146 +1,164 @@
+"""In one process, without Redis."""
+
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
-from redis import Redis
 
-from accounts.streams import FORGOTTEN_AFTER_S, OpenStreams
-from tests import services
+from accounts.events import EventFeed
+from accounts.models import Tier
+from accounts.services import change_tier, save_tier
+from accounts.slots import Refusal
+from accounts.streams import OpenStreams
+from accounts.threads import in_thread
+from tests.accounts.claims import MARKET, SIGNALS, claimed, refused
+from tests.factories import make_account
 
-ROOT = Path(__file__).parents[2]
-HEARD_WITHIN_S = 3.0
-GONE_WITHIN_S = 5.0
-OTHER_PROCESS = """
-import asyncio, django
-django.setup()
-from accounts.streams import open_streams
-async def live():
-    await open_streams.start()
-    for _ in range(10):
-        open_streams.opened(7, "/ws/market")
-    await asyncio.sleep(60)
-asyncio.run(live())
-"""
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with services.redis(tmp_path_factory.mktemp("redis")) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 @pytest.fixture
-def shared(url: str, settings: Any) -> str:
-    settings.REDIS_URL = url
-    with Redis.from_url(url) as client:
-        client.flushall()
-    return url
+def streams() -> OpenStreams:
+    return OpenStreams(EventFeed())
 
 
-@pytest.fixture
-def alone(settings: Any) -> None:
-    settings.REDIS_URL = ""
+async def said(ends: list[str]) -> list[str]:
+    """What was heard once the loop has turned."""
+    await asyncio.sleep(0)
+    return ends
 
 
-@asynccontextmanager
-async def started() -> AsyncIterator[OpenStreams]:
-    streams = OpenStreams()
-    await streams.start()
-    try:
-        yield streams
-    finally:
-        await streams.stop()
+async def paths(streams: OpenStreams) -> list[str]:
+    return [stream.path for stream in await streams.of(1)]
 
 
-async def until_count(streams: OpenStreams, account_id: int, count: int, within_s: float) -> float:
-    """How long it took until so many streams of an account were known."""
-    started_at = time.monotonic()
-    while len(await streams.of(account_id)) != count:
-        assert time.monotonic() - started_at < within_s
-        await asyncio.sleep(0.02)
-    return time.monotonic() - started_at
+async def test_stream_is_known_from_claim_to_release(streams: OpenStreams) -> None:
+    before = time.time()
+    slot = await claimed(streams, 1, MARKET)
+    await claimed(streams, 2, SIGNALS)
+    (stream,) = await streams.of(1)
+    assert (stream.account_id, stream.path) == (1, MARKET)
+    assert before <= stream.opened_at <= time.time()
+    assert await streams.count() == 2
+    slot.release()
+    assert (await streams.of(1), await streams.count()) == ([], 1)
 
 
-@pytest.mark.usefixtures("alone")
-async def test_stream_is_known_from_opened_to_closed() -> None:
-    async with started() as streams:
-        number = streams.opened(1, "/ws/market")
-        streams.opened(2, "/ws/signals")
-        (stream,) = await streams.of(1)
-        assert (stream.account_id, stream.path) == (1, "/ws/market")
-        streams.closed(number)
-        assert [stream.account_id for stream in await streams.all()] == [2]
+async def test_releasing_twice_is_harmless(streams: OpenStreams) -> None:
+    slot = await claimed(streams)
+    other = await claimed(streams)
+    slot.release()
+    slot.release()
+    assert await streams.of(1) == [other.stream]
 
 
-@pytest.mark.usefixtures("alone")
-async def test_closing_twice_is_harmless() -> None:
-    async with started() as streams:
-        number = streams.opened(1, "/ws/market")
-        streams.closed(number)
-        streams.closed(number)
-        assert await streams.all() == []
+async def test_claim_at_the_limit_is_refused_with_what_is_open(streams: OpenStreams) -> None:
+    for _ in range(2):
+        await claimed(streams, limit=2)
+    assert await refused(streams, limit=2) == Refusal(limit=2, open=2, retry_after=5)
+    await claimed(streams, 2, limit=2)
 
 
-@pytest.mark.usefixtures("shared")
-async def test_each_process_knows_the_streams_of_all() -> None:
-    async with started() as here, started() as there:
-        here.opened(1, "/ws/market")
-        there.opened(1, "/ws/orderflow")
-        there.opened(2, "/ws/signals")
-        for streams in (here, there):
-            await until_count(streams, 1, 2, HEARD_WITHIN_S)
-            await until_count(streams, 2, 1, HEARD_WITHIN_S)
+async def test_released_slot_is_free_at_once(streams: OpenStreams) -> None:
+    (await claimed(streams, limit=1)).release()
+    await claimed(streams, limit=1)
 
 
-@pytest.mark.usefixtures("shared")
-async def test_stopped_process_is_forgotten_at_once() -> None:
-    async with started() as here:
-        async with started() as there:
-            there.opened(1, "/ws/market")
-            await until_count(here, 1, 1, HEARD_WITHIN_S)
-        assert await here.all() == []
+async def test_takeover_replaces_the_oldest_on_the_same_path(streams: OpenStreams) -> None:
+    ends: dict[int, list[str]] = {0: [], 1: [], 2: []}
+    for number, path in enumerate((SIGNALS, MARKET, MARKET)):
+        await claimed(streams, path=path, limit=3, on_end=ends[number].append)
+    await claimed(streams, path=MARKET, limit=3, takeover=True)
+    await said([])
+    assert ends == {0: [], 1: ["taken_over"], 2: []}
+    assert await paths(streams) == [SIGNALS, MARKET, MARKET]
 
 
-async def test_killed_process_is_forgotten_within_five_seconds(shared: str) -> None:
-    environment = os.environ | {"REDIS_URL": shared}
-    process = subprocess.Popen([sys.executable, "-c", OTHER_PROCESS], cwd=ROOT, env=environment)  # noqa: ASYNC220
-    try:
-        async with started() as here:
-            await until_count(here, 7, 10, 20)
-            process.send_signal(signal.SIGKILL)
-            assert await until_count(here, 7, 0, GONE_WITHIN_S) <= FORGOTTEN_AFTER_S + 0.5
-            with Redis.from_url(shared) as client:
-                assert client.scard("tickwire:streams") == 1
-    finally:
-        process.kill()
-        process.wait()
+async def test_takeover_without_the_path_replaces_the_oldest(streams: OpenStreams) -> None:
+    ends: list[str] = []
+    await claimed(streams, path=SIGNALS, limit=2, on_end=ends.append)
+    await claimed(streams, path=SIGNALS, limit=2)
+    await claimed(streams, path=MARKET, limit=2, takeover=True)
+    assert await said(ends) == ["taken_over"]
+    assert await paths(streams) == [SIGNALS, MARKET]
 
 
-async def test_looking_asks_redis_twice_however_much_it_holds(shared: str) -> None:
-    with Redis.from_url(shared) as client:
-        client.mset({f"tickwire:window:failures:{number}": 1 for number in range(20_000)})
-        async with started() as here, started() as there:
-            there.opened(1, "/ws/market")
-            await until_count(here, 1, 1, HEARD_WITHIN_S)
-            info: Any = client.info("stats")
-            await here.all()
-            after: Any = client.info("stats")
-    # SMEMBERS, MGET and the INFO that counts; the rest is room for those who tell meanwhile.
-    assert after["total_commands_processed"] - info["total_commands_processed"] <= 3 + 8
+async def test_takeover_with_room_left_replaces_nobody(streams: OpenStreams) -> None:
+    await claimed(streams, limit=2)
+    await claimed(streams, limit=2, takeover=True)
+    assert await streams.count() == 2
 
 
-async def test_without_redis_this_process_alone_is_known_at_once(settings: Any) -> None:
-    settings.REDIS_URL = f"redis://127.0.0.1:{services.free_port()}/0"
-    async with started() as streams:
-        streams.opened(1, "/ws/market")
-        assert len(await asyncio.wait_for(streams.all(), 1)) == 1
+async def test_takeover_is_refused_where_the_tier_has_no_streams(streams: OpenStreams) -> None:
+    assert (await refused(streams, limit=0, takeover=True)).open == 0
+
+
+async def test_end_is_heard_after_the_claim_was_answered(streams: OpenStreams) -> None:
+    told: list[str] = []
+    await claimed(streams, limit=1, on_end=told.append)
+    newcomer = asyncio.create_task(streams.claim(1, MARKET, 1, takeover=True, on_end=told.append))
+    newcomer.add_done_callback(lambda task: told.append("answered"))
+    await newcomer
+    await streams.enforce(1, 0)
+    await said(told)
+    assert told == ["taken_over", "answered", "stream_limit_exceeded"]
+
+
+async def test_released_slot_hears_nothing(streams: OpenStreams) -> None:
+    ends: list[str] = []
+    slot = await claimed(streams, on_end=ends.append)
+    await streams.enforce(1, 0)
+    slot.release()
+    assert await said(ends) == []
+
+
+async def test_a_broken_listener_does_not_spare_the_others(streams: OpenStreams) -> None:
+    ends: list[str] = []
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
+    await claimed(streams, on_end=lambda code: ends[99])
+    await claimed(streams, on_end=ends.append)
+    await streams.enforce(1, 0)
+    assert await said(ends) == ["stream_limit_exceeded"]
+    assert len(faults) == 1
+
+
+async def test_lower_limit_ends_the_newest(streams: OpenStreams) -> None:
+    ends: list[str] = []
+    kept = [await claimed(streams, on_end=ends.append) for _ in range(2)]
+    lost: list[str] = []
+    for _ in range(8):
+        await claimed(streams, on_end=lost.append)
+    await streams.enforce(1, 2)
+    assert await said(lost) == ["stream_limit_exceeded"] * 8
+    assert ends == []
+    assert await streams.of(1) == [slot.stream for slot in kept]
+
+
+@pytest.mark.usefixtures("transactional_db")
+@pytest.mark.parametrize("change", ["another tier", "the tier's limit"])
+async def test_changed_tier_is_heard_of_and_enforced(change: str) -> None:
+    feed = EventFeed()
+    streams = OpenStreams(feed)
+    account, other = await in_thread(make_account, tier="pro"), await in_thread(make_account, tier="premium")
+    ends: list[str] = []
+    for _ in range(5):
+        await claimed(streams, account.pk, on_end=ends.append)
+        await claimed(streams, other.pk)
+
+    def lower() -> None:
+        if change == "another tier":
+            change_tier(account, Tier.objects.get(name="free"), by="test")
+        else:
+            pro = Tier.objects.get(name="pro")
+            pro.streams = 2
+            save_tier(pro, by="test")
+
+    await feed.start()
+    await in_thread(lower)
+    await feed.read()
+    await feed.stop()
+    assert await said(ends) == ["stream_limit_exceeded"] * 3
+    assert [len(await streams.of(pk)) for pk in (account.pk, other.pk)] == [2, 5]

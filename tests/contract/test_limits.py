@@ -8,7 +8,8 @@ from time_machine import Traveller
 from accounts.models import Account, AiUsage, Tier
 from accounts.services import change_tier
 from accounts.streams import open_streams
-from tests.client import Api
+from tests.accounts.claims import claimed, release
+from tests.client import Api, Server
 from tests.contract.answers import refusal, within_two_seconds
 from tests.factories import NOON, TIERS, make_account, make_instrument, make_key, make_tier, put_quote
 
@@ -168,16 +169,17 @@ def test_limits_count_the_ai_calls_of_the_utc_day(clock: Traveller, shared: Api)
     assert tomorrow["reset"] - today["reset"] == 86_400
 
 
-def test_limits_list_the_open_streams_of_the_account_only(clock: Traveller, shared: Api) -> None:
+def test_limits_list_the_open_streams_of_the_account_only(
+    clock: Traveller, shared_server: Server, shared: Api
+) -> None:
     account = make_account(tier="pro")
     key = make_key(account)
-    mine = open_streams.opened(account.pk, "/ws/market")
-    other = open_streams.opened(account.pk + 1, "/ws/signals")
+    mine = shared_server.run(claimed(open_streams, account.pk, "/ws/market"))
+    other = shared_server.run(claimed(open_streams, account.pk + 1, "/ws/signals"))
     clock.shift(7.5)
 
     streams = shared.ask("/api/limits", key=key).json()["streams"]
-    for number in (mine, other):
-        open_streams.closed(number)
+    shared_server.run(release([mine, other]))
 
     assert streams == {"limit": 5, "open": [{"path": "/ws/market", "age_seconds": 7}]}
 

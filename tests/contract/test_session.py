@@ -10,7 +10,8 @@ from accounts.streams import open_streams
 from instruments.models import Instrument
 from news import models_available
 from signals_feed.models import Signal
-from tests.client import Api
+from tests.accounts.claims import claimed, release
+from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.factories import make_instrument, make_signal
 
@@ -73,12 +74,11 @@ def test_only_active_signals_are_counted(shared: Api) -> None:
     assert session(shared)["signals_active"] == 2
 
 
-def test_clients_are_the_open_streams_of_all_accounts(shared: Api) -> None:
+def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, shared: Api) -> None:
     before = session(shared)["clients_connected"]
-    streams = [open_streams.opened(account, "/ws/market") for account in (1, 1, 2)]
+    slots = [shared_server.run(claimed(open_streams, account)) for account in (1, 1, 2)]
     during = session(shared)["clients_connected"]
-    for number in streams:
-        open_streams.closed(number)
+    shared_server.run(release(slots))
 
     assert (before, during, session(shared)["clients_connected"]) == (0, 3, 0)
 
