@@ -127,7 +127,7 @@ class Inbox:
                 await self._request(Request(number, self._replies, origin, ticks))
                 codes = await answer
         except (RedisError, OSError) as error:
-            logger.warning("Pushed ticks do not reach the engine: %s", error or type(error).__name__)
+            logger.warning("Pushed ticks do not reach the engine: %s", str(error) or type(error).__name__)
             raise IngestUnavailable from None
         finally:
             del self._waiting[number]

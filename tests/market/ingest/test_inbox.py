@@ -66,18 +66,22 @@ class Engine:
 async def sending(redis: PrivateRedis, patience_s: float = 2.0) -> AsyncIterator[Inbox]:
     inbox = Inbox(redis.url, patience_s)
     await inbox.start()
-    yield inbox
-    await inbox.stop()
+    try:
+        yield inbox
+    finally:
+        await inbox.stop()
 
 
 @asynccontextmanager
 async def serving(redis: PrivateRedis, engine: Engine) -> AsyncIterator[None]:
     inbox = Inbox(redis.url)
     task = asyncio.create_task(inbox.serve(engine.take))
-    yield
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await inbox.stop()
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await inbox.stop()
 
 
 async def answered(asked: Awaitable[Any]) -> bool:
@@ -140,18 +144,22 @@ async def test_request_whose_sender_gave_up_is_not_worked_later(redis: PrivateRe
     assert [origin for origin, _ in engine.worked] == ["push:desk"]
 
 
-async def test_full_queue_refuses_at_once_and_empties_without_an_engine(redis: PrivateRedis) -> None:
-    async with sending(redis, patience_s=0.5) as inbox:
-        waiting = [asyncio.create_task(answered(inbox.send("push:desk", []))) for _ in range(MAX_WAITING)]
-        with redis.client as client:
-            await until(lambda: client.llen(REQUESTS) == MAX_WAITING)
-        one_more = asyncio.create_task(answered(inbox.send("push:desk", [])))
-        assert not await one_more
-        assert not any(task.done() for task in waiting)
-        assert set(await asyncio.gather(*waiting)) == {False}
+def fill(redis: PrivateRedis, until_us: int) -> None:
+    """As many requests as may wait, each to be begun until then."""
+    with redis.client as client:
+        client.rpush(REQUESTS, *[f"{until_us}:".encode()] * MAX_WAITING)
+
+
+async def test_full_queue_refuses_at_once(redis: PrivateRedis) -> None:
+    fill(redis, until_us=2**52)
+    async with sending(redis, patience_s=600) as inbox:
         assert not await answered(inbox.send("push:desk", []))
-        with redis.client as client:
-            assert client.llen(REQUESTS) == 1
+
+
+async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) -> None:
+    fill(redis, until_us=1)
+    async with sending(redis) as inbox, serving(redis, Engine()):
+        assert await inbox.send("push:desk", [TICK]) == [None]
 
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:

@@ -172,8 +172,3 @@ def test_every_reason_of_the_checks_has_its_sentence() -> None:
     codes = returned_texts("market/engine/checks.py")
     assert {"not_finite", "market_closed"} <= codes
     assert codes <= set(REASONS)
-
-
-def test_the_docs_tell_the_sentence_of_every_code() -> None:
-    text = (ROOT / "docs/ingest.md").read_text()
-    assert [code for code, sentence in REASONS.items() if f"| `{code}` | {sentence} |" not in text] == []
