@@ -31,7 +31,7 @@ def market_status(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
     context = {**admin.site.each_context(request), "title": "Market status", **shown(overview())}
-    request.current_app = admin.site.name  # type: ignore[attr-defined]
+    request.current_app = admin.site.name
     return TemplateResponse(request, "admin/market_status.html", context)
 
 

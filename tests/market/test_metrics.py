@@ -1,0 +1,207 @@
+"""What Prometheus reads of the market."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import DjangoAssertNumQueries
+from time_machine import Traveller
+
+from instruments.catalogue import catalogue
+from market.metrics import MarketMetrics
+from market.services import now_ms, prices
+from tests.factories import make_calendar, make_instrument, put_candles, put_quote
+from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.told import make_feed_status, make_instrument_status, tell, untold  # noqa: F401 - a fixture
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "untold")]
+DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+HERE = Client(SERVER_NAME="127.0.0.1", HTTP_HOST="127.0.0.1")
+Scrape = dict[tuple[str, ...], float]
+
+
+def scrape() -> Scrape:
+    """Values by name and label values."""
+    registry = CollectorRegistry()
+    registry.register(MarketMetrics())
+    families = text_string_to_metric_families(generate_latest(registry).decode())
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_ticks_and_refusals_are_those_that_the_engine_told() -> None:
+    tell((make_feed_status(ticks=1200, refused={"crossed": 3, "standby": 7}),))
+
+    seen = scrape()
+
+    assert seen["tickwire_ticks_total", "kraken"] == 1200
+    assert seen["tickwire_ticks_refused_total", "kraken", "crossed"] == 3
+    assert seen["tickwire_ticks_refused_total", "kraken", "standby"] == 7
+
+
+def test_source_has_its_lag_and_the_time_since_it_was_heard(clock: Traveller) -> None:
+    tell((make_feed_status(lag_ms=40, heard_ms=now_ms()),))
+    clock.shift(2.5)
+
+    seen = scrape()
+
+    assert (seen["tickwire_feed_lag_seconds", "kraken"], seen["tickwire_feed_age_seconds", "kraken"]) == (
+        0.04,
+        2.5,
+    )
+
+
+@pytest.mark.parametrize(("state", "up"), [("live", 1), ("silent", 0), ("lost", 0)])
+def test_source_is_up_while_it_is_heard(state: str, up: int) -> None:
+    tell((make_feed_status(state=state),))
+
+    assert scrape()["tickwire_feed_up", "kraken"] == up
+
+
+def test_source_that_was_never_heard_is_down_and_has_no_age() -> None:
+    make_instrument()
+    tell(instruments=(make_instrument_status(feeds=("kraken", "push")),))
+
+    seen = scrape()
+
+    assert (seen["tickwire_feed_up", "kraken"], seen["tickwire_feed_up", "push"]) == (0, 0)
+    assert ("tickwire_feed_age_seconds", "kraken") not in seen
+    assert ("tickwire_feed_lag_seconds", "kraken") not in seen
+
+
+def test_push_is_heard_once_one_of_its_senders_is() -> None:
+    make_instrument()
+    tell((make_feed_status("push:desk"),), (make_instrument_status(feed="push", feeds=("push",)),))
+
+    seen = scrape()
+
+    assert seen["tickwire_feed_up", "push:desk"] == 1
+    assert ("tickwire_feed_up", "push") not in seen
+
+
+@pytest.mark.parametrize(("silent_s", "up"), [(5, 1), (5.001, 0)])
+def test_engine_that_says_nothing_for_long_is_down_and_all_its_sources_too(
+    clock: Traveller, silent_s: float, up: int
+) -> None:
+    tell((make_feed_status(),), waiting_rows=4)
+    clock.shift(silent_s)
+
+    seen = scrape()
+
+    assert (seen[("tickwire_engine_up",)], seen["tickwire_feed_up", "kraken"]) == (up, up)
+    assert (seen[("tickwire_engine_age_seconds",)], seen[("tickwire_candles_waiting",)]) == (silent_s, 4)
+
+
+def test_engine_that_never_spoke_is_down_and_has_no_age() -> None:
+    seen = scrape()
+
+    assert seen[("tickwire_engine_up",)] == 0
+    assert ("tickwire_engine_age_seconds",) not in seen
+
+
+@pytest.mark.parametrize(("writer", "writes"), [("host:1:a", 1), ("", 0)])
+def test_engine_without_the_lease_writes_nothing(writer: str, writes: int) -> None:
+    tell(writer=writer)
+
+    seen = scrape()
+
+    assert seen[("tickwire_engine_is_writer",)] == writes
+    assert seen["tickwire_engine_info", "e1", writer] == 1
+
+
+@pytest.mark.parametrize(
+    ("age_s", "calendar", "state"),
+    [(0, "24/7", "open"), (60.5, "24/7", "stale"), (60.5, "Mon-Fri 13:00-14:00", "closed")],
+)
+def test_quote_has_its_age_and_the_instrument_its_one_state(age_s: float, calendar: str, state: str) -> None:
+    make_instrument(calendar=make_calendar("hours", calendar))
+    put_quote(at_ms=NOON_MS - round(age_s * 1000))
+
+    seen = scrape()
+
+    assert seen["tickwire_quote_age_seconds", "EURUSD"] == age_s
+    states = {name: seen["tickwire_instrument_state", name, "EURUSD"] for name in ("open", "closed", "stale")}
+    assert states == {name: name == state for name in states}
+
+
+def test_switch_to_the_fallback_is_counted_and_lasts() -> None:
+    make_instrument()
+    on_fallback = make_instrument_status(feed="binance", feeds=("kraken", "binance"), switches=3, ticks=900)
+    tell(instruments=(on_fallback,))
+
+    seen = scrape()
+
+    assert seen["tickwire_feed_switches_total", "EURUSD"] == 3
+    assert seen["tickwire_instrument_on_fallback", "EURUSD"] == 1
+    assert seen["tickwire_instrument_ticks_total", "EURUSD"] == 900
+
+
+def test_statistics_are_those_of_the_last_24_hours() -> None:
+    make_instrument()
+    minutes = put_candles("EURUSD", "1m", [NOON_MS - 2 * MINUTE_MS, NOON_MS - MINUTE_MS])
+    prices.history(catalogue.get("EURUSD")).resume(minutes)
+
+    seen = scrape()
+
+    days = {name.removeprefix("tickwire_day_"): seen[name, "EURUSD"] for name, *_ in seen if "_day_" in name}
+    assert days == {
+        "open": 1.0801,
+        "high": 1.0804,
+        "low": 1.08,
+        "last": 1.0803,
+        "change": 0.0002,
+        "change_ratio": 0.00019,
+        "volume": 21,
+    }
+
+
+def test_instrument_without_a_price_has_no_statistics() -> None:
+    make_instrument()
+
+    assert not [name for name, *_ in scrape() if "_day_" in name or "_age_" in name]
+
+
+def test_quotes_in_a_name_do_no_harm() -> None:
+    tell((make_feed_status('push:"a"\\\n', refused={'"}': 1}),))
+
+    seen = scrape()
+
+    assert seen["tickwire_ticks_total", 'push:"a"\\\n'] == 1200
+    assert seen["tickwire_ticks_refused_total", 'push:"a"\\\n', '"}'] == 1
+
+
+def test_scrape_asks_no_database(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    make_instrument()
+    tell((make_feed_status(),), (make_instrument_status(),))
+
+    with django_assert_num_queries(0):
+        scrape()
+
+
+def test_metrics_are_served_with_those_of_the_process() -> None:
+    tell((make_feed_status(),))
+
+    page = HERE.get("/metrics").content.decode()
+
+    assert 'tickwire_ticks_total{feed="kraken"} 1200.0' in page
+    assert "tickwire_limit_fallbacks_total" in page
+
+
+def test_metrics_are_for_this_machine_only() -> None:
+    assert HERE.get("/metrics", HTTP_X_FORWARDED_FOR="192.0.2.1").status_code == 403
+
+
+def test_documentation_names_every_family() -> None:
+    families = {family.name + ("_total" if family.type == "counter" else "") for family in REGISTRY.collect()}
+    ours = {f"{name}_info" if name == "tickwire_engine" else name for name in families if "tickwire" in name}
+
+    assert len(ours) > 20
+    assert ours - set(re.findall(r"^\| `(tickwire_\w+)`", DOCS.read_text(), re.MULTILINE)) == set()
