@@ -55,7 +55,9 @@ def test_no_other_page_shares_its_policy() -> None:
     assert "unsafe" not in policy(office.client, "/admin/nothing/of/the/kind")
 
 
-@pytest.mark.parametrize("path", ["/admin/", "/admin/news/newsitem/", "/admin/news/newsitem/add/"])
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/market/status/", "/admin/news/newsitem/", "/admin/news/newsitem/add/"]
+)
 def test_nothing_is_inline_or_from_another_host(office: Office, path: str) -> None:
     page = text_of(office.get(path))
     sources = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)

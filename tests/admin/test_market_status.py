@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -34,8 +35,8 @@ def page(office: Office) -> str:
 def row_of(office: Office, name: str) -> str:
     """The row of an instrument or a source."""
     rows = re.findall(r"<tr role=\"row\".*?</tr>", page(office))
-    (found,) = [row for row in rows if re.search(rf"<th[^>]*>\s*(<a[^>]*>)?\s*{name}\b", row)]
-    return found
+    (found,) = (row for row in rows if re.search(rf"<th[^>]*>\s*(<a[^>]*>)?\s*{name}\b", row))
+    return str(found)
 
 
 def is_red(row: str) -> bool:
@@ -102,7 +103,12 @@ def test_row_shows_what_is_known_of_the_instrument(office: Office, clock: Travel
 def test_fallback_has_a_badge_and_since_when(office: Office, clock: Traveller) -> None:
     make_instrument("EURUSD")
     make_instrument("USDJPY")
-    stands_in = {"feed": "binance", "feeds": ("kraken", "binance"), "switched_ms": now_ms(), "switches": 1}
+    stands_in: dict[str, Any] = {
+        "feed": "binance",
+        "feeds": ("kraken", "binance"),
+        "switched_ms": now_ms(),
+        "switches": 1,
+    }
     tell(instruments=(make_instrument_status(**stands_in), make_instrument_status("USDJPY")))
 
     assert "binance fallback since 18 Nov, 12:00:00 , 1 switch" in words(row_of(office, "EURUSD"))

@@ -13,12 +13,24 @@ from market.services import market, now_ms
 
 def make_feed_status(name: str = "kraken", **facts: Any) -> FeedStatus:
     at_ms = now_ms()
-    defaults = {"state": "live", "since_ms": at_ms - 60_000, "why": "", "heard_ms": at_ms - 250, "lag_ms": 40}
+    defaults: dict[str, Any] = {
+        "state": "live",
+        "since_ms": at_ms - 60_000,
+        "why": "",
+        "heard_ms": at_ms - 250,
+        "lag_ms": 40,
+    }
     return FeedStatus(name=name, **(defaults | {"ticks": 1200, "refused": {}} | facts))
 
 
 def make_instrument_status(symbol: str = "EURUSD", **facts: Any) -> InstrumentStatus:
-    defaults = {"feed": "kraken", "feeds": ("kraken",), "switched_ms": None, "switches": 0, "ticks": 900}
+    defaults: dict[str, Any] = {
+        "feed": "kraken",
+        "feeds": ("kraken",),
+        "switched_ms": None,
+        "switches": 0,
+        "ticks": 900,
+    }
     return InstrumentStatus(symbol=symbol, **(defaults | facts))
 
 
@@ -26,7 +38,7 @@ def tell(
     feeds: tuple[FeedStatus, ...] = (), instruments: tuple[InstrumentStatus, ...] = (), **facts: Any
 ) -> None:
     """As over the bus."""
-    defaults = {"at_ms": now_ms(), "writer": "host:1:a", "epoch": "e1"}
+    defaults: dict[str, Any] = {"at_ms": now_ms(), "writer": "host:1:a", "epoch": "e1"}
     status = EngineStatus(feeds=list(feeds), instruments=list(instruments), **(defaults | facts))
     market.status = read(told(status))
 

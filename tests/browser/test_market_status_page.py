@@ -1,0 +1,55 @@
+"""The market status refreshes itself, under the back office's policy, without getting in the reader's way."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.client import Server
+from tests.factories import make_instrument, make_user, put_quote
+
+PAGE = "/admin/market/status/"
+EVERY_MS = 3000
+
+
+@pytest.fixture
+def session(server: Server) -> str:
+    """Before the browser: while Playwright runs, this thread may not use the ORM."""
+    make_instrument("EURUSD")
+    put_quote(bid=1.0841)
+    client = Client()
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    return str(client.cookies["sessionid"].value)
+
+
+def test_it_refreshes_itself_without_getting_in_the_readers_way(
+    server: Server, session: str, open_page: OpenPage
+) -> None:
+    """One test of many steps, because each browser takes seconds to start."""
+    page = open_page("/healthz", viewport={"width": 360, "height": 740})
+    page.context.add_cookies([{"name": "sessionid", "value": session, "url": server.url}])
+    page.clock.install()
+    page.goto(PAGE)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+    page.get_by_role("link", name="EURUSD").focus()
+    put_quote(bid=1.0999)
+    page.clock.run_for(EVERY_MS)
+    expect(page.get_by_text("1.09990")).to_be_visible()
+    expect(page.get_by_role("link", name="EURUSD")).to_be_focused()
+
+    page.get_by_role("button", name="Pause").click()
+    put_quote(bid=1.0777)
+    page.clock.run_for(3 * EVERY_MS)
+    expect(page.get_by_text("1.09990")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("1.07770")).to_be_visible()
+
+    page.evaluate("() => { window.kept = fetch; window.fetch = () => Promise.reject(new TypeError()); }")
+    page.clock.run_for(EVERY_MS)
+    expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    page.evaluate("() => { window.fetch = window.kept; }")
+    page.clock.run_for(EVERY_MS)
+    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
