@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError
 
 from .exceptions import Overloaded
 from .outbox import ControlEvent
+from .tasks import end
 from .threads import in_reserved_thread
 
 logger = logging.getLogger(__name__)
@@ -69,9 +70,7 @@ class EventFeed:
             self._tasks.append(asyncio.create_task(self._listen(), name="control nudges"))
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self._tasks, self._loop, self._read_at = [], None, float("-inf")
 
     def look_now(self) -> None:

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from .limits import MemoryWindow, Standing
+from .tasks import end
 
 logger = logging.getLogger(__name__)
 fallbacks = Counter("tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.")
@@ -76,9 +77,7 @@ class RedisWindow:
         self._asking: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        await end(self._asking)
         # A task that is cancelled before its first step never reaches its `finally`.
         self._leave(self._questions)
         await self._redis.aclose()

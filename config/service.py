@@ -12,6 +12,7 @@ from accounts.authentication import key_ring
 from accounts.events import feed
 from accounts.exceptions import Overloaded
 from accounts.streams import open_streams
+from accounts.tasks import end
 from accounts.throttling import throttle
 from instruments.catalogue import catalogue
 from market import services as market
@@ -47,9 +48,7 @@ class Service:
 
     async def stop(self) -> None:
         self.is_ready = False
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await end(self._task)
         await watcher.stop()
         await market.stop()
         await uptime.stop()

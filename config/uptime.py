@@ -11,6 +11,8 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from accounts.tasks import end
+
 logger = logging.getLogger(__name__)
 
 KEY = "tickwire:up-since"
@@ -33,9 +35,7 @@ async def start() -> None:
 
 async def stop() -> None:
     global _redis, _task
-    if _task is not None:
-        _task.cancel()
-        await asyncio.gather(_task, return_exceptions=True)
+    await end(_task)
     if _redis is not None:
         await _redis.aclose()
     _redis = _task = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from decimal import Decimal
 
@@ -11,6 +10,7 @@ from django.db import DataError, IntegrityError, InterfaceError, OperationalErro
 from django.utils import timezone
 
 from accounts.exceptions import Overloaded
+from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from market import services as market
@@ -31,10 +31,7 @@ class Watcher:
         self._task = asyncio.create_task(self._watch(), name="signal watcher")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await end(self._task)
 
     async def _watch(self) -> None:
         while True:

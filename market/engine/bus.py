@@ -18,6 +18,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from accounts.tasks import end
 from market.prices.records import AnyRecord
 
 from .lease import Deposed, Place
@@ -164,10 +165,8 @@ class RedisBus:
             await self._moved.wait()
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await end(self._task)
+        self._task = None
         self.seal()
         with contextlib.suppress(RedisError, OSError, Deposed):
             while self._sealed and self._owner is not None:

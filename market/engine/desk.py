@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
+from accounts.tasks import end
 from instruments.catalogue import InstrumentFacts, catalogue
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
@@ -84,8 +85,7 @@ class FeedDesk:
     async def _end(self, name: str) -> None:
         task = self._running.pop(name)
         del self._serving[name]
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end(task)
 
     def _serves(self, name: str) -> list[str]:
         return [symbol for symbol, _, _ in self._serving[name]]

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from accounts.exceptions import Overloaded
+from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.market import Prices
@@ -64,9 +65,7 @@ class Reader:
         self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self._tasks.clear()
         await self._redis.aclose()
 

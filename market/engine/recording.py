@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from typing import BinaryIO
 
+from accounts.tasks import end
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
@@ -65,6 +66,4 @@ async def record(feed: Feed, recorder: Recorder, seconds: float | None = None) -
         if running.done():
             running.result()
     finally:
-        running.cancel()
-        ended.cancel()
-        await asyncio.gather(running, ended, return_exceptions=True)
+        await end(running, ended)

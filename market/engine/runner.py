@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from django.db import Error
 
 from accounts.exceptions import Overloaded
+from accounts.tasks import end
 from accounts.threads import in_thread
 from market.prices.ticks import Tick
 
@@ -81,9 +82,7 @@ class Runner:
 
     async def stop(self) -> None:
         await self.desk.stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self._tasks.clear()
         self.hand_on()
         if self._holds:

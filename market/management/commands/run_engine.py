@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.events import feed as control_events
+from accounts.tasks import end
 from instruments.catalogue import catalogue
 from market.engine.inbox import Inbox
 from market.services import market
@@ -55,8 +56,7 @@ class Command(BaseCommand):
         serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
         await first(runner.deposed.wait(), ending.wait())
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+        await end(serving)
         await runner.stop()
         await inbox.stop()
 
@@ -69,6 +69,4 @@ async def first(*waiting: Any) -> None:
     """Until one of them is done; the others are called off."""
     tasks = [asyncio.ensure_future(each) for each in waiting]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await end(*tasks)
