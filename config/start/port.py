@@ -6,6 +6,7 @@ import socket
 from django.core.management.base import CommandError
 
 BACKLOG = 2048
+UNREAD_MS = 60_000
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -13,6 +14,9 @@ def take_port(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Connections inherit it. One whose client never reads would outlive its own close.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
     try:
         listener.bind((host.strip("[]"), port))
     except OverflowError:
