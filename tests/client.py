@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import httpx
 import uvicorn
 
+from market.streams.wire import UVICORN
+
 READY_WITHIN_S = 15
 T = TypeVar("T")
 
@@ -34,7 +36,12 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         config = uvicorn.Config(
-            "config.asgi:application", lifespan="on", access_log=False, log_config=None, proxy_headers=False
+            "config.asgi:application",
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            proxy_headers=False,
+            **UVICORN,
         )
         self._server = LoopedServer(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)

@@ -12,9 +12,9 @@ from uvicorn.supervisors import Multiprocess
 from config.start.banner import banner
 from config.start.port import take_port
 from config.start.prepare import prepare
+from market.streams.wire import UVICORN
 
 GRACE_S = 10
-MAX_MESSAGE_BYTES = 1_048_576
 
 
 class Command(BaseCommand):
@@ -52,12 +52,10 @@ class Command(BaseCommand):
             log_config=None,
             access_log=False,
             server_header=False,
-            # Refused before it is held in memory; what is sent is too small to gain by deflate.
-            ws_max_size=MAX_MESSAGE_BYTES,
-            ws_per_message_deflate=False,
             proxy_headers=bool(settings.TRUSTED_PROXIES),
             forwarded_allow_ips=settings.TRUSTED_PROXIES or None,
             timeout_graceful_shutdown=GRACE_S,
+            **UVICORN,
         )
         port: int = listener.getsockname()[1]
         if workers > 1:
