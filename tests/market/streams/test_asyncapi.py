@@ -98,6 +98,21 @@ def test_every_message_is_sent_or_received_where_its_channel_has_it() -> None:
         assert exchanged == {f"#/channels/{name}/messages/{message}" for message in channel["messages"]}
 
 
+def test_every_message_is_answered_by_its_reply_or_an_error() -> None:
+    answers = {
+        name: [reference.rsplit("/", 1)[1] for reference in references(operation["reply"]["messages"])]
+        for name, operation in DOCUMENT["operations"].items()
+        if name.startswith("market") and operation["action"] == "receive"
+    }
+
+    assert answers == {
+        "marketSubscribe": ["Subscribed", "Error"],
+        "marketUnsubscribe": ["Unsubscribed", "Error"],
+        "marketList": ["Listed", "Error"],
+        "marketPing": ["Pong", "Error"],
+    }
+
+
 def test_only_what_a_client_says_is_received() -> None:
     received = [
         reference.rsplit("/", 1)[1]

@@ -114,6 +114,12 @@ def test_more_than_1000_frames_are_not_recovered(recent: Recent) -> None:
     assert open_with(recent, "EURUSD", positions={"EURUSD": 500}).unrecovered == ["EURUSD"]
 
 
+def test_offset_0_is_not_recovered_though_all_frames_are_there(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 0}).unrecovered == ["EURUSD"]
+
+
 def test_position_0_is_whole_where_nothing_came(recent: Recent) -> None:
     recent.know("EURUSD", 0)
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 0})
@@ -226,6 +232,13 @@ def test_hole_in_the_numbers_is_never_replayed_over(recent: Recent) -> None:
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 4}).unrecovered == ["EURUSD"]
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 8})) == [9, 10]
+
+
+def test_who_lost_the_place_replays_nothing_in_the_same_epoch(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 11))
+    recent.restart("e1")
+
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 8}).unrecovered == ["EURUSD"]
 
 
 def test_new_epoch_forgets_what_was(recent: Recent) -> None:

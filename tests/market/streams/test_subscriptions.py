@@ -38,10 +38,10 @@ def test_repeating_one_is_harmless(subscribed: Subscriptions) -> None:
 
 
 def test_unknown_symbols_are_rejected_as_they_were_written(subscribed: Subscriptions) -> None:
-    change = subscribe(subscribed, "NOPE", "EURUSD", "", "nope", "NOPE", "EUR USD", "\x00", "eurusſ")
+    change = subscribe(subscribed, "NOPE", "EURUSD", "", "nope", "NOPE", "EUR USD", "\x00", "xauuſd")
 
     assert change.joined == ["EURUSD"]
-    assert [found.symbol for found in change.rejected] == ["NOPE", "", "nope", "EUR USD", "\x00", "eurusſ"]
+    assert [found.symbol for found in change.rejected] == ["NOPE", "", "nope", "EUR USD", "\x00", "xauuſd"]
     assert {found.code for found in change.rejected} == {"symbol_not_found"}
 
 
