@@ -10,7 +10,6 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from market.overview import Overview, overview
@@ -26,7 +25,6 @@ def may_see(request: HttpRequest) -> bool:
 
 
 @require_safe
-@never_cache
 def market_status(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied

@@ -14,6 +14,7 @@ ROOMS = ("config", "news", "signals_feed", "market", "instruments", "accounts")
 PURE = (
     "accounts/keys.py",
     "instruments/hours.py",
+    "market/back_office/words.py",
     "market/engine/checks.py",
     "market/engine/feeds/activity.py",
     "market/engine/feeds/history/minutes.py",
