@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from .slot_names import name_of, number_of, read
+from .slot_nudges import hear_nudges
 from .slots import Code, MemorySlots, OpenStream, Refusal, Slot
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,10 @@ class SharedSlots:
         await self._turn()
         self._tasks = [
             asyncio.create_task(self._keep_asking(), name="stream slots"),
-            asyncio.create_task(self._listen(), name="stream slot nudges"),
+            asyncio.create_task(
+                hear_nudges(self._redis, f"tickwire:streams:ends:{self._process}", self._wake.set),
+                name="stream slot nudges",
+            ),
         ]
 
     async def stop(self) -> None:
@@ -195,15 +199,3 @@ class SharedSlots:
         return [
             (name_of(slot, self._process), slot.stream.account_id, slot.limit, slot.order) for slot in slots
         ]
-
-    async def _listen(self) -> None:
-        """Nudges: a slot of ours was ended elsewhere. Losing one costs a second, until the next beat."""
-        while True:
-            try:
-                async with self._redis.pubsub() as nudges:
-                    await nudges.subscribe(f"tickwire:streams:ends:{self._process}")
-                    async for _ in nudges.listen():
-                        self._wake.set()
-            except (RedisError, OSError) as error:
-                logger.info("No nudges about ended streams: %s", error)
-            await asyncio.sleep(BEAT_EVERY_S)

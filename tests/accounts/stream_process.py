@@ -9,12 +9,17 @@ import time
 from typing import Any
 
 import django
+from django.conf import settings
 
 django.setup()
 
 from accounts.events import EventFeed  # noqa: E402
+from accounts.shared_slots import SharedSlots  # noqa: E402
 from accounts.slots import Slot  # noqa: E402
 from accounts.streams import OpenStreams  # noqa: E402
+
+# A machine busy with other things is no Redis that is away.
+SharedSlots.PATIENCE_S = 10
 
 
 class Process:
@@ -33,6 +38,12 @@ class Process:
 
     async def ended(self) -> list[str]:
         return self.ends
+
+    async def move(self, redis_url: str) -> None:
+        """Another Redis, or none, as if it had been started so."""
+        await self.streams.stop()
+        settings.REDIS_URL = redis_url
+        await self.streams.start()
 
     async def obey(self) -> None:
         loop, lines = asyncio.get_running_loop(), asyncio.StreamReader()

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -45,7 +45,7 @@ class StreamProcess:
         admitted: int = self.ask("claim", **asked)
         return admitted
 
-    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+    def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     def close(self) -> None:
@@ -65,9 +65,16 @@ def stream_processes(count: int, redis_url: str) -> Iterator[list[StreamProcess]
         yield processes
 
 
-def rush(processes: Sequence[StreamProcess], account_id: int, each: int, limit: int) -> int:
+def rush(processes: Sequence[StreamProcess], account_id: int, each: int, limit: int, **options: Any) -> int:
     """How many claims, made in all processes at the same moment, were admitted."""
-    asked = {"at": time.monotonic() + 0.03, "count": each, "limit": limit, "path": MARKET}
+    asked = {"at": time.monotonic() + 0.03, "count": each, "limit": limit, "path": MARKET} | options
     for process in processes:
         process.tell("claim", account_id=account_id, **asked)
     return sum(process.hear() for process in processes)
+
+
+def wait_until(is_so: Callable[[], bool], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,139 @@
+"""Without Redis each process counts alone, at once; with it again all count together and nobody has to go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from redis import Redis
+
+from accounts.shared_slots import SharedSlots, fallbacks
+from accounts.slots import Slot
+from accounts.streams import OpenStreams
+from tests.accounts.claims import MARKET, claimed, ignore, refused, started, until
+from tests.reliability.faults import PrivateRedis
+
+LIMIT = 3
+PAUSE_S = 3.2
+"""Longer than a process may be silent."""
+
+
+@pytest.fixture
+def ends() -> list[str]:
+    return []
+
+
+async def fill(streams: OpenStreams, ends: list[str], asked: int = 10) -> int:
+    claims = (streams.claim(1, MARKET, LIMIT, on_end=ends.append) for _ in range(asked))
+    return sum(isinstance(answer, Slot) for answer in await asyncio.gather(*claims))
+
+
+async def is_shared(*all_streams: OpenStreams, count: int) -> bool:
+    """Whether each process sees the slots of all."""
+    return [len(await streams.of(1)) for streams in all_streams] == [count] * len(all_streams)
+
+
+async def test_where_redis_never_was_each_process_counts_alone(frail: PrivateRedis, ends: list[str]) -> None:
+    before = fallbacks._value.get()
+    async with started() as here, started() as there:
+        assert (await fill(here, ends), await fill(there, ends)) == (LIMIT, LIMIT)
+        assert fallbacks._value.get() == before + 20
+        assert (await refused(here, limit=LIMIT)).open == LIMIT
+        assert (await here.count(), ends) == (LIMIT, [])
+
+
+async def test_killed_redis_costs_no_stream_and_is_found_again(frail: PrivateRedis, ends: list[str]) -> None:
+    with frail.running():
+        async with started() as here, started() as there:
+            assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
+            frail.kill()
+            # Each process has room again as far as it knows.
+            assert (await fill(here, ends), await fill(there, ends)) == (1, 2)
+            with frail.running():
+                await until(lambda: is_shared(here, there, count=2 * LIMIT))
+                assert (await fill(here, ends), await fill(there, ends)) == (0, 0)
+            assert ends == []
+
+
+async def test_takeover_and_lower_limit_hold_for_this_process_alone(frail: PrivateRedis) -> None:
+    ends: list[str] = []
+    with frail.running():
+        async with started() as here:
+            await claimed(here, limit=1, on_end=ends.append)
+            frail.kill()
+            await claimed(here, limit=1, takeover=True, on_end=ends.append)
+            await here.enforce(1, 0)
+            await asyncio.sleep(0)
+    assert ends == ["taken_over", "stream_limit_exceeded"]
+
+
+async def test_slot_released_without_redis_stays_released(frail: PrivateRedis) -> None:
+    with frail.running():
+        async with started() as here:
+            slot, other = await claimed(here), await claimed(here)
+            with frail.paused():
+                slot.release()
+                await here.count()
+            await until(lambda: is_shared(here, count=1))
+            with Redis.from_url(frail.url) as client:
+                await until(lambda: holds(client, 1))
+            other.release()
+
+
+async def holds(client: Redis, count: int) -> bool:
+    return bool(client.zcard("tickwire:streams:account:1") == count)
+
+
+async def test_emptied_redis_is_told_again_and_nothing_closes(frail: PrivateRedis, ends: list[str]) -> None:
+    with frail.running():
+        async with started() as here, started() as there:
+            assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
+            with Redis.from_url(frail.url) as client:
+                client.flushall()
+            await until(lambda: is_shared(here, there, count=LIMIT))
+            assert (await fill(here, ends), ends) == (0, [])
+
+
+async def test_paused_redis_takes_no_slot_and_keeps_nobody_waiting(
+    frail: PrivateRedis, ends: list[str]
+) -> None:
+    with frail.running():
+        async with started() as here, started() as there:
+            assert (await fill(here, ends, 2), await fill(there, ends)) == (2, 1)
+            with frail.paused():
+                started_at = time.monotonic()
+                await asyncio.gather(fill(here, ends), fill(there, ends))
+                assert time.monotonic() - started_at < 2 * SharedSlots.PATIENCE_S
+                await asyncio.sleep(PAUSE_S)
+            await until(lambda: is_shared(here, there, count=2 * LIMIT))
+            assert ends == []
+
+
+async def test_silent_redis_keeps_nobody_waiting_twice(frail: PrivateRedis) -> None:
+    with frail.running():
+        async with started() as here:
+            with frail.paused():
+                await claimed(here)
+                await asyncio.wait_for(claimed(here), 0.1)
+
+
+async def test_full_redis_is_answered_from_this_process(frail: PrivateRedis, ends: list[str]) -> None:
+    with frail.running():
+        async with started() as here:
+            with Redis.from_url(frail.url) as client:
+                client.config_set("maxmemory-policy", "noeviction")
+                client.config_set("maxmemory", 1)
+                assert await fill(here, ends) == LIMIT
+                client.config_set("maxmemory", 0)
+            await until(lambda: is_shared(here, count=LIMIT))
+
+
+async def test_claim_that_waits_is_answered_when_the_process_stops(frail: PrivateRedis) -> None:
+    with frail.running():
+        async with started() as here:
+            with frail.paused():
+                waiting = asyncio.create_task(here.claim(1, MARKET, 1, on_end=ignore))
+                await asyncio.sleep(0.05)
+                await here.stop()
+                assert isinstance(await asyncio.wait_for(waiting, 0.2), Slot)
