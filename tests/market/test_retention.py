@@ -71,10 +71,10 @@ class TestByTheDay:
         assert retention.drop_old(NOON) == {}
 
     def test_each_timeframe_has_its_own_days(self, settings: Settings) -> None:
-        settings.CANDLE_DAYS = FOR_GOOD | {"1m": 2, "5m": 30}
+        settings.CANDLE_DAYS = FOR_GOOD | {"1m": 2, "5m": 10}
         instrument = make_instrument()
         for timeframe in ("1m", "5m", "1d"):
-            write(instrument, "2026-10-18T00:00", "2026-11-10T00:00", timeframe=timeframe)
+            write(instrument, "2026-11-02T00:00", "2026-11-10T00:00", timeframe=timeframe)
             write_last(instrument, ms("2026-11-18T00:00"), timeframe)
 
         assert retention.drop_old(NOON) == {"1m": 2, "5m": 1}
