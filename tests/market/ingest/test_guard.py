@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
-from django.conf import settings
 
 from accounts.keys import generate
 from market.ingest.keys import LEAD
@@ -25,12 +23,3 @@ def test_bad_keys_are_slowed_down_and_good_ones_never(server: Server) -> None:
     assert (refused.status_code, told["code"]) == (429, "rate_limit_exceeded")
     assert "ingest key" in told["message"]
     assert int(refused.headers["Retry-After"]) > 0
-
-
-@pytest.mark.skipif(not settings.REDIS_URL, reason="without Redis the engine is in this process")
-def test_without_an_engine_it_is_503_and_no_hang(server: Server) -> None:
-    key = make_ingest_key()
-    with httpx.Client() as client:
-        refused = post(server, client, key)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
-    assert int(refused.headers["Retry-After"]) >= 1
