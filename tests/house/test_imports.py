@@ -50,6 +50,7 @@ PURE = (
     "market/streams/inbound.py",
     "market/streams/kinds.py",
     "market/streams/messages.py",
+    "market/streams/outgoing.py",
     "market/streams/protocol.py",
     "market/streams/reading.py",
     "market/streams/refusals.py",
