@@ -67,7 +67,8 @@ async def test_everything_is_recorded_the_bad_as_well() -> None:
 async def test_full_disk_ends_it() -> None:
     recorder = Recorder(FullDisk())
 
-    await record(EndlessFeed(), recorder)
+    async with asyncio.timeout(10):
+        await record(EndlessFeed(), recorder)
 
     with pytest.raises(OSError, match="No space left"):
         recorder.raise_fault()
