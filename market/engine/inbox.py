@@ -20,6 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from accounts.exceptions import Overloaded
+from accounts.tasks import end
 from market.prices.ticks import Tick
 
 logger = logging.getLogger(__name__)
@@ -80,12 +81,6 @@ read_request = msgspec.msgpack.Decoder(Request).decode
 read_reply = msgspec.msgpack.Decoder(Reply).decode
 
 
-def is_ending() -> bool:
-    """Whether this task was cancelled. Python 3.11's `wait_for` loses one at times."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 class Inbox:
     """`send` in a web process, `serve` in the engine's."""
 
@@ -109,10 +104,8 @@ class Inbox:
         self._listening = asyncio.create_task(self._listen(), name="ingest replies")
 
     async def stop(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
-            self._listening = None
+        await end(self._listening)
+        self._listening = None
         for answer in self._waiting.values():
             self._answer(answer, None)
         await self._redis.aclose()
@@ -137,7 +130,7 @@ class Inbox:
 
     async def serve(self, handler: Handler, settle: Settle | None = None) -> None:
         """Until cancelled. No answer leaves before `settle` has returned."""
-        while not is_ending():
+        while True:
             try:
                 first = await self._redis.blpop([REQUESTS], timeout=BLOCK_S)
                 if first is not None:
@@ -153,7 +146,7 @@ class Inbox:
             raise IngestUnavailable
 
     async def _listen(self) -> None:
-        while not is_ending():
+        while True:
             try:
                 found = await self._redis.blpop([self._replies], timeout=BLOCK_S)
                 if found is not None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from django.conf import settings
 
+from accounts.tasks import end
 from market import services as market
 from market.engine.inbox import Inbox
 from market.ingest.keys import issue_ingest_key
@@ -34,14 +35,13 @@ def engine_beside(server: Server) -> Iterator[None]:
         inbox = Inbox(settings.REDIS_URL)
         return inbox, asyncio.create_task(inbox.serve(take))
 
-    async def end(inbox: Inbox, serving: asyncio.Task[None]) -> None:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+    async def leave(inbox: Inbox, serving: asyncio.Task[None]) -> None:
+        await end(serving)
         await inbox.stop()
 
     running = server.run(serve())
     yield
-    server.run(end(*running))
+    server.run(leave(*running))
 
 
 @pytest.fixture(scope="module")

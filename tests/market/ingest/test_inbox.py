@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from accounts.tasks import end
 from market.engine.inbox import MAX_WAITING, REQUESTS, Inbox, IngestUnavailable
 from market.prices.ticks import Tick
 from tests.reliability.faults import PrivateRedis
@@ -79,8 +80,7 @@ async def serving(redis: PrivateRedis, engine: Engine) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end(task)
         await inbox.stop()
 
 
@@ -164,7 +164,7 @@ async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) 
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
     async with sending(redis) as inbox, serving(redis, Engine()):
-        inbox._listening.cancel()  # type: ignore[union-attr]
+        await end(inbox._listening)
         asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
         with redis.client as client:
             await until(lambda: client.exists(inbox._replies) == 1)
@@ -253,6 +253,5 @@ async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) ->
         assert not first.done()
         safe.set()
         assert await first == [None]
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await end(task)
     await inbox.stop()
