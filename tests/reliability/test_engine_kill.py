@@ -49,3 +49,4 @@ def test_killed_server_goes_on_where_it_was_written_and_the_last_seconds_heal_it
     assert oldest < AGAIN_S
     # Otherwise sending again has shown nothing.
     assert max(lost) > 0
+    assert publisher.forgotten > 0
