@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
 
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
-BEAT_EVERY_S = 1.0
 # Redis serves nobody else while the script runs.
 MOST_AT_ONCE = 500
 Ended = tuple[str, Code]
@@ -41,6 +40,7 @@ class SharedSlots:
 
     # Nobody waits longer for Redis than this. After a failure nobody waits at all, until a beat gets through.
     PATIENCE_S = 0.5
+    BEAT_EVERY_S = 1.0
 
     def __init__(self, url: str, here: MemorySlots) -> None:
         self._here = here
@@ -154,7 +154,7 @@ class SharedSlots:
         now = asyncio.get_running_loop().time()
         last = [("beat",)] if now >= self._next_beat_at else []
         if last:
-            self._next_beat_at = now + BEAT_EVERY_S
+            self._next_beat_at = now + self.BEAT_EVERY_S
         answers: list[Any] | None = None
         try:
             answers, ended = await self._call([*first, *(question.asks for question in asked), *last])

@@ -11,7 +11,7 @@ from redis import Redis
 from accounts.shared_slots import SharedSlots, fallbacks
 from accounts.slots import Slot
 from accounts.streams import OpenStreams
-from tests.accounts.claims import MARKET, claimed, ignore, refused, started, until
+from tests.accounts.claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
 from tests.reliability.faults import PrivateRedis
 
 LIMIT = 3
@@ -68,21 +68,19 @@ async def test_takeover_and_lower_limit_hold_for_this_process_alone(frail: Priva
     assert ends == ["taken_over", "stream_limit_exceeded"]
 
 
-async def test_slot_released_without_redis_stays_released(frail: PrivateRedis) -> None:
+async def test_what_came_and_went_without_redis_is_told(frail: PrivateRedis) -> None:
     with frail.running():
-        async with started() as here:
-            slot, other = await claimed(here), await claimed(here)
+        async with started() as here, started() as there:
+            leaving, _ = await claimed(here), await claimed(here)
             with frail.paused():
-                slot.release()
-                await here.count()
-            await until(lambda: is_shared(here, count=1))
-            with Redis.from_url(frail.url) as client:
-                await until(lambda: holds(client, 1))
-            other.release()
+                assert await here.count() == 2
+                leaving.release()
+                await claimed(here, path=SIGNALS)
+            await until(lambda: are_open(there, MARKET, SIGNALS))
 
 
-async def holds(client: Redis, count: int) -> bool:
-    return bool(client.zcard("tickwire:streams:account:1") == count)
+async def are_open(streams: OpenStreams, *paths: str) -> bool:
+    return [stream.path for stream in await streams.of(1)] == list(paths)
 
 
 async def test_emptied_redis_is_told_again_and_nothing_closes(frail: PrivateRedis, ends: list[str]) -> None:

@@ -37,19 +37,11 @@ class Enforce(NamedTuple):
     limit: int
 
 
-claims = st.builds(
-    Claim, st.sampled_from(ACCOUNTS), st.sampled_from([MARKET, SIGNALS]), st.integers(0, 4), st.booleans()
-)
-steps = st.lists(
-    st.one_of(
-        claims,
-        claims,
-        claims,
-        st.builds(Release, st.integers(0, 20)),
-        st.builds(Enforce, st.sampled_from(ACCOUNTS), st.integers(0, 4)),
-    ),
-    max_size=40,
-)
+accounts = st.sampled_from((1, 1, 1, 2))
+limits = st.sampled_from((3, 3, 2, 4, 1, 0))
+claims = st.builds(Claim, accounts, st.sampled_from([MARKET, SIGNALS]), limits, st.booleans())
+releases, enforcings = st.builds(Release, st.integers(0, 20)), st.builds(Enforce, accounts, limits)
+steps = st.lists(st.one_of(claims, claims, claims, claims, releases, enforcings), min_size=12, max_size=40)
 
 
 class Twins:

@@ -71,12 +71,29 @@ async def test_slot_released_here_is_free_here_at_once(shared: str) -> None:
 async def test_takeover_is_heard_in_the_other_process(shared: str) -> None:
     async with started() as here, started() as there:
         ends: list[str] = []
-        await claimed(there, path=SIGNALS, limit=2, on_end=ends.append)
         await claimed(here, path=MARKET, limit=2)
+        await claimed(there, path=SIGNALS, limit=2, on_end=ends.append)
         await claimed(here, path=SIGNALS, limit=2, takeover=True)
         await until(lambda: is_heard(ends, 1), HEARD_WITHIN_S)
         assert ends == ["taken_over"]
-        assert await is_count(here, 2)
+        assert [stream.path for stream in await there.of(1)] == [MARKET, SIGNALS]
+
+
+async def test_takeover_is_heard_without_waiting_for_a_beat(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedSlots, "BEAT_EVERY_S", 60)
+    async with started() as here, started() as there:
+        ends: list[str] = []
+        await claimed(there, limit=1, on_end=ends.append)
+        with Redis.from_url(shared) as client:
+            await until(lambda: are_listening(client, 2))
+        await claimed(here, limit=1, takeover=True)
+        await until(lambda: is_heard(ends, 1))
+
+
+async def are_listening(client: Any, count: int) -> bool:
+    return len(client.pubsub_channels("tickwire:streams:ends:*")) == count
 
 
 async def is_heard(ends: Sized, count: int) -> bool:
@@ -105,7 +122,8 @@ async def test_lower_limit_ends_the_newest_of_all_processes_once(shared: str) ->
         assert await is_count(here, 3)
 
 
-async def test_caller_who_gives_up_leaves_no_slot(shared: str) -> None:
+async def test_caller_who_gives_up_leaves_no_slot(shared: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SharedSlots, "BEAT_EVERY_S", 60)
     async with started() as here:
         leaving = asyncio.create_task(here.claim(1, MARKET, 1, on_end=ignore))
         await asyncio.sleep(0)
@@ -128,14 +146,16 @@ def called(client: Any) -> int:
     return int(client.info("commandstats")["cmdstat_evalsha"]["calls"])
 
 
-async def test_what_redis_forgot_of_a_process_is_told_again(shared: str) -> None:
+async def test_what_redis_forgot_of_a_process_is_told_again_with_its_age(shared: str) -> None:
     async with started() as here, started() as there:
-        slots = [await claimed(here), await claimed(there), await claimed(here)]
+        for streams in (here, there, here):
+            await claimed(streams)
         with Redis.from_url(shared) as client:
+            before = aged(client)
             client.flushall()
-        await until(lambda: is_count(here, 3))
-        assert [stream.path for stream in await there.of(1)] == [MARKET] * 3
-        # Their age too: the newest goes first.
-        await here.enforce(1, 2)
-        assert len(await there.of(1)) == 2
-        assert (await here.of(1))[0].opened_at == pytest.approx(slots[0].stream.opened_at, abs=1e-5)
+            await until(lambda: is_count(here, 3))
+            assert aged(client) == before
+
+
+def aged(client: Any) -> list[tuple[bytes, float]]:
+    return list(client.zrange("tickwire:streams:account:1", 0, -1, withscores=True))
