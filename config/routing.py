@@ -7,6 +7,7 @@ from typing import Any
 from channels.routing import URLRouter
 from django.urls import re_path
 
+from market.consumers import MarketConsumer, OrderFlowConsumer
 from market.ingest.consumer import IngestConsumer
 
 
@@ -17,6 +18,8 @@ async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 sockets = URLRouter(
     [
+        re_path(r"^ws/market/?$", MarketConsumer.as_asgi()),
+        re_path(r"^ws/orderflow/?$", OrderFlowConsumer.as_asgi()),
         re_path(r"^ws/ingest/?$", IngestConsumer.as_asgi()),
         re_path(r"", refuse),  # type: ignore[arg-type]
     ]

@@ -17,6 +17,7 @@ from accounts.throttling import throttle
 from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
+from market.streams import service as streams
 from signals_feed.watcher import watcher
 
 from . import uptime
@@ -51,6 +52,7 @@ class Service:
         await end(self._task)
         await watcher.stop()
         await market.stop()
+        streams.stop()
         await uptime.stop()
         await open_streams.stop()
         await feed.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 
 from .engine import status as engine_status
 from .engine.bus import Hear, LocalBus, RedisBus
+from .engine.checkpoints import Checkpoint
 from .engine.engine import DEMO, PUSH, Engine
 from .engine.feeds.feed import Feed
 from .engine.feeds.registry import make_feed
@@ -25,6 +27,9 @@ from .prices.records import AnyRecord, Told
 from .prices.ticks import Tick
 from .prices.timeframes import MINUTE_MS
 
+Begin = Callable[[str, Mapping[str, Checkpoint]], None]
+"""Is given the epoch of the numbering, and where each instrument stands."""
+
 
 class Market:
     """The prices of this process and who makes them: an engine of its own, or one beside it on the bus."""
@@ -37,7 +42,7 @@ class Market:
         self.runner: Runner | None = None
         self._reader: Reader | None = None
         self._inbox: Inbox | None = None
-        self._listeners: list[Hear] = []
+        self._listeners: list[tuple[Hear, Begin]] = []
         control_events.on("instruments.changed", self._refresh_feeds)
         control_events.on("market.candles_imported", self._reload)
 
@@ -48,10 +53,12 @@ class Market:
             await self._inbox.start()
             self._reader = Reader(settings.REDIS_URL, self.prices, self._hear, self._missed)
             await self._reader.start()
+            self._begin(self._reader.place.epoch, self._reader.checkpoints)
             return
         self.runner = Runner(self.engine, self.make_feed, LocalBus(self._hear))
         await self.runner.try_lease()
         await self.runner.start()
+        self._begin(self.runner.bus.place.epoch, self.engine.numbers())
 
     async def stop(self) -> None:
         for part in (self._inbox, self._reader, self.runner):
@@ -66,9 +73,10 @@ class Market:
         self.runner = Runner(self.engine, self.make_feed, RedisBus(settings.REDIS_URL))
         return self.runner
 
-    def listen(self, hear: Hear) -> None:
-        """Call this with all records, after they have been applied."""
-        self._listeners.append(hear)
+    def listen(self, hear: Hear, begin: Begin) -> None:
+        """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the
+        market starts, and when it goes on after something was missed."""
+        self._listeners.append((hear, begin))
 
     async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks from outside; for each the reason why it was refused."""
@@ -89,11 +97,16 @@ class Market:
         for record in records:
             if type(record) is Told:
                 self.status = engine_status.read(record)
-        for hear in self._listeners:
+        for hear, _ in self._listeners:
             hear(records)
 
+    def _begin(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+        for _, begin in self._listeners:
+            begin(epoch, checkpoints)
+
     def _missed(self, epoch: str) -> None:
-        """Ticks went by unseen; the streams will announce it to whom it concerns."""
+        if self._reader is not None:
+            self._begin(epoch, self._reader.checkpoints)
 
     async def _refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None:

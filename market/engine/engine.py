@@ -130,6 +130,14 @@ class Engine:
     def basis_of(self, book: Book) -> str:
         return DEMO if book.choice.feed == DEMO else self.prices.candle_price
 
+    def numbers(self) -> dict[str, Checkpoint]:
+        """How far each instrument's numbers have come."""
+        return {
+            symbol: Checkpoint(book.last, None, book.seq, book.flow_seq)
+            for symbol, book in self.books.items()
+            if book.last is not None
+        }
+
     def checkpoints(self, books: Iterable[Book]) -> dict[int, Checkpoint]:
         """Copies, because they are read in a thread while the candles go on forming."""
         made = {}

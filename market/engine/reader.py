@@ -18,8 +18,9 @@ from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.market import Prices
 
-from .boot import load
+from .boot import Loaded, load
 from .bus import STREAM, Hear, decode, number_of
+from .checkpoints import Checkpoint
 from .lease import Place
 
 logger = logging.getLogger(__name__)
@@ -56,11 +57,13 @@ class Reader:
         self._quiet_s = quiet_s
         self._tasks: list[asyncio.Task[None]] = []
         self.place = self._heard = Place("", 0)
+        self.checkpoints: dict[str, Checkpoint] = {}
+        """Where each instrument stood when the prices were loaded."""
         self._heard_s: float | None = None
         """When anything was heard last; None once its absence has been told."""
 
     async def start(self) -> None:
-        self.place = await self._load()
+        self.checkpoints, self.place = await self._load(self._prices)
         self._heard_s = time.monotonic()
         self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
 
@@ -125,15 +128,15 @@ class Reader:
         while True:
             fresh = Prices(self._prices.candle_price)
             try:
-                place = await self._load(fresh)
+                checkpoints, place = await self._load(fresh)
                 if place.epoch == needed.epoch and place.position >= needed.position:
                     break
             except (Error, Overloaded) as error:
                 logger.warning("The prices wait for the database: %s", error)
             await asyncio.sleep(RETRY_S)
         self._prices.replace(fresh)
-        self.place = place
+        self.place, self.checkpoints = place, checkpoints
         self._missed(place.epoch)
 
-    async def _load(self, prices: Prices | None = None) -> Place:
-        return (await in_thread(load, prices or self._prices)).place
+    async def _load(self, prices: Prices) -> Loaded:
+        return await in_thread(load, prices)

@@ -8,23 +8,26 @@ import msgspec
 from msgspec import UNSET
 
 from .messages import ALL, AnyMessage, Subscribe, Unsubscribe
+from .protocol import StreamName
 from .refusals import Refused, invalid
 from .subscriptions import upper
 
 
 class Kind(msgspec.Struct, frozen=True):
-    name: str
+    name: StreamName
     takes_all: bool
     """Whether symbols may be absent or "*"."""
     is_numbered: bool
     """Whether it is resumed by numbers; signals are, by their ids."""
+    can_conflate: bool = False
+    """Whether a newer message can stand for older ones."""
 
     @property
     def path(self) -> str:
         return f"/ws/{self.name}"
 
 
-MARKET = Kind("market", takes_all=False, is_numbered=True)
+MARKET = Kind("market", takes_all=False, is_numbered=True, can_conflate=True)
 ORDERFLOW = Kind("orderflow", takes_all=True, is_numbered=True)
 SIGNALS = Kind("signals", takes_all=True, is_numbered=False)
 KINDS = (MARKET, ORDERFLOW, SIGNALS)

@@ -1,0 +1,73 @@
+"""Who is at the other end of a socket."""
+
+from __future__ import annotations
+
+import time
+from io import BytesIO
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from msgspec import UNSET, UnsetType
+
+from accounts.hosts import is_ours
+from accounts.loopback import is_loopback
+from accounts.tiers import Caller
+
+from .refusals import Refused, invalid
+from .sockets import sockets
+
+Scope = dict[str, Any]
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    values = [value for sent, value in scope["headers"] if sent == name]
+    return b",".join(values).decode("latin-1") if values else None
+
+
+def is_for_us(scope: Scope) -> bool:
+    """Pages of any origin may connect, because only a key opens anything; but they must mean this service."""
+    return is_ours(header(scope, b"host") or "")
+
+
+class Identity:
+    """The key that a socket showed last. Cookies and the address say nothing here."""
+
+    __slots__ = ("_scope", "_sent", "caller", "key")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope, self._sent = scope, header(scope, b"x-api-key")
+        self.key = ""
+        self.caller: Caller | None = None
+
+    @property
+    def expires_at(self) -> float | None:
+        return None if self.caller is None else self.caller.expires_at
+
+    @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= time.time()
+
+    async def show(self, key: str | UnsetType) -> Caller:
+        """The caller, by the key of a message, else by the one shown before or with the handshake."""
+        shown = (self.key or self._sent or "") if key is UNSET else key
+        if self.caller is not None and shown == self.key:
+            return self.caller
+        caller = await self._find(shown)
+        if self.caller is not None and caller.account_id != self.caller.account_id:
+            raise invalid("This socket belongs to another account: open one for each.", "api_key")
+        self.key, self.caller = shown, caller
+        return caller
+
+    async def look_again(self) -> Caller:
+        """What the caller may do now."""
+        self.caller = await self._find(self.key)
+        return self.caller
+
+    async def _find(self, key: str) -> Caller:
+        caller = await sockets.find(key) if key else None
+        if caller is None or (caller.is_demo and not self._is_local()):
+            raise Refused("invalid_api_key")
+        return caller
+
+    def _is_local(self) -> bool:
+        return is_loopback(ASGIRequest({**self._scope, "method": "GET"}, BytesIO()))

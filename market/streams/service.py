@@ -1,0 +1,62 @@
+"""The streams of this process, fed by its market."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import services as market
+from market.engine.checkpoints import Checkpoint
+from market.prices.records import Absorbed, AnyRecord, Taken
+
+from .frames import price_tick
+from .kinds import MARKET, ORDERFLOW
+from .outgoing import OutgoingPrice, outgoing_flow
+from .sockets import sockets
+from .stream import Last, NumberedStream
+
+prices = NumberedStream(MARKET)
+order_flow = NumberedStream(ORDERFLOW)
+
+
+def hear(records: list[AnyRecord]) -> None:
+    """Each is encoded once, however many listen, and nothing is waited for."""
+    sent_ms = market.now_ms()
+    for record in records:
+        if isinstance(record, Taken):
+            facts = catalogue.known(record.symbol)
+            if facts is not None:
+                prices.send(record.symbol, OutgoingPrice(record, facts.digits, sent_ms))
+        if isinstance(record, Taken | Absorbed):
+            outgoing = outgoing_flow(record, sent_ms)
+            if outgoing is not None:
+                order_flow.send(record.symbol, outgoing, is_tick=isinstance(record, Taken))
+
+
+def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+    """Where the numbering stands. Whoever listened before may have missed something."""
+    known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
+    prices.begin(epoch, [last_price(facts, checkpoint) for facts, checkpoint in known])
+    order_flow.begin(epoch, [last_flow(facts, checkpoint) for facts, checkpoint in known])
+
+
+def last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
+    if checkpoint is None:
+        return Last(facts.symbol, 0)
+    tick = checkpoint.last
+    volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
+    bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
+    taken = Taken(facts.symbol, bid, ask, tick.time_ms, volume, checkpoint.seq)
+    return Last(facts.symbol, checkpoint.seq, price_tick(taken, facts.digits))
+
+
+def last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
+    return Last(facts.symbol, 0 if checkpoint is None else checkpoint.flow_seq)
+
+
+def stop() -> None:
+    for part in (prices, order_flow, sockets):
+        part.clear()
+
+
+market.listen(hear, begin)

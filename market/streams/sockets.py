@@ -1,0 +1,103 @@
+"""The authenticated sockets of this process: what becomes of their keys, and one timer for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any, Protocol
+
+from accounts.authentication import KeyRing, key_ring
+from accounts.events import EventFeed, feed
+from accounts.tiers import Caller
+
+LOOK_EVERY_S = 1.0
+
+
+class Socket(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def caller(self) -> Caller | None: ...
+
+    def renew(self, caller: Caller | None) -> None:
+        """Its key has changed; None: it opens nothing any more."""
+
+    def look(self, now_s: float) -> None:
+        """Time went by."""
+
+
+class Sockets:
+    def __init__(self, events: EventFeed, ring: KeyRing) -> None:
+        self._ring = ring
+        self.clear()
+        self.changes = 0
+        """How often something changed that a caller, once found, does not know of."""
+        events.on("key.revoked", self._revoke)
+        events.on("key.rolled", self._look_again)
+        events.on("account.changed", self._look_again)
+        events.on("tier.changed", self._count)
+
+    def clear(self) -> None:
+        self._of: defaultdict[int, set[Socket]] = defaultdict(set)
+        self._watched: set[Socket] = set()
+        self._is_watching = False
+
+    async def find(self, key: str) -> Caller | None:
+        """Who holds a key, as of now: no event went by while the database was asked."""
+        while True:
+            changes = self.changes
+            caller = await self._ring.find(key)
+            if changes == self.changes:
+                return caller
+
+    def add(self, socket: Socket, account_id: int) -> None:
+        self._of[account_id].add(socket)
+
+    def remove(self, socket: Socket, account_id: int) -> None:
+        self._watched.discard(socket)
+        self._of[account_id].discard(socket)
+        if not self._of[account_id]:
+            del self._of[account_id]
+
+    def watch(self, socket: Socket) -> None:
+        """Let it look at the time every second."""
+        self._watched.add(socket)
+        if not self._is_watching:
+            self._is_watching = True
+            self._look_later()
+
+    def _look_later(self) -> None:
+        asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for socket in tuple(self._watched):
+            socket.look(now_s)
+        self._is_watching = bool(self._watched)
+        if self._is_watching:
+            self._look_later()
+
+    def _revoke(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+        for socket in self._held(facts):
+            if socket.caller is not None and socket.caller.key_id == facts["key"]:
+                socket.renew(None)
+
+    async def _look_again(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+        held = self._held(facts)
+        for key in {socket.key for socket in held}:
+            caller = await self._ring.find(key)
+            for socket in held:
+                if socket.key == key:
+                    socket.renew(caller)
+
+    def _count(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+
+    def _held(self, facts: dict[str, Any]) -> tuple[Socket, ...]:
+        return tuple(self._of.get(facts["account"], ()))
+
+
+sockets = Sockets(feed, key_ring)

@@ -1,0 +1,95 @@
+"""One of the streams in this process: who listens, and what was sent of late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from msgspec import UNSET
+
+from .frames import extended
+from .framing import frame
+from .hub import Hub
+from .kinds import Kind
+from .messages import ALL, Subscribe
+from .outgoing import SENT, SEQ, Outgoing, variant_of
+from .protocol import STARTS_LIVE, Continuation
+from .resume import Numbered, Recent
+from .subscriptions import Change, Subscriptions
+
+
+class Opened(NamedTuple):
+    """What follows a subscribe: what the reply says of it, and the frames after the reply."""
+
+    goes_on: Continuation = STARTS_LIVE
+    frames: Iterator[bytes] = iter(())
+
+
+class Last(NamedTuple):
+    """Where a symbol's numbering stands."""
+
+    symbol: str
+    seq: int
+    tick: bytes | None = None
+    """Its last frame, where that is known."""
+
+
+class Listener(Protocol):
+    def lost_place(self, epoch: str) -> None:
+        """Frames went by unseen, or the numbering is another."""
+
+
+class Stream:
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.hub = Hub()
+        self.listeners: set[Listener] = set()
+
+    def clear(self) -> None:
+        """When the process ends, or the loop on which all of this lived."""
+        self.hub.clear()
+        self.listeners.clear()
+
+
+class NumberedStream(Stream):
+    """Prices or order flow: its frames have numbers from their source, by which a client resumes."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.recent = Recent()
+        self._besides = (ALL,) if kind.takes_all else ()
+
+    def clear(self) -> None:
+        super().clear()
+        self.recent.restart("")
+
+    def begin(self, epoch: str, known: Iterable[Last]) -> None:
+        """Frames may have gone by unseen, or the numbering is another."""
+        self.recent.restart(epoch)
+        for last in known:
+            self.recent.know(*last)
+        for listener in tuple(self.listeners):
+            listener.lost_place(epoch)
+
+    def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True) -> None:
+        self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
+        self.hub.publish(outgoing, symbol, *self._besides)
+
+    def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
+        """Nothing may be awaited between this and what the hub is told."""
+        resume = None if message.resume is UNSET else message.resume
+        opening = self.recent.open(subscribed, change, resume, now_ms)
+        is_numbered = "seq" in subscribed.features
+        goes_on = Continuation(
+            epoch=self.recent.epoch if is_numbered else UNSET,
+            positions=opening.positions if is_numbered else UNSET,
+            unrecovered=UNSET if resume is None else opening.unrecovered,
+        )
+        return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
+
+
+def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:
+    """As the client asked for them, each made when it is due."""
+    sent_ms = now_ms if variant & SENT else None
+    for seq, data in frames:
+        yield frame(extended(data, seq if variant & SEQ else None, sent_ms))

@@ -1,0 +1,84 @@
+"""A client of the streams that holds one socket, as a program of a user would."""
+
+from __future__ import annotations
+
+import json
+from types import TracebackType
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from market.services import now_ms
+from tests.client import Server
+
+HEARD_WITHIN_S = 10.0
+MARKET, ORDERFLOW = "/ws/market", "/ws/orderflow"
+Frame = dict[str, Any]
+
+
+class Socket:
+    """`closed` is the code with which the service ended it."""
+
+    def __init__(self, server: Server, path: str = MARKET, key: str = "", **headers: str) -> None:
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key:
+            names["X-API-Key"] = key
+        url = f"ws://127.0.0.1:{server.port}{path}"
+        self.connection = connect(url, additional_headers=names, compression=None, max_size=None)
+
+    def __enter__(self) -> Socket:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.connection.close()
+
+    def send(self, message: Any) -> None:
+        self.connection.send(message if isinstance(message, str | bytes) else json.dumps(message))
+
+    def hear(self, within_s: float = HEARD_WITHIN_S) -> Frame:
+        frame: Frame = json.loads(self.connection.recv(within_s))
+        return frame
+
+    def hear_of(self, count: int, field: str) -> list[Any]:
+        return [self.hear()[field] for _ in range(count)]
+
+    def ask(self, message: Any) -> Frame:
+        """The answer without its time, which is about now."""
+        self.send(message)
+        return told(self.hear())
+
+    def subscribe(self, *symbols: str, **fields: Any) -> Frame:
+        named = {"symbols": list(symbols)} if symbols else {}
+        return self.ask({"action": "subscribe", **named, **fields})
+
+    def refused(self, message: Any = None) -> Frame:
+        """The error that follows, with the code it says and whether it is fatal."""
+        if message is not None:
+            self.send(message)
+        frame = told(self.hear())
+        assert frame.pop("type") == "error"
+        return frame
+
+    @property
+    def closed(self) -> int | None:
+        with pytest.raises(ConnectionClosed):
+            self.connection.recv(HEARD_WITHIN_S)
+        return self.connection.close_code
+
+    @property
+    def is_open(self) -> bool:
+        return self.ask({"action": "ping"})["type"] == "pong"
+
+
+def told(frame: Frame) -> Frame:
+    assert abs(frame.pop("time") - now_ms()) < 60_000
+    return frame
+
+
+def code_of(refused: Frame) -> tuple[str, bool, bool]:
+    """What it is, whether it is fatal, whether to try again."""
+    return refused["error"]["code"], refused["fatal"], refused["retry"]

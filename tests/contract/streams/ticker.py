@@ -1,0 +1,65 @@
+"""Ticks for the service under test, by the engine of its own or, over Redis, by one beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+from market import services as market
+from market.engine.bus import RedisBus
+from market.engine.engine import Engine
+from market.engine.runner import Runner
+from market.prices.market import Prices
+from market.prices.ticks import Tick
+from market.streams import service
+from tests.client import Server
+from tests.market.running import no_feed
+
+_numbers = itertools.count(1)
+
+
+class Ticker:
+    def __init__(self, server: Server, runner: Runner) -> None:
+        self._server, self.runner = server, runner
+
+    def __call__(self, symbol: str, count: int = 1, volume: float = 0.0) -> list[Tick]:
+        """That many ticks in one turn of the loop, each of another price."""
+        ticks = [make_tick(symbol, volume) for _ in range(count)]
+        self.push(ticks)
+        return ticks
+
+    def push(self, ticks: list[Tick]) -> None:
+        async def push() -> list[str | None]:
+            return self.runner.push("push", ticks)
+
+        assert self._server.run(push()) == [None] * len(ticks)
+
+
+def make_tick(symbol: str, volume: float = 0.0) -> Tick:
+    bid = round(1 + next(_numbers) / 100_000, 5)
+    return Tick(symbol, bid, round(bid + 0.0002, 5), market.now_ms(), volume)
+
+
+@contextmanager
+def ticking(server: Server) -> Iterator[Ticker]:
+    if not settings.REDIS_URL:
+        assert market.market.runner is not None
+        yield Ticker(server, market.market.runner)
+        return
+    runner = Runner(Engine(Prices("bid")), no_feed, RedisBus(settings.REDIS_URL))
+    server.run(start(runner))
+    yield Ticker(server, runner)
+    server.run(runner.stop())
+
+
+async def start(runner: Runner) -> None:
+    """Until the service follows it."""
+    await runner.wait_for_lease()
+    await runner.start()
+    async with asyncio.timeout(10):
+        while service.prices.recent.epoch != runner.bus.place.epoch:  # noqa: ASYNC110 - another's memory
+            await asyncio.sleep(0.01)
