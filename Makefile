@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format lock bench-rest clean
+.PHONY: help run test test-fast lint format lock bench-rest bench-engine clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ format: $(VENV)/.dev ## Let ruff format and mend what it can.
 
 bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
 	@$(BIN)/python -m tests.benchmarks.rest
+
+bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
+	@$(BIN)/python -m tests.benchmarks.engine
 
 lock: $(VENV)/.dev ## Renew both locks.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
