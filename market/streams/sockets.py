@@ -10,8 +10,6 @@ from accounts.authentication import KeyRing, key_ring
 from accounts.events import EventFeed, feed
 from accounts.tiers import Caller
 
-LOOK_EVERY_S = 1.0
-
 
 class Socket(Protocol):
     @property
@@ -28,6 +26,8 @@ class Socket(Protocol):
 
 
 class Sockets:
+    LOOK_EVERY_S = 1.0
+
     def __init__(self, events: EventFeed, ring: KeyRing) -> None:
         self._ring = ring
         self.clear()
@@ -68,7 +68,7 @@ class Sockets:
             self._look_later()
 
     def _look_later(self) -> None:
-        asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+        asyncio.get_running_loop().call_later(self.LOOK_EVERY_S, self._look)
 
     def _look(self) -> None:
         now_s = asyncio.get_running_loop().time()

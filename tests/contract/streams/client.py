@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -71,7 +73,7 @@ class Socket:
 
     @property
     def is_open(self) -> bool:
-        return self.ask({"action": "ping"})["type"] == "pong"
+        return bool(self.ask({"action": "ping"})["type"] == "pong")
 
 
 def told(frame: Frame) -> Frame:
@@ -82,3 +84,12 @@ def told(frame: Frame) -> Frame:
 def code_of(refused: Frame) -> tuple[str, bool, bool]:
     """What it is, whether it is fatal, whether to try again."""
     return refused["error"]["code"], refused["fatal"], refused["retry"]
+
+
+@contextmanager
+def shortened(owner: type, name: str, seconds: float) -> Iterator[None]:
+    """A time that is to be waited for, in less."""
+    before = getattr(owner, name)
+    setattr(owner, name, seconds)
+    yield
+    setattr(owner, name, before)

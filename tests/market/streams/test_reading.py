@@ -16,7 +16,7 @@ from market.streams.refusals import Refused
 
 from .hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON, subscribe
 
-BY_NAME = {kind.name: kind for kind in KINDS}
+BY_NAME: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
 def sent(kind: Kind = MARKET, **fields: Any) -> AnyMessage:

@@ -1,0 +1,147 @@
+"""A socket of a stream: how it is opened, read and ended. What its messages mean, a consumer says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from channels.consumer import get_handler_name
+from channels.exceptions import StopConsumer
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from accounts.events import PASSING
+from market.services import now_ms
+
+from . import protocol
+from .framing import frame
+from .identity import Identity, is_for_us
+from .inbound import MAX_BYTES, Inbound
+from .messages import AnyMessage
+from .reading import read
+from .refusals import TOO_BIG, TOO_MANY_INVALID, Refused, invalid
+from .seat import Seat
+from .stream import Stream
+from .wire import connection_of
+
+logger = logging.getLogger(__name__)
+
+
+class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
+    stream: ClassVar[Stream]
+    SUBSCRIBE_WITHIN_S: ClassVar[float] = 10.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_over = False
+        self._inbound = Inbound()
+        self._seat: Seat | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """One message after the other; without a channel layer, and the tasks that Channels waits in."""
+        self.scope, self.base_send = scope, send
+        self._identity = Identity(scope)
+        try:
+            while True:
+                await self.dispatch(await receive())
+        except StopConsumer:
+            pass
+        finally:
+            self._leave()
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Without Channels' tidying of database connections, for which all sockets would share a thread."""
+        try:
+            await getattr(self, get_handler_name(message))(message)
+        except StopConsumer:
+            raise
+        except Refused as refused:
+            self._refuse(refused)
+        except PASSING as error:
+            logger.warning("A stream ends because the database does not answer: %s", error)
+            self.end(Refused("internal_error"))
+        except Exception:  # noqa: BLE001 - the top of a socket: it must not end without a word
+            logger.exception("A message on %s could not be answered", self.stream.kind.path)
+            self.end(Refused("internal_error"))
+
+    async def connect(self) -> None:
+        if not is_for_us(self.scope):
+            await self.close()
+            return
+        connection = connection_of(self.scope, self.base_send)
+        connection.guard(MAX_BYTES)
+        connection.farewell = farewell
+        self._seat = self.stream.hub.join(connection, self._too_slow)
+        self._timer = asyncio.get_running_loop().call_later(self.SUBSCRIBE_WITHIN_S, self._too_late)
+        await self.accept()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self._is_over:
+            return
+        self._inbound.take(monotonic_ms())
+        data = bytes_data or b"" if text_data is None else text_data.encode()
+        if len(data) > MAX_BYTES:
+            self._end(TOO_BIG)
+            return
+        if text_data is None:
+            raise invalid("Send JSON as text, not as binary.")
+        message = read(data, self.stream.kind)
+        try:
+            await self.take(message)
+        except Refused as refused:
+            refused.id = message.id
+            raise
+
+    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
+        raise StopConsumer
+
+    @abstractmethod
+    async def take(self, message: AnyMessage) -> None: ...
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Be gone for everybody else. Twice is harmless."""
+
+    def end(self, refused: Refused) -> None:
+        """Say why, close, and be gone for everybody else."""
+        self._end(refused.close or TOO_MANY_INVALID, refused.code, frame(protocol.error(refused, now_ms())))
+
+    def _refuse(self, refused: Refused) -> None:
+        if refused.code == "invalid_message" and self._inbound.is_last_straw(monotonic_ms()):
+            refused.close = TOO_MANY_INVALID
+        if refused.close is None:
+            self._say(protocol.error(refused, now_ms()))
+        else:
+            self.end(refused)
+
+    def _say(self, text: bytes) -> None:
+        if self._seat is not None:
+            self._seat.send(frame(text))
+
+    def _end(self, code: int, reason: str = "", last: bytes = b"") -> None:
+        if not self._is_over and self._seat is not None:
+            self._is_over = True
+            self._seat.end(code, reason, last)
+            self._leave()
+
+    def _leave(self) -> None:
+        self._is_over = True
+        self._cancel_timer()
+        if self._seat is not None:
+            self._seat.ended()
+        self.leave()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def farewell() -> bytes:
+    return protocol.restarting(now_ms())
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
