@@ -14,8 +14,8 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## All tests: on SQLite and in memory, then on PostgreSQL and Redis.
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
-	@$(BIN)/python -m tests.scaled -m pytest -n 2 --dist loadgroup tests/contract tests/accounts tests/admin tests/market tests/signals_feed tests/news
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+	@$(BIN)/python -m tests.scaled -m pytest -n 2 --no-loadscope-reorder tests/contract tests/accounts tests/admin tests/market tests/signals_feed tests/news
 
 test-fast: $(VENV)/.dev ## Without the browser and the races: while you write.
 	@$(BIN)/python -m pytest -n 2 -q --ignore tests/browser --ignore tests/reliability

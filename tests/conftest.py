@@ -23,9 +23,35 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 import pytest  # noqa: E402
+from django.apps import apps  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.db import connections  # noqa: E402
+from django.db.models.signals import post_migrate  # noqa: E402
+from xdist.remote import Producer  # noqa: E402
+from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from tests.client import Api, Server  # noqa: E402
+from tests.factories import make_tiers  # noqa: E402
+
+
+def restore_tiers(using: str, **_: object) -> None:
+    """They are part of the schema, but the flush after a test with transactions of its own takes them too."""
+    if "accounts_tier" in connections[using].introspection.table_names():
+        make_tiers()
+
+
+post_migrate.connect(restore_tiers, sender=apps.get_app_config("accounts"))
+
+
+class Together(LoadScopeScheduling):
+    """A file's tests run in one worker, because they share what is slow to start; so do those of a demo."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "demo" if nodeid.startswith("tests/demo/") else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -36,24 +62,6 @@ def var_dir() -> Path:
 @pytest.fixture(autouse=True)
 def _fast_passwords(settings: object) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def transactional_db(transactional_db: None) -> None:
-    """The tiers are part of the schema; the flush after the test before took them too."""
-    from accounts.models import Tier
-    from tests.factories import TIERS
-
-    for name, (rank, requests, streams, ai_calls) in TIERS.items():
-        Tier.objects.get_or_create(
-            name=name,
-            defaults={
-                "rank": rank,
-                "requests_per_minute": requests,
-                "streams": streams,
-                "ai_calls_per_day": ai_calls,
-            },
-        )
 
 
 @pytest.fixture

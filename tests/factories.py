@@ -31,6 +31,11 @@ def make_tier(name: str, **limits: int) -> Tier:
     return Tier.objects.update_or_create(name=name, defaults=defaults)[0]
 
 
+def make_tiers() -> None:
+    for name, (rank, requests, streams, ai_calls) in TIERS.items():
+        make_tier(name, rank=rank, requests_per_minute=requests, streams=streams, ai_calls_per_day=ai_calls)
+
+
 def make_user(username: str = "", password: str = "", **fields: Any) -> User:
     username = username or f"user{next(_numbers)}"
     return User.objects.create_user(

@@ -11,7 +11,7 @@ from accounts.streams import open_streams
 from tests.accounts.claims import claimed, release
 from tests.client import Api, Server
 from tests.contract.answers import refusal, within_two_seconds
-from tests.factories import NOON, TIERS, make_account, make_instrument, make_key, make_tier, put_quote
+from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, put_quote
 
 NOON_S = int(NOON.timestamp())
 
@@ -20,8 +20,7 @@ NOON_S = int(NOON.timestamp())
 def rows(shared: Api) -> None:
     make_instrument("EURUSD")
     put_quote("EURUSD")
-    for name, (rank, requests, streams, ai_calls) in TIERS.items():
-        make_tier(name, rank=rank, requests_per_minute=requests, streams=streams, ai_calls_per_day=ai_calls)
+    make_tiers()
     make_tier("tiny", requests_per_minute=2)
 
 

@@ -14,8 +14,6 @@ import pytest
 from tests.commands import manage
 from tests.running import Serve
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 Get = Callable[..., httpx.Response]
 TIMEFRAMES = {"1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400}
 LIMITS = {"free": "60", "pro": "120", "premium": "300"}

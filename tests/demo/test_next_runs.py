@@ -12,8 +12,6 @@ from tests.commands import manage
 from tests.demo.conftest import keys_in
 from tests.running import Serve
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 
 @pytest.fixture(scope="module")
 def first(var_dir: Path) -> dict[str, str]:

@@ -27,7 +27,7 @@ def own_market() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """The address of a migrated PostgreSQL. What asks for it belongs to the group of that name."""
+    """The address of a migrated PostgreSQL."""
     with own_server() as url:
         with django_db_blocker.unblock(), in_place(url):
             migrate()

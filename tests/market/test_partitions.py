@@ -17,7 +17,7 @@ from tests.factories import NOON, make_candle, make_instrument
 from tests.market.postgresql import ask, in_place
 from tests.market.ticking import ms
 
-pytestmark = [pytest.mark.usefixtures("on_postgresql"), pytest.mark.xdist_group("postgresql")]
+pytestmark = pytest.mark.usefixtures("on_postgresql")
 
 NOVEMBER, DECEMBER, JANUARY, FEBRUARY = (
     datetime(*month, 1, tzinfo=UTC) for month in ((2026, 11), (2026, 12), (2027, 1), (2027, 2))

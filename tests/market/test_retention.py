@@ -116,7 +116,6 @@ async def test_engine_tidies_up_beside_its_work() -> None:
 
 
 @pytest.mark.usefixtures("on_postgresql")
-@pytest.mark.xdist_group("postgresql")
 class TestByTheMonth:
     def test_month_that_is_too_old_goes_as_a_table(self) -> None:
         instrument = make_instrument()
