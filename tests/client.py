@@ -51,6 +51,10 @@ class Server:
         assert self._server.loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(READY_WITHIN_S)
 
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(READY_WITHIN_S)
+
     def __enter__(self) -> Server:
         self._thread.start()
         deadline = time.monotonic() + READY_WITHIN_S
@@ -63,8 +67,7 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._server.should_exit = True
-        self._thread.join(READY_WITHIN_S)
+        self.stop()
         self._socket.close()
         if self._thread.is_alive():
             raise RuntimeError("The server under test did not stop.")

@@ -207,7 +207,7 @@ def test_sessions_cut_at_random_points_add_up_to_the_source(
     ledger = Ledger(service, names)
     ledger.session(0)
     sent = dice.choices(names, k=2_000)
-    source = threading.Thread(target=lambda: [ticker(name) for name in sent])
+    source = threading.Thread(target=ticker.hasty, args=[sent])
     source.start()
     while ledger.count < len(sent):
         ledger.session(min(dice.randint(0, 60), len(sent) - ledger.count))

@@ -26,22 +26,31 @@ class Ticker:
     def __init__(self, server: Server, runner: Runner) -> None:
         self._server, self.runner = server, runner
 
-    def __call__(self, symbol: str, count: int = 1, volume: float = 0.0) -> list[Tick]:
-        """That many ticks in one turn of the loop, each of another price."""
-        ticks = [make_tick(symbol, volume) for _ in range(count)]
-        self.push(ticks)
+    def __call__(self, symbol: str, count: int = 1) -> list[Tick]:
+        """That many ticks in one turn of the loop, each of another price; the service has heard them then."""
+        ticks = [make_tick(symbol) for _ in range(count)]
+        self._server.run(self._push(ticks))
+        self._server.run(until_heard(ticks[-1]))
         return ticks
 
-    def push(self, ticks: list[Tick]) -> None:
-        async def push() -> list[str | None]:
-            return self.runner.push("push", ticks)
+    def hasty(self, symbols: list[str]) -> None:
+        """One tick after the other, which may still be under way."""
+        for symbol in symbols:
+            self._server.run(self._push([make_tick(symbol)]))
 
-        assert self._server.run(push()) == [None] * len(ticks)
+    async def _push(self, ticks: list[Tick]) -> None:
+        assert self.runner.push("push", ticks) == [None] * len(ticks)
 
 
-def make_tick(symbol: str, volume: float = 0.0) -> Tick:
+async def until_heard(tick: Tick) -> None:
+    async with asyncio.timeout(10):
+        while (quote := market.quote(tick.symbol)) is None or quote.bid != tick.bid:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+def make_tick(symbol: str) -> Tick:
     bid = round(1 + next(_numbers) / 100_000, 5)
-    return Tick(symbol, bid, round(bid + 0.0002, 5), market.now_ms(), volume)
+    return Tick(symbol, bid, round(bid + 0.0002, 5), market.now_ms())
 
 
 @contextmanager

@@ -129,14 +129,14 @@ class RawClient:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def connect(cls, port: int, buffer: int = 0) -> RawClient:
+    async def connect(cls, port: int, buffer: int = 0, path: str = "/ws") -> RawClient:
         made = socket.socket()
         if buffer:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         made.setblocking(False)
         await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
         client = cls(*await asyncio.open_connection(sock=made, limit=buffer or 2**16))
-        client.writer.write(handshake())
+        client.writer.write(handshake(path=path))
         head = await client.reader.readuntil(b"\r\n\r\n")
         assert b" 101 " in head
         assert b"permessage-deflate" not in head.lower()
@@ -177,9 +177,9 @@ class RawClient:
         self.writer.transport.abort()
 
 
-def handshake(*headers: str) -> bytes:
+def handshake(*headers: str, path: str = "/ws") -> bytes:
     lines = (
-        "GET /ws HTTP/1.1",
+        f"GET {path} HTTP/1.1",
         "Host: 127.0.0.1",
         "Upgrade: websocket",
         "Connection: Upgrade",
