@@ -27,28 +27,27 @@ class AsgiConnection:
         self._send = send
         self._queue: deque[bytes] = deque()
         self._closing: dict[str, Any] | None = None
-        self._is_paused = False
+        self._is_over = self._is_paused = False
         self._sending: asyncio.Task[None] | None = None
 
     def guard(self, max_bytes: int) -> None:
         """Left to the server and to whoever reads the messages."""
 
     def write(self, frames: bytes) -> None:
-        if self._closing is None:
+        if not self._is_over:
             self._put(frames)
 
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
-        if self._closing is None:
+        if not self._is_over:
             self._closing = {"type": "websocket.close", "code": code, "reason": reason}
             self._put(last)
-            self._tell_ended()
+            self._end()
 
     def abort(self) -> None:
         """ASGI has no such thing: stop, and let the server notice the rest."""
-        self._queue.clear()
         if self._sending is not None and self._sending is not asyncio.current_task():
             self._sending.cancel()
-        self._tell_ended()
+        self._end()
 
     def _put(self, frames: bytes) -> None:
         self._queue.append(frames)
@@ -79,7 +78,8 @@ class AsgiConnection:
             if self.watcher is not None:
                 self.watcher.resumed()
 
-    def _tell_ended(self) -> None:
+    def _end(self) -> None:
+        self._is_over = True
         watcher, self.watcher = self.watcher, None
         if watcher is not None:
             watcher.ended()

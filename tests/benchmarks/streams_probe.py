@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks.streams_probe [CLIENTS]`: the wire and the hub alone, without keys or prices.
 
-The server has the first core and the clients have the last. `window` ticks are on their way at once: with one,
-nothing can be joined. On a shared machine, messages per second of the server's processor time is what counts.
+The server has the first core and the clients have the last. `window` ticks are on their way at once: with
+one, nothing can be joined. On a shared machine, messages per second of the server's processor time count.
 """
 
 from __future__ import annotations

@@ -86,5 +86,6 @@ async def test_an_abort_sends_nothing_more() -> None:
     await settle()
     connection.abort()
     server.goes.set()
+    connection.write(frame(b"b"))
     await settle()
     assert (server.sent, held.told) == ([], ["ended"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from websockets.asyncio.client import connect
 
 from market.streams import wire
 from market.streams.framing import count, frame, payloads
+from market.streams.wire import Wire
 from tests.market.streams.wires import (
     CLOSE,
     CONT,
@@ -17,6 +19,7 @@ from tests.market.streams.wires import (
     TEXT,
     handshake,
     make_serving,
+    masked,
     on_uvloop,
     until,
 )
@@ -29,6 +32,11 @@ def test_frames_come_apart_into_what_they_were_made_of(messages: list[bytes]) ->
     frames = b"".join(frame(message) for message in messages)
     assert list(payloads(frames)) == messages
     assert count(frames) == len(messages)
+
+
+@pytest.mark.parametrize(("size", "header"), [(125, 2), (126, 4), (65_535, 4), (65_536, 10)])
+def test_a_header_is_as_short_as_it_can_be(size: int, header: int) -> None:
+    assert len(frame(b"x" * size)) == header + size
 
 
 @on_uvloop
@@ -119,16 +127,26 @@ async def test_the_kernel_holds_little_for_a_client_that_does_not_read() -> None
             held.connection.write(frame(b"x" * 1_000))
             taken += 1_000
         assert taken < 1_000_000
+        # Paused at once, so that what waits is where it is counted.
+        assert held.connection.waiting <= len(frame(b"x" * 1_000))
 
 
+@pytest.mark.parametrize("who", ["server", "client"])
 @on_uvloop
-async def test_a_client_that_does_not_read_its_close_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_nothing_is_aborted_whoever_closes(
+    monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
     monkeypatch.setattr(wire, "STALLED_LINGER_S", 0.05)
     async with make_serving() as serving:
-        _, held = await serving.open(buffer=4096)
+        serving.app.is_reading.clear()
+        client, held = await serving.open(buffer=4096)
         held.connection.write(MEGABYTE * 4)
-        held.connection.close(4430)
+        if who == "server":
+            held.connection.close(4430)
+        else:
+            client.send(CLOSE, (1000).to_bytes(2, "big"))
         await until(lambda: not serving.open_connections)
+        serving.app.is_reading.set()
 
 
 @pytest.mark.parametrize("is_full", [False, True])
@@ -149,13 +167,16 @@ async def test_shutdown_says_so_before_it_closes_with_1012() -> None:
         # Unread input at a close would be a reset, and what was written before it lost.
         serving.app.is_reading.clear()
         for client in clients:
-            client.send(TEXT, b"busy")
+            client.writer.write(masked(TEXT, b"busy") * 2)
+        await until(lambda: all(cast(Wire, held.connection).read_paused for held in serving.app.held))
         stopping = asyncio.create_task(serving.server.shutdown())
         for client in clients:
             assert await client.hear() == (TEXT, b"restarting")
             assert await client.close_code() == 1012
             client.send(CLOSE, (1012).to_bytes(2, "big"))
             assert await client.hear_all() == []
+        # Its answer is heard: nobody waits for the end of the time that clients have for it.
+        await until(lambda: serving.open_connections == 0, within_s=wire.LINGER_S / 2)
         serving.app.is_reading.set()
         await asyncio.wait_for(stopping, 10)
 
