@@ -35,7 +35,7 @@ class Serve:
     """Started when entered; stopped with Ctrl-C when left."""
 
     def __init__(self, var_dir: Path, *, command: str = "serve", **changes: str) -> None:
-        self._command = command
+        self.command = command
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = var_dir.parent / f"serve-{self.port}.log"
@@ -75,7 +75,7 @@ class Serve:
 
     def _words(self) -> list[str]:
         return (
-            ["serve"] if self._command == "serve" else [self._command, "--noreload", f"127.0.0.1:{self.port}"]
+            ["serve"] if self.command == "serve" else [self.command, "--noreload", f"127.0.0.1:{self.port}"]
         )
 
     @property

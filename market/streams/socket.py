@@ -21,7 +21,7 @@ from .identity import Identity, is_for_us
 from .inbound import MAX_BYTES, Inbound
 from .messages import AnyMessage
 from .reading import read
-from .refusals import TOO_BIG, TOO_MANY_INVALID, Refused, invalid
+from .refusals import TOO_MANY_INVALID, Refused, invalid
 from .seat import Seat
 from .stream import Stream
 from .wire import connection_of
@@ -84,8 +84,7 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._inbound.take(monotonic_ms())
         data = bytes_data or b"" if text_data is None else text_data.encode()
         if len(data) > MAX_BYTES:
-            self._end(TOO_BIG)
-            return
+            raise too_big()
         if text_data is None:
             raise invalid("Send JSON as text, not as binary.")
         message = read(data, self.stream.kind)
@@ -107,7 +106,10 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def end(self, refused: Refused) -> None:
         """Say why, close, and be gone for everybody else."""
-        self._end(refused.close or TOO_MANY_INVALID, refused.code, frame(protocol.error(refused, now_ms())))
+        if not self._is_over and self._seat is not None and refused.close is not None:
+            told = frame(protocol.error(refused, now_ms()))
+            self._seat.end(refused.close, refused.code, told)
+            self._leave()
 
     def _refuse(self, refused: Refused) -> None:
         if refused.code == "invalid_message" and self._inbound.is_last_straw(monotonic_ms()):
@@ -121,12 +123,6 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self._seat is not None:
             self._seat.send(frame(text))
 
-    def _end(self, code: int, reason: str = "", last: bytes = b"") -> None:
-        if not self._is_over and self._seat is not None:
-            self._is_over = True
-            self._seat.end(code, reason, last)
-            self._leave()
-
     def _leave(self) -> None:
         self._is_over = True
         self._cancel_timer()
@@ -137,6 +133,13 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+def too_big() -> Refused:
+    """The wire closes with 1009 before; other servers let it in, and daphne cannot close with that."""
+    refused = invalid("A message has at most 16 KiB.", max=MAX_BYTES)
+    refused.close = TOO_MANY_INVALID
+    return refused
 
 
 def farewell() -> bytes:

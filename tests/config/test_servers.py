@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.commands import manage
 from tests.running import Serve
@@ -33,8 +39,8 @@ PATHS = {
 
 
 class Running:
-    def __init__(self, server: Serve, key: str) -> None:
-        self.server, self.key = server, key
+    def __init__(self, server: Serve, key: str, ingest_key: str) -> None:
+        self.server, self.key, self.ingest_key = server, key, ingest_key
 
 
 @pytest.fixture(scope="module", params=["serve", "runserver"])
@@ -43,8 +49,9 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     manage(var_dir, "migrate", DEMO="0")
     manage(var_dir, "load_instruments", DEMO="0")
     key = manage(var_dir, "issue_key", "alice", "--tier", "premium", DEMO="0").stdout.strip()
+    ingest_key = manage(var_dir, "issue_ingest_key", "desk", DEMO="0").stdout.strip()
     with Serve(var_dir, command=request.param, DEMO="0") as server:
-        yield Running(server, key)
+        yield Running(server, key, ingest_key)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -62,6 +69,53 @@ def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
     assert response.status_code == 200
     assert int(response.headers["Content-Length"]) > 100
     assert response.content == b""
+
+
+@contextmanager
+def stream(running: Running, path: str, **message: str) -> Iterator[tuple[Connection, Any]]:
+    """A socket, and what the service answers to its first message."""
+    with connect(f"ws://127.0.0.1:{running.server.port}{path}", compression=None) as socket:
+        socket.send(json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], **message}))
+        yield socket, json.loads(socket.recv(10))
+
+
+def push_ticks(running: Running, count: int) -> None:
+    """Trades: of those both streams tell."""
+    prices = [{"bid": 60_000 + number, "ask": 60_001 + number} for number in range(count)]
+    ticks = [{"symbol": "BTCUSD", **price, "side": "buy", "volume": 0.5} for price in prices]
+    headers = {"X-Ingest-Key": running.ingest_key}
+    answer = httpx.post(f"{running.server.url}/ingest/ticks", json={"ticks": ticks}, headers=headers)
+    assert answer.json()["accepted"] == count
+
+
+def hear_until_closed(socket: Connection) -> None:
+    with suppress(ConnectionClosed):
+        while True:
+            socket.recv(10)
+
+
+@pytest.mark.parametrize("path", ["/ws/market", "/ws/orderflow"])
+def test_stream_is_served(running: Running, path: str) -> None:
+    with stream(running, path, api_key=running.key) as (socket, reply):
+        assert (reply["type"], reply["symbols"]) == ("subscribed", ["BTCUSD"])
+        push_ticks(running, 300)
+        heard = [json.loads(socket.recv(10))["symbol"] for _ in range(300)]
+    assert heard == ["BTCUSD"] * 300
+
+
+def test_stream_refuses_a_bad_key(running: Running) -> None:
+    with stream(running, "/ws/market", api_key="x") as (socket, refused):
+        assert refused["error"]["code"] == "invalid_api_key"
+        hear_until_closed(socket)
+    assert socket.close_code == 4401
+
+
+def test_stream_ends_at_a_message_that_is_too_big(running: Running) -> None:
+    with stream(running, "/ws/market", api_key=running.key) as (socket, _):
+        socket.send(" " * (16 * 1024 + 1))
+        hear_until_closed(socket)
+    # daphne itself takes it in, and cannot close with 1009.
+    assert socket.close_code == (1009 if running.server.command == "serve" else 4400)
 
 
 def test_it_ends_without_a_traceback(running: Running) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from socket import create_connection
 from types import TracebackType
 from typing import Any
 
@@ -23,12 +24,19 @@ Frame = dict[str, Any]
 class Socket:
     """`closed` is the code with which the service ended it."""
 
-    def __init__(self, server: Server, path: str = MARKET, key: str = "", **headers: str) -> None:
+    def __init__(
+        self, server: Server, path: str = MARKET, key: str = "", host: str = "127.0.0.1", **headers: str
+    ) -> None:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         if key:
             names["X-API-Key"] = key
-        url = f"ws://127.0.0.1:{server.port}{path}"
-        self.connection = connect(url, additional_headers=names, compression=None, max_size=None)
+        self.connection = connect(
+            f"ws://{host}:{server.port}{path}",
+            sock=create_connection(("127.0.0.1", server.port)),
+            additional_headers=names,
+            compression=None,
+            max_size=None,
+        )
 
     def __enter__(self) -> Socket:
         return self
@@ -47,6 +55,14 @@ class Socket:
 
     def hear_of(self, count: int, field: str) -> list[Any]:
         return [self.hear()[field] for _ in range(count)]
+
+    def hear_all(self) -> list[Frame]:
+        """Until the service closes."""
+        heard = []
+        with suppress(ConnectionClosed):
+            while True:
+                heard.append(self.hear())
+        return heard
 
     def ask(self, message: Any) -> Frame:
         """The answer without its time, which is about now."""
