@@ -174,9 +174,9 @@ async def test_shutdown_says_so_before_it_closes_with_1012() -> None:
             assert await client.hear() == (TEXT, b"restarting")
             assert await client.close_code() == 1012
             client.send(CLOSE, (1012).to_bytes(2, "big"))
-            assert await client.hear_all() == []
-        # Its answer is heard: nobody waits for the end of the time that clients have for it.
+        # Their answers are heard: nobody waits for the end of the time that clients have for it.
         await until(lambda: serving.open_connections == 0, within_s=wire.LINGER_S / 2)
+        assert [await client.hear_all() for client in clients] == [[], [], []]
         serving.app.is_reading.set()
         await asyncio.wait_for(stopping, 10)
 
