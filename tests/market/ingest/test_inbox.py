@@ -64,7 +64,7 @@ class Engine:
 
 
 @asynccontextmanager
-async def sending(redis: PrivateRedis, patience_s: float = 2.0) -> AsyncIterator[Inbox]:
+async def sending(redis: PrivateRedis, patience_s: float = 10.0) -> AsyncIterator[Inbox]:
     inbox = Inbox(redis.url, patience_s)
     await inbox.start()
     try:
