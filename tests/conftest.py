@@ -43,7 +43,7 @@ def restore_tiers(using: str, **_: object) -> None:
 post_migrate.connect(restore_tiers, sender=apps.get_app_config("accounts"))
 
 
-class Together(LoadScopeScheduling):
+class Together(LoadScopeScheduling):  # type: ignore[misc]
     """A file's tests run in one worker, because they share what is slow to start; so do those of a demo."""
 
     def _split_scope(self, nodeid: str) -> str:
