@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable
 
@@ -18,9 +19,10 @@ from market.prices.ticks import Tick
 from . import checkpoints, retention
 from .boot import Loaded, load
 from .bus import LocalBus, RedisBus
+from .checkpoints import Checkpoint
 from .desk import FeedDesk, MakeFeed
 from .engine import Engine
-from .lease import Deposed, Lease
+from .lease import Deposed, Lease, Place
 from .status import status_of, told
 from .store import Row
 
@@ -50,6 +52,7 @@ class Runner:
         """Another process writes now."""
         self._holds = False
         self._flush_now = asyncio.Event()
+        self._writing = threading.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -124,7 +127,7 @@ class Runner:
         made = engine.checkpoints(changed.values())
         is_written = False
         try:
-            await in_thread(checkpoints.write, rows, made, self.lease, self.bus.seal())
+            await in_thread(self._write, rows, made, self.bus.seal())
             is_written = True
         except Deposed:
             self._lost_lease(rows)
@@ -136,6 +139,11 @@ class Runner:
             if not is_written:
                 self._put_back(rows)
                 engine.changed = changed | engine.changed
+
+    def _write(self, rows: list[Row], made: dict[int, Checkpoint], place: Place) -> None:
+        """One after the other: an import flushes too, and a cancelled flush goes on in its thread."""
+        with self._writing:
+            checkpoints.write(rows, made, self.lease, place)
 
     def _lost_lease(self, rows: list[Row]) -> None:
         if self._holds or rows:
