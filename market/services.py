@@ -12,13 +12,14 @@ from accounts.events import feed as control_events
 from instruments.catalogue import InstrumentFacts, catalogue
 
 from .engine import status as engine_status
-from .engine.bus import Hear, LocalBus, RedisBus
+from .engine.bus import Hear, LocalBus
 from .engine.checkpoints import Checkpoint
 from .engine.engine import DEMO, PUSH, Engine
 from .engine.feeds.feed import Feed
 from .engine.feeds.registry import make_feed
 from .engine.inbox import Inbox
 from .engine.reader import Reader
+from .engine.redis_bus import RedisBus
 from .engine.reloading import reload_candles
 from .engine.runner import Runner
 from .prices.board import Quote

@@ -19,8 +19,9 @@ from instruments.catalogue import catalogue
 from market.prices.market import Prices
 
 from .boot import Loaded, load
-from .bus import STREAM, Hear, decode, number_of
+from .bus import Hear
 from .checkpoints import Checkpoint
+from .journal import STREAM, decode, number_of
 from .lease import Place
 
 logger = logging.getLogger(__name__)

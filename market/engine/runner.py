@@ -18,11 +18,12 @@ from market.prices.ticks import Tick
 
 from . import checkpoints, retention
 from .boot import Loaded, load
-from .bus import LocalBus, RedisBus
+from .bus import LocalBus
 from .checkpoints import Checkpoint
 from .desk import FeedDesk, MakeFeed
 from .engine import Engine
 from .lease import Deposed, Lease, Place
+from .redis_bus import RedisBus
 from .status import status_of, told
 from .store import Row
 

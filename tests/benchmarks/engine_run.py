@@ -67,7 +67,7 @@ def under_load(many: int, per_second: int, seconds: int) -> Run:
 async def serve(run: Run, per_second: int, seconds: int) -> None:
     from django.conf import settings
 
-    from market.engine.bus import RedisBus
+    from market.engine.redis_bus import RedisBus
     from market.services import market
 
     if settings.REDIS_URL:

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts
 from market.engine.book import Book
-from market.engine.bus import encode
 from market.engine.checks import reason_to_refuse
 from market.engine.engine import PUSH, Engine
+from market.engine.journal import encode
 from market.engine.source import Choice
 from market.prices.market import Prices
 from market.prices.records import AnyRecord

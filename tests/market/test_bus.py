@@ -11,9 +11,10 @@ import pytest
 from redis import Redis
 
 from instruments.catalogue import catalogue
-from market.engine.bus import HEAD, MAX_WAITING, STREAM, RedisBus, decode, encode
+from market.engine.journal import HEAD, STREAM, decode, encode
 from market.engine.lease import Deposed, Place
 from market.engine.reader import Reader
+from market.engine.redis_bus import MAX_WAITING, RedisBus
 from market.models import EngineState
 from market.prices.market import Prices
 from market.prices.records import AnyRecord, Taken

@@ -14,8 +14,8 @@ from httpx import Response
 from pytest_django import Settings
 from time_machine import Traveller
 
-from market.engine.bus import RedisBus
 from market.engine.engine import Engine
+from market.engine.redis_bus import RedisBus
 from market.engine.runner import Runner
 from market.prices.market import Prices
 from market.prices.ticks import Tick

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from market.engine.bus import HEAD, STREAM, decode, number_of
+from market.engine.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
 from market.prices.records import Taken
 from tests.reliability.engines import poll

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from django.conf import settings
 
 from market import services as market
-from market.engine.bus import RedisBus
 from market.engine.engine import Engine
+from market.engine.redis_bus import RedisBus
 from market.engine.runner import Runner
 from market.prices.market import Prices
 from market.prices.ticks import Tick

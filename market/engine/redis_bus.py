@@ -1,0 +1,176 @@
+"""The engine's journal on its way to web processes, over Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from accounts.tasks import end
+from market.prices.records import AnyRecord
+
+from .bus import Owner, new_epoch
+from .journal import APPEND, CLAIM, HEAD, STREAM, decode, encode, number_of
+from .lease import Deposed, Place
+
+logger = logging.getLogger(__name__)
+
+# Some minutes of a busy market; a reader that stayed away for longer starts from the database.
+MAX_ENTRIES = 50_000
+# Records that wait while Redis is away. Beyond it the readers start anew from the database.
+MAX_WAITING = 100_000
+RETRY_S = 0.25
+PATIENCE_S = 2.0
+WINDOW_S = 0.002
+
+
+class RedisBus:
+    def __init__(self, url: str) -> None:
+        self._redis = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
+        # Any: the types of redis-py allow for its client without await too.
+        self._append: Any = self._redis.register_script(APPEND)
+        self._claim: Any = self._redis.register_script(CLAIM)
+        self._owner: Owner | None = None
+        self.place = Place("", 0)
+        self._open: list[AnyRecord] = []
+        self._sealed: deque[tuple[int, list[AnyRecord]]] = deque()
+        self.waiting = 0
+        """Records that Redis has not taken yet."""
+        self._is_torn = False
+        """Some of them were given up."""
+        self._is_away = False
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Event()
+        """Set for a moment whenever fewer wait, or none will go any more."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
+        """Claim the stream; returns what was published after the place, or starts a new epoch."""
+        self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
+        tail: list[AnyRecord] | None = None
+        try:
+            tail = await self._claim_and_read(owner, place)
+        except (RedisError, OSError) as error:
+            logger.warning("The bus does not answer yet: %s", error)
+        if tail is None:
+            self.place = place
+            await self._start_anew(owner)
+        self._task = asyncio.create_task(self._send(owner), name="market bus")
+        self._task.add_done_callback(lambda _: self._tell_those_who_wait())
+        return tail or []
+
+    def publish(self, records: list[AnyRecord]) -> None:
+        self._open += records
+        self.waiting += len(records)
+        self._wake.set()
+        if self.waiting > MAX_WAITING:
+            self._drop()
+            self._is_torn = True
+
+    def seal(self) -> Place:
+        """Everything published so far has a number; returns the last."""
+        if self._open:
+            self.place = Place(self.place.epoch, self.place.position + 1)
+            self._sealed.append((self.place.position, self._open))
+            self._open = []
+        return self.place
+
+    async def settle(self) -> None:
+        """Wait until a successor would hear of all that was published so far."""
+        number = self.seal().position
+        while self._sealed and self._sealed[0][0] <= number:
+            if self._task is None or self._task.done():
+                raise Deposed
+            await self._moved.wait()
+
+    async def close(self) -> None:
+        await end(self._task)
+        self._task = None
+        self.seal()
+        with contextlib.suppress(RedisError, OSError, Deposed):
+            while self._sealed and self._owner is not None:
+                await self._send_first(self._owner)
+        await self._redis.aclose()
+
+    async def _claim_and_read(self, owner: Owner, place: Place) -> list[AnyRecord] | None:
+        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, ""])
+        if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
+            return None
+        records: list[AnyRecord] = []
+        entries = await self._redis.xrange(STREAM, f"({place.position}-0", "+")
+        for expected, (entry_id, fields) in enumerate(entries, place.position + 1):
+            if number_of(entry_id) != expected:
+                return None
+            records += decode(fields[b"d"])
+        if place.position + len(entries) != int(n):
+            return None
+        self.place = Place(place.epoch, int(n))
+        return records
+
+    def _drop(self) -> None:
+        self._sealed.clear()
+        self._open.clear()
+        self.waiting = 0
+        self._tell_those_who_wait()
+
+    async def _start_anew(self, owner: Owner) -> None:
+        """The readers start from the database; what waited to be sent is in there too, or will be."""
+        self._drop()
+        self._is_torn = False
+        # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
+        number = max(self.place.position + 1, time.time_ns() // 100_000)
+        self.place = Place(new_epoch(), number)
+        with contextlib.suppress(RedisError, OSError):
+            await self._claim(keys=[STREAM, HEAD], args=[owner.writer, self.place.epoch, number, "anew"])
+        owner.flush_soon()
+
+    def _tell_those_who_wait(self) -> None:
+        self._moved.set()
+        self._moved.clear()
+
+    async def _send(self, owner: Owner) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                while self._open or self._sealed:
+                    if not self._sealed:
+                        self.seal()
+                    await self._send_first(owner)
+            except Deposed:
+                logger.warning("Another engine has taken over the bus")
+                owner.stand_down()
+                return
+            except (RedisError, OSError) as error:
+                if not self._is_away:
+                    logger.warning("The bus waits for Redis: %s", error)
+                self._is_away = True
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+            else:
+                self._is_away = False
+                # What comes within this time leaves together.
+                await asyncio.sleep(WINDOW_S)
+
+    async def _send_first(self, owner: Owner) -> None:
+        if self._is_torn:
+            await self._start_anew(owner)
+            return
+        number, records = self._sealed[0]
+        args = [owner.writer, self.place.epoch, number, encode(records), MAX_ENTRIES]
+        answer = await self._append(keys=[STREAM, HEAD], args=args)
+        if answer == b"deposed":
+            raise Deposed
+        if answer == b"empty":
+            logger.warning("Redis came back empty: the readers start anew")
+            await self._start_anew(owner)
+        elif self._sealed and self._sealed[0][0] == number:
+            self._sealed.popleft()
+            self.waiting -= len(records)
+            self._tell_those_who_wait()
