@@ -33,9 +33,9 @@ class Sockets:
         self.clear()
         self.changes = 0
         """How often something changed that a caller, once found, does not know of."""
-        events.on("key.revoked", self._revoke)
-        events.on("key.rolled", self._look_again)
-        events.on("account.changed", self._look_again)
+        events.on("key.revoked", self.revoke)
+        events.on("key.rolled", self.look_again)
+        events.on("account.changed", self.look_again)
         events.on("tier.changed", self._count)
 
     def clear(self) -> None:
@@ -78,13 +78,13 @@ class Sockets:
         if self._is_watching:
             self._look_later()
 
-    def _revoke(self, facts: dict[str, Any]) -> None:
+    def revoke(self, facts: dict[str, Any]) -> None:
         self.changes += 1
         for socket in self._held(facts):
             if socket.caller is not None and socket.caller.key_id == facts["key"]:
                 socket.renew(None)
 
-    async def _look_again(self, facts: dict[str, Any]) -> None:
+    async def look_again(self, facts: dict[str, Any]) -> None:
         self.changes += 1
         held = self._held(facts)
         for key in {socket.key for socket in held}:

@@ -56,6 +56,11 @@ class Socket:
     def hear_of(self, count: int, field: str) -> list[Any]:
         return [self.hear()[field] for _ in range(count)]
 
+    def hear_until(self, kind: str) -> Frame:
+        while (frame := self.hear()).get("type") != kind:
+            pass
+        return frame
+
     def hear_all(self) -> list[Frame]:
         """Until the service closes."""
         heard = []

@@ -203,9 +203,18 @@ def test_tier_whose_streams_are_lowered_closes_the_newest(
 def test_higher_tier_holds_for_a_socket_that_was_open_before(
     opened: Open, service: Server, account: Account, key: str, symbol: str
 ) -> None:
-    two(opened, key, symbol)
-    waiting = opened(key=key)
-    assert waiting.is_open
-    change_tier(account, make_tier("roomy"), by="test")
+    account.tier = make_tier("growing", streams=1)
+    account.save()
+    sockets = [opened(key=key) for _ in range(2)]
+    assert all(socket.is_open for socket in sockets)
+    account.tier.streams = 2
+    save_tier(account.tier, by="test")
     service.run(feed.read())
-    assert waiting.subscribe(symbol)["type"] == "subscribed"
+    assert [socket.subscribe(symbol)["type"] for socket in sockets] == ["subscribed"] * 2
+
+
+def test_demo_key_opens_a_stream_on_this_machine_alone(opened: Open, symbol: str) -> None:
+    demo = make_key(make_account(tier=make_tier("roomy"), is_demo=True))
+    assert opened(key=demo).subscribe(symbol)["type"] == "subscribed"
+    relayed = opened(key=demo, X_Forwarded_For="192.0.2.1")
+    assert relayed.refused({"action": "ping"})["error"]["code"] == "invalid_api_key"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from market.prices.records import Absorbed
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of
 from tests.contract.streams.conftest import Open
@@ -49,6 +50,28 @@ def test_order_flow_tick_has_exactly_the_fields_of_the_specification(
     assert set(heard) == FLOW
     assert (heard["symbol"], heard["time"]) == (symbol, last.time_ms)
     assert heard["delta"] == heard["ask_volume"] - heard["bid_volume"] == heard["cumulative_delta"] == 1
+
+
+def test_absorption_signal_has_the_fields_of_the_contract(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    socket = opened(ORDERFLOW)
+    socket.send({"action": "subscribe", "symbols": [symbol], "api_key": key})
+    socket.hear()
+    ticker.publish(Absorbed(symbol, 1, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, 1_795_167_165_000))
+
+    assert socket.hear() == {
+        "type": "absorption",
+        "symbol": symbol,
+        "side": "bid",
+        "price": 1.0841,
+        "volume": 250.0,
+        "delta": -180.0,
+        "price_range": 0.00002,
+        "window_ms": 5000,
+        "strength": 2.61,
+        "time": 1_795_167_165_000,
+    }
 
 
 def test_reply_names_all_that_is_subscribed(opened: Open, key: str, path: str, symbol: str) -> None:

@@ -14,6 +14,7 @@ from market.engine.engine import Engine
 from market.engine.redis_bus import RedisBus
 from market.engine.runner import Runner
 from market.prices.market import Prices
+from market.prices.records import AnyRecord
 from market.prices.ticks import Tick
 from market.streams import service
 from tests.client import Server
@@ -37,6 +38,14 @@ class Ticker:
         """One tick after the other, which may still be under way."""
         for symbol in symbols:
             self._server.run(self._push([make_tick(symbol)]))
+
+    def publish(self, record: AnyRecord) -> None:
+        """As if the engine had decided it."""
+
+        async def publish() -> None:
+            self.runner.bus.publish([record])
+
+        self._server.run(publish())
 
     async def _push(self, ticks: list[Tick]) -> None:
         assert self.runner.push("push", ticks) == [None] * len(ticks)
