@@ -4,6 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+SCALED := contract accounts admin market signals_feed news
+# What brings its own servers, or needs none, is the same whichever database the settings name.
+APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \
+    market/test_bus.py market/ingest/test_inbox.py market/importing/test_real_processes.py \
+    accounts/test_shared_limits.py accounts/test_streams_*
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast lint format lock bench-rest bench-engine clean
 
@@ -15,7 +21,7 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 
 test: $(VENV)/.dev ## All tests: on SQLite and in memory, then on PostgreSQL and Redis.
 	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
-	@$(BIN)/python -m tests.scaled -m pytest -n 2 --no-loadscope-reorder tests/contract tests/accounts tests/admin tests/market tests/signals_feed tests/news
+	@$(BIN)/python -m tests.scaled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
 
 test-fast: $(VENV)/.dev ## Without the browser and the races: while you write.
 	@$(BIN)/python -m pytest -n 2 -q --ignore tests/browser --ignore tests/reliability
