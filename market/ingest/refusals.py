@@ -11,7 +11,7 @@ REASONS = {
     "malformed": "The tick has a wrong or missing field.",
     "symbol_not_allowed": "This key may not send ticks of this symbol.",
     "unknown_symbol": "There is no active instrument with this symbol.",
-    "not_its_source": "The instrument is priced by other sources than this one.",
+    "not_its_source": "The instrument names other sources: write push as its source in the back office.",
     "standby": "Another source prices this instrument now; this one takes over when that falls silent.",
     "not_finite": "Prices and volume must be finite numbers.",
     "not_positive": "Prices must be above 0 and the volume must not be below 0.",
