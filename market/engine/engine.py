@@ -69,7 +69,9 @@ class Engine:
             book = self.book(facts, at_ms)
             self._pass_time(book, at_ms)
             self._apply_if_it_closes(book, Ended(facts.symbol, at_ms))
-            self.records += [book.absorbed(found) for found in book.watch.end_until(at_ms)]
+            if found := book.watch.end_until(at_ms):
+                self.records += [book.absorbed(absorption) for absorption in found]
+                self.changed[facts.symbol] = book
             is_open = facts.active and facts.hours.is_open(at_ms)
             if book.is_open and not is_open:
                 self._apply_if_it_closes(book, Halted(facts.symbol))

@@ -286,3 +286,20 @@ def test_hour_ends_with_the_clock_though_no_tick_comes() -> None:
     engine.keep_time(NOON_MS + HOUR_MS)
 
     assert [candle["time"][11:16] for candle in bars(engine, "1h")] == ["12:00"]
+
+
+def test_number_of_an_absorption_signal_that_time_brought_is_checkpointed() -> None:
+    Instrument.objects.update(order_flow_source="trades")
+    catalogue.load_now()
+    engine = make_engine()
+    for window in range(62):
+        size = 500.0 if window == 61 else 1.0 + window % 2
+        trade = changed(time_ms=NOON_MS + window * 5_000, volume=size, side=-1, price=1.08)
+        assert engine.accept(trade, NOON_MS + window * 5_000) is None
+    engine.changed.clear()
+
+    engine.keep_time(NOON_MS + 62 * 5_000)
+
+    book = engine.books["EURUSD"]
+    assert book.flow_seq == 63
+    assert [made.flow_seq for made in engine.checkpoints(engine.changed.values()).values()] == [63]
