@@ -83,6 +83,9 @@ class Recent:
         self.epoch = epoch
         self._tracks.clear()
 
+    def knows(self, symbol: str) -> bool:
+        return symbol in self._tracks
+
     def know(self, symbol: str, seq: int, last_tick: bytes | None = None) -> None:
         """What was last sent before this process began to listen; 0 if nothing ever was."""
         tick = None if last_tick is None else (seq, last_tick)

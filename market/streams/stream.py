@@ -78,6 +78,10 @@ class NumberedStream(Stream):
     def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""
         resume = None if message.resume is UNSET else message.resume
+        for symbol in change.joined:
+            # An instrument that is newer than the numbering: nothing was ever sent of it.
+            if symbol != ALL and not self.recent.knows(symbol):
+                self.recent.know(symbol, 0)
         opening = self.recent.open(subscribed, change, resume, now_ms)
         is_numbered = "seq" in subscribed.features
         goes_on = Continuation(

@@ -54,6 +54,17 @@ def test_who_missed_nothing_gets_nothing_twice(
     assert socket.is_open
 
 
+def test_instrument_newer_than_the_numbering_is_recovered_from_its_first_tick(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    epoch, last = left_at(opened, key, symbol)
+    assert last == 0
+    socket = opened(key=key)
+    assert socket.subscribe(symbol, **resume(epoch, **{symbol: 0}))["recovered"] is True
+    ticker(symbol)
+    assert socket.hear()["seq"] == 1
+
+
 def test_other_epoch_brings_the_last_tick_alone(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
     ticker(symbol, 3)
     socket = opened(key=key)
