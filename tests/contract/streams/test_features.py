@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from market.prices.records import Absorbed
 from market.services import now_ms
 from market.streams import service as streams
 from market.streams.consumer import StreamConsumer
@@ -76,6 +77,18 @@ def test_snapshot_of_the_order_flow_is_its_last_tick(
     socket = opened(ORDERFLOW, key=key)
     socket.subscribe(symbol, features=["snapshot"])
     assert socket.hear()["cumulative_delta"] == 3
+
+
+def test_absorption_signal_is_numbered_among_the_ticks_and_is_no_snapshot(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    first, later = opened(ORDERFLOW, key=key), opened(ORDERFLOW, key=key)
+    first.subscribe(symbol, features=["seq"])
+    ticker(symbol, 3)
+    ticker.publish(Absorbed(symbol, 3, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, now_ms()))
+    assert first.hear_of(3, "seq") == [1, 2, 3]
+    assert later.subscribe(symbol, features=["snapshot", "seq"])["positions"] == {symbol: 3}
+    assert later.hear()["seq"] == 2
 
 
 def test_no_snapshot_comes_unasked_or_of_nothing(
