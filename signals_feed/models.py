@@ -129,3 +129,43 @@ class Signal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.direction} {self.instrument_id} at {self.entry}"
+
+
+class AnnouncementQuerySet(models.QuerySet["Announcement"]):
+    def between(self, after: int, upto: int) -> AnnouncementQuerySet:
+        """In commit order, without the first and with the last."""
+        return self.filter(position__gt=after, position__lte=upto).order_by("position")
+
+    def last_position(self) -> int:
+        return self.aggregate(last=models.Max("position"))["last"] or 0
+
+    def position_of(self, signal_id: uuid.UUID, since: datetime) -> int | None:
+        """Where a signal was published; None for one that is older or that nobody knows."""
+        published = self.filter(signal=signal_id, kind=Announcement.Kind.PUBLISHED)
+        return published.filter(signal__published_at__gte=since).values_list("position", flat=True).first()
+
+
+class Announcement(models.Model):
+    """What the stream tells of a signal, and the place of it in commit order. It has a table of its own,
+    so that what is told again for days depends on nobody's keeping control events for as long."""
+
+    class Kind(models.TextChoices):
+        PUBLISHED = "published"
+        CLOSED = "closed"
+
+    position = models.BigIntegerField(primary_key=True, help_text="That of its control event.")
+    signal = models.ForeignKey(Signal, on_delete=models.CASCADE, related_name="announcements")
+    kind = models.CharField(max_length=9, choices=Kind)
+
+    objects = AnnouncementQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(name="signal_is_announced_once", fields=("signal", "kind")),
+            models.CheckConstraint(
+                name="announcement_kind_is_known", condition=Q(kind__in=("published", "closed"))
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.kind}"

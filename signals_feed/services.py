@@ -11,11 +11,18 @@ from django.utils import timezone
 from accounts.models import ControlEvent
 
 from .closing import exit_price, result
-from .models import Signal
+from .models import Announcement, Signal
 
 
 class NotActive(Exception):
     """The signal was closed before."""
+
+
+@transaction.atomic
+def publish(signal: Signal) -> None:
+    """Put a new signal into the feed."""
+    signal.save(force_insert=True)
+    _announce(signal, Announcement.Kind.PUBLISHED)
 
 
 @transaction.atomic
@@ -55,5 +62,11 @@ def close(signal: Signal, *, reason: str, bid: Decimal, ask: Decimal, at: dateti
         )
     )
     if closed:
-        ControlEvent.objects.publish("signal.closed", signal=str(signal.pk), reason=reason)
+        _announce(signal, Announcement.Kind.CLOSED, reason=reason)
     return bool(closed)
+
+
+def _announce(signal: Signal, kind: Announcement.Kind, **facts: str) -> None:
+    event = ControlEvent.objects.publish(f"signal.{kind}", signal=str(signal.pk), **facts)
+    # After the event, but locking nothing that this transaction does not hold already.
+    Announcement.objects.create(position=event.position, signal=signal, kind=kind)
