@@ -9,6 +9,7 @@ from django.urls import re_path
 
 from market.consumers import MarketConsumer, OrderFlowConsumer
 from market.ingest.consumer import IngestConsumer
+from signals_feed.consumers import SignalsConsumer
 
 
 async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -20,6 +21,7 @@ sockets = URLRouter(
     [
         re_path(r"^ws/market/?$", MarketConsumer.as_asgi()),
         re_path(r"^ws/orderflow/?$", OrderFlowConsumer.as_asgi()),
+        re_path(r"^ws/signals/?$", SignalsConsumer.as_asgi()),
         re_path(r"^ws/ingest/?$", IngestConsumer.as_asgi()),
         re_path(r"", refuse),  # type: ignore[arg-type]
     ]

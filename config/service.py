@@ -18,6 +18,7 @@ from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
 from market.streams import service as streams
+from signals_feed.stream import signals
 from signals_feed.watcher import watcher
 
 from . import uptime
@@ -43,6 +44,7 @@ class Service:
         await open_streams.start()
         await uptime.start()
         await market.start()
+        await signals.start()
         await watcher.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         self.is_ready = True
@@ -51,6 +53,7 @@ class Service:
         self.is_ready = False
         await end(self._task)
         await watcher.stop()
+        await signals.stop()
         await market.stop()
         streams.stop()
         await uptime.stop()

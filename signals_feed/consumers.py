@@ -1,0 +1,54 @@
+"""/ws/signals."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from market.services import now_ms
+from market.streams import protocol
+from market.streams.consumer import StreamConsumer, is_known
+from market.streams.messages import AnyMessage, Subscribe, Unsubscribe
+
+from .announcements import topics_of, variant_of
+from .stream import signals
+
+
+class SignalsConsumer(StreamConsumer):
+    stream = signals  # type: ignore[assignment] # it has no numbers, and goes on by itself
+
+    _place: int | None = None
+    """After which the client goes on, if it was away."""
+
+    async def take(self, message: AnyMessage) -> None:
+        self._place = None
+        if isinstance(message, Subscribe) and message.since is not UNSET:
+            await self._identity.show(message.api_key)
+            self._place = await signals.find(message.since)
+        await super().take(message)
+        if self._place is not None and self._seat is not None:
+            wanted = self._subscriptions
+            await signals.replay(self._seat, self._place, topics_of(wanted), variant_of(wanted))
+
+    def _subscribe(self, message: Subscribe) -> None:
+        """Without an await: no frame comes before the reply, and none is missed after it."""
+        if self._is_over or self._seat is None:
+            return
+        wanted = self._subscriptions
+        change = wanted.subscribe(message, is_known)
+        goes_on = protocol.Continuation(unrecovered=self._unrecovered(message))
+        name = signals.kind.name
+        self._say(protocol.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, goes_on))
+        if self._place is None:
+            signals.move(self._seat, topics_of(wanted), variant_of(wanted))
+        self._settle_in()
+
+    def _unrecovered(self, message: Subscribe) -> list[str] | UnsetType:
+        if message.since is UNSET:
+            return UNSET
+        return self._subscriptions.symbols if self._place is None else []
+
+    def _unsubscribe(self, message: Unsubscribe) -> None:
+        self._subscriptions.unsubscribe(message)
+        if self._seat is not None:
+            signals.move(self._seat, topics_of(self._subscriptions), variant_of(self._subscriptions))
+        self._say(protocol.unsubscribed(self._subscriptions.symbols, now_ms(), message.id))
