@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from typing import Any, Protocol
 
 from accounts.authentication import KeyRing, key_ring
 from accounts.events import EventFeed, feed
 from accounts.tiers import Caller
+
+logger = logging.getLogger(__name__)
 
 
 class Socket(Protocol):
@@ -73,7 +76,11 @@ class Sockets:
     def _look(self) -> None:
         now_s = asyncio.get_running_loop().time()
         for socket in tuple(self._watched):
-            socket.look(now_s)
+            try:
+                socket.look(now_s)
+            except Exception:  # noqa: BLE001 - the top of a timer: the others still want to be told
+                logger.exception("A socket could not be looked after")
+                self._watched.discard(socket)
         self._is_watching = bool(self._watched)
         if self._is_watching:
             self._look_later()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from accounts.authentication import KeyRing
+from accounts.authentication import KeyRing, key_ring
 from accounts.events import EventFeed
 from accounts.tiers import Allowances, Caller
 from market.consumers import MarketConsumer
@@ -117,3 +117,53 @@ async def test_key_is_looked_up_once_if_nothing_happens() -> None:
 
     ring = SlowRing(nothing)
     assert (await Sockets(EventFeed(), ring).find("key"), ring.asked) == (CALLER, 1)
+
+
+class Watched:
+    key = ""
+    caller = None
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self.fault, self.looks = fault, asyncio.Semaphore(0)
+
+    def renew(self, caller: Caller | None) -> None: ...
+
+    def look(self, now_s: float) -> None:
+        self.looks.release()
+        if self.fault is not None:
+            raise self.fault
+
+
+class Quick(Sockets):
+    LOOK_EVERY_S = 0.005
+
+
+async def test_socket_that_cannot_be_looked_after_keeps_nobody_from_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sockets = Quick(EventFeed(), key_ring)
+    watched = [Watched(), Watched(ZeroDivisionError()), Watched()]
+    for socket in watched:
+        sockets.watch(socket)
+    for _ in range(2):
+        for socket in (watched[0], watched[2]):
+            await asyncio.wait_for(socket.looks.acquire(), 5)
+    assert len(caplog.records) == 1
+
+
+async def test_nobody_is_looked_after_when_all_have_gone() -> None:
+    sockets, watched = Quick(EventFeed(), key_ring), Watched()
+    sockets.watch(watched)
+    await asyncio.wait_for(watched.looks.acquire(), 5)
+    sockets.remove(watched, 1)
+    assert not await came_again(watched)
+    sockets.watch(watched)
+    await asyncio.wait_for(watched.looks.acquire(), 5)
+
+
+async def came_again(watched: Watched) -> bool:
+    try:
+        await asyncio.wait_for(watched.looks.acquire(), 10 * Quick.LOOK_EVERY_S)
+    except TimeoutError:
+        return False
+    return True
