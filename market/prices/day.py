@@ -86,7 +86,8 @@ class Day:
 
     def _pass(self, until_ms: int) -> None:
         """Slots that are free again with the time lose the minute of a day ago."""
-        for ms in range(max(self._until_ms, until_ms - DAY_MS), until_ms, MINUTE_MS):
+        begun_ms = self._until_ms or until_ms
+        for ms in range(max(begun_ms, until_ms - DAY_MS), until_ms, MINUTE_MS):
             self._forget(_slot(ms))
         self._until_ms = max(self._until_ms, until_ms)
 
