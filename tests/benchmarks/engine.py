@@ -97,7 +97,7 @@ def figures(runs: Sequence[Run]) -> list[str]:
 
 def judge(loads: Loads) -> Iterator[tuple[bool, str]]:
     every = [one for runs in loads.values() for one in runs]
-    sent, written = sum(one.ticks for one in every), sum(one.written for one in every)
+    sent, written = sum(one.pushed for one in every), sum(one.written for one in every)
     yield verdict(f"{sent - written:,} of {sent:,} ticks are lost", held=sent == written)
     many, rate = PROMISED
     for place in (EMBEDDED, SEPARATE):
