@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .streams import service
-from .streams.consumer import StreamConsumer
+from .streams.numbered import NumberedConsumer
 
 
-class MarketConsumer(StreamConsumer):
+class MarketConsumer(NumberedConsumer):
     stream = service.prices
 
 
-class OrderFlowConsumer(StreamConsumer):
+class OrderFlowConsumer(NumberedConsumer):
     stream = service.order_flow

@@ -14,7 +14,7 @@ from .stream import signals
 
 
 class SignalsConsumer(StreamConsumer):
-    stream = signals  # type: ignore[assignment] # it has no numbers, and goes on by itself
+    stream = signals
 
     _place: int | None = None
     """After which the client goes on, if it was away."""

@@ -1,8 +1,8 @@
-"""The base of the streams: who may subscribe to what, and what follows. Which stream, a consumer says."""
+"""The base of the streams: who may subscribe, and until when."""
 
 from __future__ import annotations
 
-from itertools import chain
+from abc import abstractmethod
 from typing import ClassVar
 
 from accounts.slots import Code, Refusal, Slot
@@ -12,14 +12,10 @@ from instruments.catalogue import catalogue
 from market.services import now_ms
 
 from . import protocol
-from .framing import frame
 from .messages import AnyMessage, List, Subscribe, Unsubscribe
-from .outgoing import variant_of
 from .refusals import Refused
-from .replay import replay
 from .socket import StreamSocket
 from .sockets import sockets
-from .stream import NumberedStream
 from .subscriptions import Subscriptions
 
 # By then the slots of a process that was killed are free.
@@ -27,7 +23,6 @@ RETRY_AFTER_S = 5
 
 
 class StreamConsumer(StreamSocket):
-    stream: ClassVar[NumberedStream]
     HEARTBEAT_AFTER_S: ClassVar[float] = 10.0
 
     def __init__(self) -> None:
@@ -68,34 +63,18 @@ class StreamConsumer(StreamSocket):
             caller = await self._identity.look_again()
             await open_streams.enforce(caller.account_id, caller.allowances.streams)
 
+    @abstractmethod
     def _subscribe(self, message: Subscribe) -> None:
-        """Without an await: no frame comes between what is replayed and what is heard from now on."""
-        if self._is_over or self._seat is None:
-            return
-        hub, seat, subscribed = self.stream.hub, self._seat, self._subscriptions
-        change = subscribed.subscribe(message, is_known)
-        now = now_ms()
-        opened = self.stream.open(message, subscribed, change, now)
-        seat.wants_latest = "latest" in subscribed.features and self.stream.kind.can_conflate
-        hub.unsubscribe(seat, change.left)
-        hub.subscribe(seat, subscribed.symbols, variant_of(subscribed.features))
-        reply = protocol.subscribed(
-            self.stream.kind.name, subscribed.symbols, change.rejected, now, message.id, opened.goes_on
-        )
-        replay(hub, seat, chain([frame(reply)], opened.frames))
-        self._settle_in()
+        """Reply, then bring what was asked for."""
+
+    @abstractmethod
+    def _unsubscribe(self, message: Unsubscribe) -> None: ...
 
     def _settle_in(self) -> None:
         self._cancel_timer()
         self.stream.listeners.add(self)
         if "heartbeat" in self._subscriptions.features or self._identity.expires_at is not None:
             sockets.watch(self)
-
-    def _unsubscribe(self, message: Unsubscribe) -> None:
-        change = self._subscriptions.unsubscribe(message)
-        if self._seat is not None:
-            self.stream.hub.unsubscribe(self._seat, change.left)
-        self._say(protocol.unsubscribed(self._subscriptions.symbols, now_ms(), message.id))
 
     # What others tell it.
 
@@ -125,8 +104,7 @@ class StreamConsumer(StreamSocket):
         return self._seat is not None and now_s - self._seat.wrote_at >= self.HEARTBEAT_AFTER_S
 
     def lost_place(self, epoch: str) -> None:
-        if "seq" in self._subscriptions.features:
-            self._say(protocol.gap(self._subscriptions.symbols, epoch, now_ms()))
+        """Only numbers show that something was missed."""
 
     def _lost_slot(self, code: Code) -> None:
         if code == "taken_over":

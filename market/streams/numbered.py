@@ -1,0 +1,47 @@
+"""The base of prices and order flow: what follows a subscribe. Which of the two, a consumer says."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import ClassVar
+
+from market.services import now_ms
+
+from . import protocol
+from .consumer import StreamConsumer, is_known
+from .framing import frame
+from .messages import Subscribe, Unsubscribe
+from .outgoing import variant_of
+from .replay import replay
+from .stream import NumberedStream
+
+
+class NumberedConsumer(StreamConsumer):
+    stream: ClassVar[NumberedStream]
+
+    def _subscribe(self, message: Subscribe) -> None:
+        """Without an await: no frame comes between what is replayed and what is heard from now on."""
+        if self._is_over or self._seat is None:
+            return
+        hub, seat, subscribed = self.stream.hub, self._seat, self._subscriptions
+        change = subscribed.subscribe(message, is_known)
+        now = now_ms()
+        opened = self.stream.open(message, subscribed, change, now)
+        seat.wants_latest = "latest" in subscribed.features and self.stream.kind.can_conflate
+        hub.unsubscribe(seat, change.left)
+        hub.subscribe(seat, subscribed.symbols, variant_of(subscribed.features))
+        reply = protocol.subscribed(
+            self.stream.kind.name, subscribed.symbols, change.rejected, now, message.id, opened.goes_on
+        )
+        replay(hub, seat, chain([frame(reply)], opened.frames))
+        self._settle_in()
+
+    def _unsubscribe(self, message: Unsubscribe) -> None:
+        change = self._subscriptions.unsubscribe(message)
+        if self._seat is not None:
+            self.stream.hub.unsubscribe(self._seat, change.left)
+        self._say(protocol.unsubscribed(self._subscriptions.symbols, now_ms(), message.id))
+
+    def lost_place(self, epoch: str) -> None:
+        if "seq" in self._subscriptions.features:
+            self._say(protocol.gap(self._subscriptions.symbols, epoch, now_ms()))
