@@ -29,10 +29,11 @@ class Journal:
     def __init__(self, rows: Iterable[Announced] = (), pauses: Iterable[int] = ()) -> None:
         self.rows = list(rows)
         self.faults: list[Exception] = []
-        self.longest = 0
+        self.reads = self.longest = 0
         self._pauses = iter(pauses)
 
     async def read(self, after: int, upto: int, limit: int) -> list[Announced]:
+        self.reads += 1
         await self.pause()
         if self.faults:
             raise self.faults.pop()

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -136,9 +137,9 @@ def test_closure_is_what_rest_answers_with_a_type_and_the_time_it_closed(
     eurusd: Instrument, marta: User
 ) -> None:
     signal = published(eurusd, marta, published_at=NOON)
-    close(signal, reason="manual", bid=BID, ask=ASK, at=NOON)
+    close(signal, reason="manual", bid=BID, ask=ASK, at=NOON + timedelta(minutes=1))
     announced = read(0, LATEST, 10)[1]
-    assert announced.frame == b'{"type":"signal.closed",' + rest(signal)[1:-1] + b',"time":1795003200000}'
+    assert announced.frame == b'{"type":"signal.closed",' + rest(signal)[1:-1] + b',"time":1795003260000}'
 
 
 # Where a client goes on.

@@ -148,4 +148,4 @@ async def test_replay_ends_with_its_client() -> None:
         await asyncio.sleep(0)
     seat.ended()
     await replaying
-    assert (heard(line), stream.hub.members) == ([1, 2], 0)
+    assert (heard(line), journal.reads, stream.hub.members) == ([1, 2], 2, 0)

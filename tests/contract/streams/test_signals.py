@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -260,6 +260,16 @@ def test_since_may_be_a_signal_of_another_symbol(
     assert socket.is_open
 
 
+def test_since_is_of_its_own_message(opened: Open, published: Publish, key: str, symbol: str) -> None:
+    other = make_instrument(f"LATER{symbol}").symbol
+    last = published()
+    published(other)
+    socket = opened(SIGNALS, key=key)
+    socket.subscribe(symbol, since=str(last.pk))
+    assert "recovered" not in socket.subscribe(other)
+    assert socket.is_open
+
+
 @pytest.mark.parametrize("since", ["", "nonsense", "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01"])
 def test_since_an_unknown_signal_is_told_and_starts_live(
     opened: Open, published: Publish, key: str, symbol: str, since: str
@@ -285,7 +295,8 @@ def test_since_reaches_back_seven_days(
 def test_long_absence_is_replayed_whole(opened: Open, published: Publish, key: str, symbol: str) -> None:
     """More than one portion of the replay holds."""
     first = published()
-    missed = [published() for _ in range(510)]
+    with transaction.atomic():
+        missed = [published() for _ in range(510)]
     socket = opened(SIGNALS, key=key)
     socket.subscribe(symbol, since=str(first.pk))
     assert socket.hear_of(510, "id") == ids(*missed)
