@@ -18,6 +18,7 @@ from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.models import Signal
 from signals_feed.services import close, publish
+from signals_feed.stream import signals
 from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.contract.streams.client import Frame, Socket, code_of
@@ -37,7 +38,7 @@ def publisher(service: Server) -> User:
 
 
 @pytest.fixture
-def published(publisher: User, symbol: str) -> Publish:
+def hasty(publisher: User, symbol: str) -> Publish:
     """Puts a new signal of the test's own instrument into the feed."""
 
     def new(name: str = "", **terms: Any) -> Signal:
@@ -46,6 +47,18 @@ def published(publisher: User, symbol: str) -> Publish:
         instrument = Instrument.objects.get(symbol=name or symbol)
         signal = Signal(instrument=instrument, user=publisher, direction="buy", **fields)
         publish(signal)
+        return signal
+
+    return new
+
+
+@pytest.fixture
+def published(service: Server, hasty: Publish) -> Publish:
+    """The same, and the service has told it: who subscribes then does not hear it as new."""
+
+    def new(name: str = "", **terms: Any) -> Signal:
+        signal = hasty(name, **terms)
+        service.run(signals.tell())
         return signal
 
     return new
@@ -70,11 +83,11 @@ def answered(shared: Api, symbol: str, status: str) -> Frame:
 
 
 def test_new_signal_is_the_signal_without_status_and_with_a_time(
-    opened: Open, published: Publish, key: str, symbol: str, shared: Api
+    opened: Open, hasty: Publish, key: str, symbol: str, shared: Api
 ) -> None:
     socket = opened(SIGNALS, key=key)
     socket.subscribe(symbol)
-    published()
+    hasty()
     heard = socket.hear()
     assert set(heard) == SIGNAL
     assert MILLISECONDS.fullmatch(heard["timestamp"])
@@ -292,11 +305,11 @@ def test_since_reaches_back_seven_days(
     assert reply["recovered"] is recovered
 
 
-def test_long_absence_is_replayed_whole(opened: Open, published: Publish, key: str, symbol: str) -> None:
+def test_long_absence_is_replayed_whole(opened: Open, hasty: Publish, key: str, symbol: str) -> None:
     """More than one portion of the replay holds."""
-    first = published()
+    first = hasty()
     with transaction.atomic():
-        missed = [published() for _ in range(510)]
+        missed = [hasty() for _ in range(510)]
     socket = opened(SIGNALS, key=key)
     socket.subscribe(symbol, since=str(first.pk))
     assert socket.hear_of(510, "id") == ids(*missed)
@@ -304,13 +317,13 @@ def test_long_absence_is_replayed_whole(opened: Open, published: Publish, key: s
 
 
 @contextmanager
-def publishing(published: Publish, symbol: str, count: int) -> Iterator[list[str]]:
+def publishing(hasty: Publish, symbol: str, count: int) -> Iterator[list[str]]:
     """Beside the test, while it runs; in the end all have been published."""
     done: list[str] = []
 
     def work() -> None:
         for _ in range(count):
-            done.extend(ids(published(symbol)))
+            done.extend(ids(hasty(symbol)))
         connection.close()
 
     thread = threading.Thread(target=work)
@@ -320,12 +333,12 @@ def publishing(published: Publish, symbol: str, count: int) -> Iterator[list[str
 
 
 def test_client_that_is_cut_off_again_and_again_hears_each_signal_once(
-    service: Server, published: Publish, symbol: str
+    service: Server, hasty: Publish, symbol: str
 ) -> None:
     dice = random.Random(7)  # noqa: S311 - the same cuts in each run
     key = make_key(make_account(tier=make_tier("roomy")))
-    heard = ids(published())
-    with publishing(published, symbol, 150) as done:
+    heard = ids(hasty())
+    with publishing(hasty, symbol, 150) as done:
         while len(heard) < 151:
             socket = Socket(service, SIGNALS, key=key)
             assert socket.subscribe(symbol, since=heard[-1], takeover=True)["recovered"] is True
