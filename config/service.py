@@ -8,6 +8,7 @@ import logging
 
 from django.db import DatabaseError
 
+from accounts import memory
 from accounts.authentication import key_ring
 from accounts.events import feed
 from accounts.exceptions import Overloaded
@@ -47,6 +48,7 @@ class Service:
         await signals.start()
         await watcher.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
+        memory.settle()
         self.is_ready = True
 
     async def stop(self) -> None:

@@ -71,6 +71,7 @@ def under_load(many: int, per_second: int, seconds: int) -> Run:
 async def serve(run: Run, per_second: int, seconds: int) -> None:
     from django.conf import settings
 
+    from accounts import memory
     from market.engine.redis_bus import RedisBus
     from market.services import market
 
@@ -81,6 +82,7 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     else:
         await market.start()
     assert market.runner is not None
+    memory.settle()
     numbers = count(1)
     warm = await feed(per_second, WARM_UP_S, numbers)
     watch = asyncio.create_task(longest_wait())

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts import memory
 from accounts.events import feed as control_events
 from accounts.tasks import end
 from instruments.catalogue import catalogue
@@ -51,6 +52,7 @@ class Command(BaseCommand):
         if ending.is_set():
             return
         await runner.start()
+        memory.settle()
         inbox = Inbox(settings.REDIS_URL)
         # Acknowledged is what a kill of this process does not take along.
         serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
