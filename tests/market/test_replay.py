@@ -147,7 +147,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "EURUSD/2012/01/01/05h_ticks.bi5", records
 
 
-@pytest.mark.parametrize(("name", "content"), formats(), ids=[name for name, _ in formats()])
+@pytest.mark.parametrize(("name", "content"), list(formats()), ids=[name for name, _ in formats()])
 async def test_every_format_is_played(tmp_path: Path, clock: SlowClock, name: str, content: bytes) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_bytes(content)
