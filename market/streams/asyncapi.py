@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from . import protocol
+from .about import FEATURES, INTRODUCTION, LIMITS, SENT, SEQ
 from .examples import SAID, TOLD, Examples
 from .frames import AbsorptionSignal, OrderFlowTick, PriceTick
 from .kinds import MARKET, ORDERFLOW, Kind
@@ -16,19 +17,10 @@ from .refusals import CLOSES, REFUSALS
 
 Json = dict[str, Any]
 Types = Sequence[type[msgspec.Struct]]
+Scheme = Literal["ws", "wss"]
 
-ABOUT = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
-
-Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
-closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
-WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
-given here."""
-SEQ = "With the feature seq: one more than in the frame of this symbol before."
-SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
-EXTRAS: Json = {
-    "seq": {"type": "integer", "minimum": 1, "description": SEQ},
-    "sent": {"type": "integer", "minimum": 0, "description": SENT},
-}
+NUMBER: Json = {"type": "integer", "minimum": 1, "description": SEQ}
+MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
 ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
     Subscribe: protocol.Subscribed,
     Unsubscribe: protocol.Unsubscribed,
@@ -57,6 +49,11 @@ class Channel(msgspec.Struct, frozen=True):
         return found
 
     @property
+    def extras(self) -> Json:
+        """What the data carry for those who asked for it."""
+        return {"seq": NUMBER, "sent": MOMENT} if self.kind.is_numbered else {"sent": MOMENT}
+
+    @property
     def messages(self) -> list[type[msgspec.Struct]]:
         return [*ANSWERS, *ANSWERS.values(), *self.data, *self.announcements]
 
@@ -72,18 +69,19 @@ FLOW = Channel(
 )
 
 
-def document(channels: Sequence[Channel], host: str) -> Json:
+def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-    for data in {kind for channel in channels for kind in channel.data}:
-        schemas[data.__name__]["properties"] |= EXTRAS
+    for channel in channels:
+        for data in channel.data:
+            schemas[data.__name__]["properties"] |= channel.extras
     examples = SAID | TOLD
     for channel in channels:
         examples |= channel.examples
     return {
         "asyncapi": "3.0.0",
-        "info": {"title": "Tickwire streams", "version": "1", "description": ABOUT},
-        "servers": {"tickwire": {"host": host, "protocol": "wss"}},
+        "info": {"title": "Tickwire streams", "version": "1", "description": INTRODUCTION},
+        "servers": {"tickwire": {"host": host, "protocol": scheme}},
         "defaultContentType": "application/json",
         "channels": {channel.kind.name: _channel(channel) for channel in channels},
         "operations": {name: told for channel in channels for name, told in _operations(channel)},
@@ -91,6 +89,8 @@ def document(channels: Sequence[Channel], host: str) -> Json:
             "messages": {kind.__name__: _message(kind, examples[kind]) for kind in types},
             "schemas": schemas,
         },
+        "x-features": FEATURES,
+        "x-limits": LIMITS,
         "x-refusals": _refusals(),
         "x-close-codes": _closes(),
     }

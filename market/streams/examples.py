@@ -74,6 +74,7 @@ SAID: Examples = {
 _plain = encode(TICK)
 _numbered = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213})
 _recovered = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_211}, unrecovered=[])
+_all_told = protocol.Continuation(unrecovered=[])
 _lost = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213}, unrecovered=["EURUSD"])
 
 
@@ -110,6 +111,9 @@ TOLD: Examples = {
         "With seq": _subscribed(_numbered),
         "What was missed follows": _subscribed(_recovered),
         "Too much was missed": _subscribed(_lost),
+        "The signals after since follow": wire(
+            protocol.subscribed("signals", ["*"], [], NOW_MS, goes_on=_all_told)
+        ),
     },
     protocol.Unsubscribed: {"One is left": wire(protocol.unsubscribed(["EURUSD"], NOW_MS, 8))},
     protocol.Listed: {"One": wire(protocol.listed(["EURUSD"], NOW_MS, 9))},

@@ -44,8 +44,9 @@ class Subscribe(Message, tag="subscribe", frozen=True):
     features: Annotated[
         frozenset[Feature],
         Meta(
-            description="seq numbers frames, snapshot sends the last tick first, lag adds when a frame was"
-            " sent, heartbeat breaks silences of 10 s, latest skips to the newest price when you are slow."
+            description="seq numbers the frames of prices and order flow, snapshot sends their last tick first,"
+            " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"
+            " price when you are slow."
         ),
     ] = frozenset()
     events: Annotated[frozenset[Event], Meta(description="More that is told on /ws/signals.")] = frozenset()

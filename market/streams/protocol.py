@@ -16,7 +16,10 @@ StreamName = Literal["market", "orderflow", "signals"]
 EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]
 Positions = Annotated[
     dict[str, int],
-    Meta(description="With seq: the number after which each symbol's frames go on; send it to resume."),
+    Meta(
+        description="With seq, not on signals: the number after which each symbol's frames go on;"
+        " send it to resume."
+    ),
 ]
 
 
@@ -30,13 +33,16 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     stream: StreamName
     symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
     rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
-    epoch: Annotated[str | UnsetType, Meta(description="With seq: which numbering it is.")] = UNSET
+    epoch: Annotated[
+        str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
+    ] = UNSET
     positions: Positions | UnsetType = UNSET
     recovered: Annotated[
         bool | UnsetType, Meta(description="After resume or since: whether everything missed follows.")
     ] = UNSET
     unrecovered: Annotated[
-        list[str] | UnsetType, Meta(description="Symbols that go on from their last tick instead.")
+        list[str] | UnsetType,
+        Meta(description="Symbols of which it does not: they go on from their last tick, signals from now."),
     ] = UNSET
     id: EchoedId = UNSET
     time: Milliseconds

@@ -44,6 +44,7 @@ PURE = (
     "market/prices/ticks.py",
     "market/prices/timeframes.py",
     "market/prices/usual.py",
+    "market/streams/about.py",
     "market/streams/asyncapi.py",
     "market/streams/backlog.py",
     "market/streams/examples.py",

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from market.streams.asyncapi import FLOW, PRICES, document
 from market.streams.kinds import KINDS
-from market.streams.messages import AnyMessage
+from market.streams.messages import FEATURES, AnyMessage
 from market.streams.protocol import CONTROLS
 from market.streams.reading import read
 from market.streams.refusals import CLOSES, REFUSALS, Code, Refused
@@ -37,6 +37,8 @@ SPECIFIED = {
         "time",
     ],
 }
+# Signals have no numbers: they are resumed by their ids.
+EXTRAS = {"NewSignal": ["sent"], "SignalClosed": ["sent"]}
 
 
 def validator(name: str) -> Draft7Validator:
@@ -148,12 +150,21 @@ def test_every_refusal_and_close_code_is_in_it() -> None:
     assert shown == set(codes)
 
 
+@pytest.mark.parametrize("name", EXTRAS)
+def test_signals_have_no_numbers(name: str) -> None:
+    assert "seq" not in SCHEMAS[name]["properties"]
+
+
+def test_every_feature_is_told_of() -> None:
+    assert tuple(DOCUMENT["x-features"]) == FEATURES
+
+
 @pytest.mark.parametrize("name", SPECIFIED)
 def test_data_has_exactly_the_specified_fields(name: str) -> None:
     schema = SCHEMAS[name]
 
     assert schema["required"] == SPECIFIED[name]
-    assert list(schema["properties"]) == [*SPECIFIED[name], "seq", "sent"]
+    assert list(schema["properties"]) == [*SPECIFIED[name], *EXTRAS.get(name, ["seq", "sent"])]
     assert list(MESSAGES[name]["examples"][0]["payload"]) == SPECIFIED[name]
 
 

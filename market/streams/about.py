@@ -1,0 +1,37 @@
+"""What is said of the streams as a whole, in their document and on its page. Pure."""
+
+from __future__ import annotations
+
+from .backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
+from .inbound import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
+from .messages import MAX_SYMBOLS, Feature
+from .resume import KEEP_MS, MAX_FRAMES
+
+INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
+
+Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
+closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
+WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
+given here."""
+SEQ = "With the feature seq: one more than in the frame of this symbol before."
+SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
+FEATURES: dict[Feature, str] = {
+    "seq": "Numbers the frames of each symbol, so that you see a hole and can resume. Not on signals.",
+    "snapshot": "Sends the last tick of each symbol after the reply, before live ones. Not on signals.",
+    "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
+    "heartbeat": "Sends a heartbeat after 10 s without another frame.",
+    "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
+    " summed, and says how many were left out.",
+}
+LIMITS: dict[str, str] = {
+    "Subscribe after connecting": "within 10 seconds",
+    "Symbols in one message": f"{MAX_SYMBOLS}; subscriptions add up",
+    "Size of a message": f"{MAX_BYTES // 1024} KiB",
+    "Messages you send": f"{A_SECOND} a second, {BURST} at once",
+    "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
+    "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
+    f" or {STUCK_AFTER_S:.0f} seconds without progress",
+    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol",
+    "What since replays": "7 days of signals",
+    "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
+}
