@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, cast
 
@@ -29,9 +30,15 @@ class Loop(Protocol):
     def call_later(self, delay_s: float, callback: Callable[[], object], /) -> Any: ...
 
 
+def ignore(since_ms: int) -> None:
+    """Where nobody asks how long it took."""
+
+
 class Hub:
     def __init__(self, loop: Loop | None = None) -> None:
         self._own_loop = loop
+        self.on_written: Callable[[int], None] = ignore
+        """Is told after each turn's writes since when the oldest of their messages was under way."""
         self.clear()
 
     def clear(self) -> None:
@@ -43,6 +50,9 @@ class Hub:
         self.frames = 0
         """Handed to connections since the start."""
         self.broken = 0
+        self.closed: Counter[int] = Counter()
+        """By code."""
+        self._since_ms = 0
 
     @property
     def loop(self) -> Loop:
@@ -80,7 +90,7 @@ class Hub:
             if seat in self.slow.conflating:
                 self.slow.conflating[seat].forget(gone)
 
-    def publish(self, message: Message, *topics: str) -> None:
+    def publish(self, message: Message, *topics: str, since_ms: int = 0) -> None:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
         for topic in topics:
@@ -95,7 +105,7 @@ class Hub:
                 if self.slow.conflating:
                     self._fold(audience, message)
         if self._touched and not self._is_flushing:
-            self._is_flushing = True
+            self._is_flushing, self._since_ms = True, since_ms
             self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
@@ -103,6 +113,9 @@ class Hub:
         now, touched = self.loop.time(), self._touched
         while touched:
             self._deliver(touched.pop(), now)
+        if self._since_ms:
+            since_ms, self._since_ms = self._since_ms, 0
+            self.on_written(since_ms)
 
     def settle(self, seat: Seat) -> None:
         """Before it does anything of its own, it gets what it is due."""

@@ -44,7 +44,7 @@ class Subscribe(Message, tag="subscribe", frozen=True):
     features: Annotated[
         frozenset[Feature],
         Meta(
-            description="seq numbers the frames of prices and order flow, snapshot sends their last tick first,"
+            description="seq numbers frames of prices and order flow, snapshot sends their last tick first,"
             " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"
             " price when you are slow."
         ),

@@ -42,7 +42,7 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
     ] = UNSET
     unrecovered: Annotated[
         list[str] | UnsetType,
-        Meta(description="Symbols of which it does not: they go on from their last tick, signals from now."),
+        Meta(description="Symbols that go on from their last tick instead, or on signals from now."),
     ] = UNSET
     id: EchoedId = UNSET
     time: Milliseconds

@@ -73,6 +73,7 @@ class Seat:
         """Close after all that it was due; a slow reader is due only `last`."""
         self._hub.settle(self)
         self._hub.leave(self)
+        self._hub.closed[code] += 1
         self.connection.close(code, reason, last)
 
     def sit(self, group: Group) -> None:

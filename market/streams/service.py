@@ -26,7 +26,8 @@ def hear(records: list[AnyRecord]) -> None:
         if isinstance(record, Taken):
             facts = catalogue.known(record.symbol)
             if facts is not None:
-                prices.send(record.symbol, OutgoingPrice(record, facts.digits, sent_ms))
+                outgoing_price = OutgoingPrice(record, facts.digits, sent_ms)
+                prices.send(record.symbol, outgoing_price, since_ms=record.accepted_ms)
         if isinstance(record, Taken | Absorbed):
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:

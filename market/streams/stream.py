@@ -7,10 +7,13 @@ from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
 
+from market.services import now_ms as clock_ms
+
 from .frames import extended
 from .framing import frame
 from .hub import Hub
 from .kinds import Kind
+from .latency import Latency
 from .messages import ALL, Subscribe
 from .outgoing import SENT, SEQ, Outgoing, variant_of
 from .protocol import STARTS_LIVE, Continuation
@@ -57,11 +60,15 @@ class NumberedStream(Stream):
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
         self.recent = Recent()
+        self.latency = Latency()
+        """From the engine's acceptance of the oldest tick of a write to that write."""
+        self.hub.on_written = self._written
         self._besides = (ALL,) if kind.takes_all else ()
 
     def clear(self) -> None:
         super().clear()
         self.recent.restart("")
+        self.latency = Latency()
 
     def begin(self, epoch: str, known: Iterable[Last]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
@@ -71,9 +78,9 @@ class NumberedStream(Stream):
         for listener in tuple(self.listeners):
             listener.lost_place(epoch)
 
-    def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True) -> None:
+    def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
-        self.hub.publish(outgoing, symbol, *self._besides)
+        self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
 
     def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""
@@ -90,6 +97,9 @@ class NumberedStream(Stream):
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
         return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
+
+    def _written(self, since_ms: int) -> None:
+        self.latency.add(since_ms, clock_ms())
 
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:
