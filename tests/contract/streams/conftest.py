@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from accounts.models import Account
 from tests.client import Server
@@ -15,6 +16,8 @@ from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
+# In one process there is no bus between engine and clients.
+collect_ignore = () if settings.REDIS_URL else ("test_shared_bus.py",)
 _numbers = itertools.count(1)
 Open = Callable[..., Socket]
 

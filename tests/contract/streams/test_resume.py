@@ -6,10 +6,6 @@ import random
 import threading
 from typing import Any
 
-import pytest
-import redis
-from django.conf import settings
-
 from market.streams import service as streams
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame, Socket
@@ -181,22 +177,6 @@ def test_gap_is_told_to_those_who_count(service: Server, opened: Open, key: str,
     assert told.keys() == {"type", "symbols", "epoch", "time"}
     assert (told["type"], told["symbols"], told["epoch"]) == ("gap", [symbol], "anew")
     assert plain.is_open
-
-
-@pytest.mark.skipif(not settings.REDIS_URL, reason="one process has no bus to lose")
-def test_bus_that_begins_anew_leaves_sockets_open_and_is_told(
-    opened: Open, ticker: Ticker, key: str, symbol: str
-) -> None:
-    ticker(symbol)
-    socket = opened(key=key)
-    before = socket.subscribe(symbol, features=["seq"])["epoch"]
-    with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.flushdb()
-    ticker(symbol)
-    heard = socket.hear_until("gap")
-    assert heard["epoch"] == ticker.runner.bus.place.epoch != before
-    ticker(symbol)
-    assert socket.hear()["seq"] == 3
 
 
 class Ledger:

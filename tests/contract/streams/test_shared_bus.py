@@ -1,0 +1,24 @@
+"""Where the engine is another process: what clients see when the bus between them loses its place."""
+
+from __future__ import annotations
+
+import redis
+from django.conf import settings
+
+from tests.contract.streams.conftest import Open
+from tests.contract.streams.ticker import Ticker
+
+
+def test_bus_that_begins_anew_leaves_sockets_open_and_is_told(
+    opened: Open, ticker: Ticker, key: str, symbol: str
+) -> None:
+    ticker(symbol)
+    socket = opened(key=key)
+    before = socket.subscribe(symbol, features=["seq"])["epoch"]
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.flushdb()
+    ticker(symbol)
+    heard = socket.hear_until("gap")
+    assert heard["epoch"] == ticker.runner.bus.place.epoch != before
+    ticker(symbol)
+    assert socket.hear()["seq"] == 3
