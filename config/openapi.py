@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from hashlib import sha256
 from typing import Any
 
-import msgspec
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.utils.cache import get_conditional_response
+from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -18,6 +15,7 @@ from rest_framework.request import Request
 
 from accounts.api import ApiViewSet, UnknownPathViewSet
 
+from .documents import Document, answer, made_of
 from .openapi_refusals import components
 
 KEY_SCHEME = {
@@ -55,27 +53,15 @@ def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 @cache
-def document() -> bytes:
+def document() -> Document:
     """Nothing in it changes while the process lives."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
-    return msgspec.json.encode(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
-
-
-@cache
-def fingerprint() -> str:
-    return f'"{sha256(document()).hexdigest()[:32]}"'
+    return made_of(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponseBase:
-    headers = {
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": "ETag",
-        "Cache-Control": "public, max-age=300",
-        "ETag": fingerprint(),
-    }
-    whole = HttpResponse(document(), content_type="application/json", headers=headers)
-    return get_conditional_response(request, fingerprint(), response=whole) or whole
+    return answer(request, document())
 
 
 class ApiPage(SpectacularSwaggerSplitView):

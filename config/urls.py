@@ -5,7 +5,9 @@ from accounts.api import UnknownPathViewSet
 from market.back_office.page import market_status
 
 from . import health, openapi, views
+from .asyncapi import asyncapi
 from .session import SessionViewSet
+from .streams_page import streams_page
 
 api: list[URLPattern | URLResolver] = [
     path("", include("instruments.urls")),
@@ -22,7 +24,9 @@ urlpatterns = [
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     path("", include("market.ingest_urls")),
     path("openapi.json", openapi.openapi, name="openapi"),
+    path("asyncapi.json", asyncapi, name="asyncapi"),
     path("docs/api", openapi.api_page, name="api_page"),
+    path("docs/streams", streams_page, name="streams_page"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

@@ -14,7 +14,7 @@ def banner(host: str, port: int) -> str:
         "",
         f"  Tickwire serves on {address}",
         "",
-        f"  Documentation  {address}/docs/api",
+        f"  Documentation  {address}/docs/api and {address}/docs/streams",
         f"  Your keys      {address}/settings/keys",
         f"  Back office    {address}/admin/",
         "",

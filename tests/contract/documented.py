@@ -11,7 +11,7 @@ from config.openapi import document
 
 Json = dict[str, Any]
 
-DOCUMENT: Json = msgspec.json.decode(document())
+DOCUMENT: Json = msgspec.json.decode(document().body)
 SCHEMAS: dict[str, Json] = DOCUMENT["components"]["schemas"]
 
 

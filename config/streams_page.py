@@ -1,0 +1,62 @@
+"""The streams' document as a page: connect, say, hear, resume, and what is refused."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.models import Tier
+from market.streams.asyncapi import ANSWERS, Scheme
+from market.streams.protocol import CONTROLS
+
+from .asyncapi import content, scheme_of
+from .message_words import Json, Message, described
+
+
+class Stream(NamedTuple):
+    name: str
+    title: str
+    path: str
+    about: str
+    data: list[Message]
+
+
+def streams(document: Json) -> list[Stream]:
+    found = []
+    for name, channel in document["channels"].items():
+        references = document["operations"][f"{name}Data"]["messages"]
+        data = [described(each["$ref"].rsplit("/", 1)[1], document) for each in references]
+        found.append(Stream(name, channel["title"], channel["address"], channel["description"], data))
+    return found
+
+
+@lru_cache(maxsize=8)
+def words(host: str, scheme: Scheme) -> dict[str, Any]:
+    """All of the page that is the same for everybody."""
+    document = content(host, scheme)
+    return {
+        "url": f"{scheme}://{host}/ws/market",
+        "streams": streams(document),
+        "said": [described(kind.__name__, document) for kind in ANSWERS],
+        "told": [described(kind.__name__, document) for kind in CONTROLS],
+        "features": document["x-features"],
+        "limits": document["x-limits"],
+        "refusals": document["x-refusals"],
+        "closes": unannounced(document),
+    }
+
+
+def unannounced(document: Json) -> list[Json]:
+    """Close codes that come without an error before them."""
+    announced = {refusal["close"] for refusal in document["x-refusals"]}
+    return [close for close in document["x-close-codes"] if close["close"] not in announced]
+
+
+@require_safe
+def streams_page(request: HttpRequest) -> HttpResponse:
+    same = words(request.get_host(), scheme_of(request))
+    return render(request, "docs/streams.html", {**same, "tiers": Tier.objects.all()})
