@@ -10,10 +10,14 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 from accounts.events import feed
 from accounts.loopback import is_loopback
 from market.metrics import MarketMetrics
+from market.streams.metrics import StreamMetrics
+from market.streams.service import order_flow, prices
+from signals_feed.stream import signals
 
 from .service import service
 
 REGISTRY.register(MarketMetrics())
+REGISTRY.register(StreamMetrics(prices, order_flow, signals))
 
 
 @require_safe

@@ -59,7 +59,7 @@ class Book:
             return False
         return tick.source_seq == known or self.last is None or tick.time_ms <= self.last.time_ms
 
-    def number(self, tick: Tick, origin: str) -> list[AnyRecord]:
+    def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
         self.last = tick
         facts = self.facts
@@ -78,6 +78,7 @@ class Book:
         if tick.source_seq is not None:
             taken.numbering, taken.source_seq = numbering(tick, origin), tick.source_seq
             self.source_seqs[taken.numbering] = taken.source_seq
+        taken.accepted_ms = at_ms
         records.append(taken)
         return records
 

@@ -56,7 +56,7 @@ class Engine:
             book = self.book(facts, at_ms)
             reason = self._reason_to_refuse(book, tick, origin, at_ms)
             if reason is None:
-                self._let_in(book, tick, origin)
+                self._let_in(book, tick, origin, at_ms)
                 source.ticks += 1
                 source.lag_ms = at_ms - tick.time_ms
                 return None
@@ -187,10 +187,10 @@ class Engine:
             return reason
         return book.choice.admit(origin, at_ms, facts, self.sources)
 
-    def _let_in(self, book: Book, tick: Tick, origin: str) -> None:
+    def _let_in(self, book: Book, tick: Tick, origin: str, at_ms: int) -> None:
         facts = book.facts
         self._pass_time(book, tick.time_ms)
-        records = book.number(tick, origin)
+        records = book.number(tick, origin, at_ms)
         self.changed[facts.symbol] = book
         self.records += records
         if closed := self.prices.apply(records[-1], facts):

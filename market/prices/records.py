@@ -28,6 +28,8 @@ class Taken(Record, tag=0):
     numbering: str = ""
     """Whose `source_seq` it is; empty where the source gives none."""
     source_seq: int = 0
+    accepted_ms: int = 0
+    """When the engine let it in, by the engine's clock; 0: nobody knows."""
 
 
 class Ended(Record, tag=1):

@@ -104,9 +104,11 @@ class Hub:
                     group.pending.append(data)
                 if self.slow.conflating:
                     self._fold(audience, message)
-        if self._touched and not self._is_flushing:
-            self._is_flushing, self._since_ms = True, since_ms
-            self.loop.call_soon(self.flush)
+        if self._touched:
+            self._since_ms = self._since_ms or since_ms
+            if not self._is_flushing:
+                self._is_flushing = True
+                self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
         self._is_flushing = False

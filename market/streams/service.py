@@ -24,14 +24,17 @@ def hear(records: list[AnyRecord]) -> None:
     sent_ms = market.now_ms()
     for record in records:
         if isinstance(record, Taken):
-            facts = catalogue.known(record.symbol)
+            symbol, since_ms = record.symbol, record.accepted_ms
+            facts = catalogue.known(symbol)
             if facts is not None:
-                outgoing_price = OutgoingPrice(record, facts.digits, sent_ms)
-                prices.send(record.symbol, outgoing_price, since_ms=record.accepted_ms)
-        if isinstance(record, Taken | Absorbed):
+                prices.send(symbol, OutgoingPrice(record, facts.digits, sent_ms), since_ms=since_ms)
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:
-                order_flow.send(record.symbol, outgoing, is_tick=isinstance(record, Taken))
+                order_flow.send(symbol, outgoing, since_ms=since_ms)
+        elif isinstance(record, Absorbed):
+            outgoing = outgoing_flow(record, sent_ms)
+            if outgoing is not None:
+                order_flow.send(record.symbol, outgoing, is_tick=False)
 
 
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:

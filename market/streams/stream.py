@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
-
-from market.services import now_ms as clock_ms
 
 from .frames import extended
 from .framing import frame
@@ -99,7 +98,7 @@ class NumberedStream(Stream):
         return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
 
     def _written(self, since_ms: int) -> None:
-        self.latency.add(since_ms, clock_ms())
+        self.latency.add(since_ms, time.time_ns() // 1_000_000)
 
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ class Stages:
     def _number(self) -> None:
         books = {symbol: Book(facts, Choice((PUSH,), 0)) for symbol, facts in self._facts.items()}
         for tick in self._ticks:
-            self._records += books[tick.symbol].number(tick, PUSH)
+            self._records += books[tick.symbol].number(tick, PUSH, tick.time_ms)
 
     def _apply(self) -> None:
         prices = Prices("bid")

@@ -53,6 +53,7 @@ PURE = (
     "market/streams/groups.py",
     "market/streams/inbound.py",
     "market/streams/kinds.py",
+    "market/streams/latency.py",
     "market/streams/members.py",
     "market/streams/messages.py",
     "market/streams/outgoing.py",

@@ -1,0 +1,66 @@
+"""How long it took, minute by minute: the quantiles of the last full one. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import accumulate
+
+from market.prices.timeframes import MINUTE_MS
+
+QUANTILES = (0.5, 0.95, 0.99)
+# So that a minute is at most so many numbers, whatever a clock does.
+LONGEST_MS = 60_000
+
+
+class Latency:
+    """Whole milliseconds are counted as they are, so nothing is estimated."""
+
+    def __init__(self) -> None:
+        self._minute = self._count = self._sum_ms = 0
+        self._this: Counter[int] = Counter()
+        self._last: Counter[int] = Counter()
+
+    @property
+    def count(self) -> int:
+        """Since the start."""
+        return self._count + self._this.total()
+
+    @property
+    def sum_ms(self) -> int:
+        return self._sum_ms + total_ms(self._this)
+
+    def add(self, since_ms: int, now_ms: int) -> None:
+        """Clocks of two machines may differ a little: nothing took less than no time."""
+        if now_ms // MINUTE_MS != self._minute:
+            self._turn(now_ms)
+        took_ms = now_ms - since_ms
+        if not 0 <= took_ms <= LONGEST_MS:
+            took_ms = 0 if took_ms < 0 else LONGEST_MS
+        self._this[took_ms] += 1
+
+    def quantiles(self, now_ms: int) -> dict[float, int]:
+        """Of the last full minute; empty where nothing was measured in it."""
+        self._turn(now_ms)
+        return quantiles(self._last)
+
+    def _turn(self, now_ms: int) -> None:
+        before, self._minute = self._minute, now_ms // MINUTE_MS
+        if before != self._minute:
+            self._count, self._sum_ms = self.count, self.sum_ms
+            self._last = self._this if before + 1 == self._minute else Counter()
+            self._this = Counter()
+
+
+def total_ms(counts: Counter[int]) -> int:
+    return sum(took_ms * number for took_ms, number in counts.items())
+
+
+def quantiles(counts: Counter[int]) -> dict[float, int]:
+    """The smallest value that so large a share of all does not exceed."""
+    values = sorted(counts)
+    upto = list(accumulate(counts[value] for value in values))
+    return {
+        share: next(value for value, number in zip(values, upto, strict=True) if number >= share * upto[-1])
+        for share in QUANTILES
+        if values
+    }

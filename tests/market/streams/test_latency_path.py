@@ -1,0 +1,193 @@
+"""From the engine's acceptance of a tick to the write: what is promised, and that a delay would be seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from time_machine import Traveller
+
+from instruments.catalogue import catalogue
+from market.engine.bus import LocalBus
+from market.engine.engine import Engine
+from market.engine.lease import Place
+from market.engine.reader import Reader
+from market.engine.redis_bus import RedisBus
+from market.models import EngineState
+from market.prices import market
+from market.prices.records import AnyRecord, Taken
+from market.prices.ticks import Tick
+from market.services import now_ms
+from market.streams.kinds import MARKET
+from market.streams.metrics import StreamMetrics
+from market.streams.outgoing import OutgoingPrice
+from market.streams.stream import NumberedStream
+from tests.factories import make_instrument
+from tests.market.running import make_runner
+from tests.market.streams.hubs import Line
+from tests.market.streams.wires import until
+from tests.market.test_bus import Owner
+from tests.services import redis
+
+PROMISED_S, DELAY_S = 0.05, 0.08
+TICKS = 5
+
+
+class SlowBus(LocalBus):
+    """What is published is heard when the clock has gone on."""
+
+    def __init__(self, hear: Callable[[list[AnyRecord]], None], clock: Traveller, delay_s: float) -> None:
+        super().__init__(hear)
+        self._clock, self._delay_s = clock, delay_s
+
+    def publish(self, records: list[AnyRecord]) -> None:
+        self._clock.shift(self._delay_s)
+        super().publish(records)
+
+
+class LateBus(RedisBus):
+    """What is published is sent only later."""
+
+    def __init__(self, url: str, delay_s: float) -> None:
+        super().__init__(url)
+        self._delay_s = delay_s
+
+    def publish(self, records: list[AnyRecord]) -> None:
+        asyncio.get_running_loop().call_later(self._delay_s, super().publish, records)
+
+
+class Prices(NumberedStream):
+    """The stream of prices of a process of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(MARKET)
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        for record in records:
+            if isinstance(record, Taken):
+                outgoing = OutgoingPrice(record, 5, now_ms())
+                self.send(record.symbol, outgoing, since_ms=record.accepted_ms)
+
+    def listener(self) -> Line:
+        line = Line()
+        self.hub.subscribe(self.hub.join(line, lambda: None), ["EURUSD"])
+        return line
+
+
+def tick(number: int) -> Tick:
+    bid = 1.08 + number / 10_000
+    return Tick("EURUSD", bid, bid + 0.0001, now_ms())
+
+
+def scraped(stream: Prices) -> Callable[[str], float | None]:
+    registry = CollectorRegistry()
+    registry.register(StreamMetrics(stream))
+    return lambda quantile: registry.get_sample_value(
+        "tickwire_stream_latency_seconds", {"stream": "market", "quantile": quantile}
+    )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("delay_s", "is_kept"), [(0, True), (DELAY_S, False)])
+def test_delay_between_engine_and_stream_breaks_the_promise_that_is_published(
+    clock: Traveller, delay_s: float, is_kept: bool
+) -> None:
+    make_instrument()
+    stream = Prices()
+
+    async def run() -> None:
+        stream.listener()
+        runner = make_runner(Engine(market.Prices("bid")))
+        runner.bus = SlowBus(stream.hear, clock, delay_s)
+        for number in range(TICKS):
+            clock.shift(1)
+            assert runner.push("push", [tick(number)]) == [None]
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    clock.shift(60)
+
+    seen = [scraped(stream)(quantile) for quantile in ("0.5", "0.95", "0.99")]
+    assert seen == [delay_s] * 3
+    assert all(took_s is not None and took_s < PROMISED_S for took_s in seen) is is_kept
+
+
+@pytest.mark.django_db
+def test_one_write_is_one_measurement_however_many_hear_it(clock: Traveller) -> None:
+    make_instrument()
+    stream = Prices()
+
+    async def run() -> None:
+        lines = [stream.listener() for _ in range(3)]
+        runner = make_runner(Engine(market.Prices("bid")), hear=stream.hear)
+        assert runner.push("push", [tick(0)]) == [None]
+        clock.shift(0.03)
+        assert runner.push("push", [tick(1)]) == [None]
+        await asyncio.sleep(0)
+        assert [len(line.heard) for line in lines] == [2, 2, 2]
+
+    asyncio.run(run())
+
+    latency = stream.latency
+    assert (latency.count, latency.sum_ms) == (1, 30)
+
+
+@pytest.mark.django_db
+def test_tick_that_nobody_hears_is_not_measured(clock: Traveller) -> None:
+    make_instrument()
+    stream = Prices()
+
+    async def run() -> None:
+        runner = make_runner(Engine(market.Prices("bid")), hear=stream.hear)
+        runner.push("push", [tick(0)])
+        await asyncio.sleep(0)
+        clock.shift(9)
+        stream.listener()
+        runner.push("push", [tick(1)])
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+
+    assert (stream.latency.count, stream.latency.sum_ms) == (1, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
+    """Over Redis, on the clock of the wall."""
+    make_instrument()
+    catalogue.load_now()
+
+    def keep(place: Place) -> None:
+        EngineState.objects.update_or_create(
+            pk=1, defaults={"epoch": place.epoch, "position": place.position, "writer": "first"}
+        )
+
+    async def mean_s(url: str, delay_s: float) -> float:
+        stream = Prices()
+        engine, bus = Engine(market.Prices("bid")), LateBus(url, delay_s)
+        await bus.open(Owner(), Place("", 0))
+        await asyncio.to_thread(keep, bus.place)
+        reader = Reader(url, market.Prices("bid"), stream.hear, lambda epoch: None)
+        await reader.start()
+        stream.listener()
+        latency = stream.latency
+        for number in range(TICKS):
+            assert engine.take("push", [tick(number)], now_ms()) == [None]
+            records, engine.records = engine.records, []
+            bus.publish(records)
+            await until(lambda: latency.count > number)  # noqa: B023 - it is waited for here
+        await reader.stop()
+        await bus.close()
+        return latency.sum_ms / latency.count / 1000
+
+    async def run(url: str) -> tuple[float, float]:
+        return await mean_s(url, 0), await mean_s(url, DELAY_S)
+
+    with redis(tmp_path) as url:
+        control, late = asyncio.run(run(url))
+
+    assert late > PROMISED_S
+    assert late > control
