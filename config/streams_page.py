@@ -30,7 +30,8 @@ def streams(document: Json) -> list[Stream]:
     for name, channel in document["channels"].items():
         references = document["operations"][f"{name}Data"]["messages"]
         data = [described(each["$ref"].rsplit("/", 1)[1], document) for each in references]
-        found.append(Stream(name, channel["title"], channel["address"], channel["description"], data))
+        about = channel["description"].replace("`", "")
+        found.append(Stream(name, channel["title"], channel["address"], about, data))
     return found
 
 

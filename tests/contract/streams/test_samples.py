@@ -14,7 +14,7 @@ from tests.client import Server
 
 def sample(server: Server, name: str) -> str:
     page = httpx.get(f"{server.url}/docs/streams").text
-    found = re.search(rf'<pre id="{name}"><code>(.*?)</code></pre>', page, re.DOTALL)
+    found = re.search(rf'<pre id="{name}"[^>]*><code>(.*?)</code></pre>', page, re.DOTALL)
     assert found
     return unescape(found[1])
 
