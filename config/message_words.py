@@ -46,12 +46,15 @@ def described(name: str, document: Json) -> Message:
     )
 
 
-def fields(schema: Json, document: Json) -> Iterator[Field]:
-    """What is needed first, then what may be left out."""
+def fields(schema: Json, document: Json, within: str = "") -> Iterator[Field]:
+    """What is needed first, then what may be left out; under an object what is in it."""
     properties, required = schema["properties"], schema["required"]
     for name in sorted(properties, key=lambda name: name not in required):
         part = properties[name]
-        yield Field(name, type_of(part, document), name in required, part.get("description", ""))
+        yield Field(within + name, type_of(part, document), name in required, part.get("description", ""))
+        inner = resolved(part.get("items", part), document)
+        if "properties" in inner:
+            yield from fields(inner, document, f"{within}{name}.")
 
 
 def frame(payload: Json) -> str:
@@ -72,7 +75,7 @@ def type_of(schema: Json, document: Json) -> str:
         return " or ".join(json.dumps(value) for value in schema["enum"])
     schema = resolved(schema, document)
     if "properties" in schema:
-        return "object of " + ", ".join(schema["properties"])
+        return "object"
     if schema["type"] == "array":
         return f"list of {type_of(schema['items'], document)}"
     if schema["type"] == "object":

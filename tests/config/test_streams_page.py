@@ -88,6 +88,11 @@ def test_page_has_every_message_with_its_fields(page: str, document: Any) -> Non
         assert articles[name.lower()].count("<pre>") == len(messages[name]["examples"])
 
 
+@pytest.mark.parametrize("name", ["resume.epoch", "rejected.symbol", "error.code", "error.retry_after"])
+def test_page_tells_what_is_in_an_object(page: str, name: str) -> None:
+    assert f"<code>{name}</code>" in page
+
+
 def test_page_has_every_action_path_and_feature(page: str) -> None:
     names = set(re.findall(r"<code>([^<]+)</code>", page))
 
