@@ -59,7 +59,7 @@ class Channel(msgspec.Struct, frozen=True):
 
 
 PRICES = Channel(
-    MARKET, "Prices", "Every tick of the subscribed instruments. `symbols` is required.", (PriceTick,)
+    MARKET, "Prices", "Every tick of the subscribed instruments: name them in `symbols`.", (PriceTick,)
 )
 FLOW = Channel(
     ORDERFLOW,

@@ -38,7 +38,7 @@ def wire(message: msgspec.Struct | bytes) -> Any:
 
 SAID: Examples = {
     Subscribe: {
-        "As in the specification": {"action": "subscribe", "symbols": ["EURUSD", "XAUUSD"], "api_key": KEY},
+        "Two instruments": {"action": "subscribe", "symbols": ["EURUSD", "XAUUSD"], "api_key": KEY},
         "With features": {
             "action": "subscribe",
             "symbols": ["EURUSD", "XAUUSD"],
@@ -97,7 +97,7 @@ _others: tuple[Code, ...] = (
 
 TOLD: Examples = {
     PriceTick: {
-        "As in the specification": wire(TICK),
+        "Without features": wire(TICK),
         "With seq": wire(extended(_plain, seq=48_213)),
         "With seq and lag": wire(extended(_plain, seq=48_213, sent_ms=NOW_MS + 2)),
     },
