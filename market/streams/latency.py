@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from itertools import accumulate
 
-from market.prices.timeframes import MINUTE_MS
+from market.prices.timeframes import MINUTE_MS, interval_start
 
 QUANTILES = (0.5, 0.95, 0.99)
 # So that a minute is at most so many numbers, whatever a clock does.
 LONGEST_MS = 60_000
+# A Counter would take three times as long for each.
+Counts = defaultdict[int, int]
 
 
 class Latency:
     """Whole milliseconds are counted as they are, so nothing is estimated."""
 
     def __init__(self) -> None:
-        self._minute = self._count = self._sum_ms = 0
-        self._this: Counter[int] = Counter()
-        self._last: Counter[int] = Counter()
+        self._start_ms = self._end_ms = 0
+        self._count = self._sum_ms = 0
+        """Before this minute."""
+        self._this, self._last = Counts(int), Counts(int)
 
     @property
     def count(self) -> int:
         """Since the start."""
-        return self._count + self._this.total()
+        return self._count + sum(self._this.values())
 
     @property
     def sum_ms(self) -> int:
-        return self._sum_ms + total_ms(self._this)
+        return self._sum_ms + sum(took_ms * number for took_ms, number in self._this.items())
 
     def add(self, since_ms: int, now_ms: int) -> None:
         """Clocks of two machines may differ a little: nothing took less than no time."""
-        if now_ms // MINUTE_MS != self._minute:
+        if not self._start_ms <= now_ms < self._end_ms:
             self._turn(now_ms)
         took_ms = now_ms - since_ms
         if not 0 <= took_ms <= LONGEST_MS:
@@ -40,22 +43,19 @@ class Latency:
 
     def quantiles(self, now_ms: int) -> dict[float, int]:
         """Of the last full minute; empty where nothing was measured in it."""
-        self._turn(now_ms)
+        if not self._start_ms <= now_ms < self._end_ms:
+            self._turn(now_ms)
         return quantiles(self._last)
 
     def _turn(self, now_ms: int) -> None:
-        before, self._minute = self._minute, now_ms // MINUTE_MS
-        if before != self._minute:
-            self._count, self._sum_ms = self.count, self.sum_ms
-            self._last = self._this if before + 1 == self._minute else Counter()
-            self._this = Counter()
+        self._count, self._sum_ms = self.count, self.sum_ms
+        start_ms = interval_start(now_ms, MINUTE_MS)
+        self._last = self._this if start_ms == self._end_ms else Counts(int)
+        self._this = Counts(int)
+        self._start_ms, self._end_ms = start_ms, start_ms + MINUTE_MS
 
 
-def total_ms(counts: Counter[int]) -> int:
-    return sum(took_ms * number for took_ms, number in counts.items())
-
-
-def quantiles(counts: Counter[int]) -> dict[float, int]:
+def quantiles(counts: Counts) -> dict[float, int]:
     """The smallest value that so large a share of all does not exceed."""
     values = sorted(counts)
     upto = list(accumulate(counts[value] for value in values))
