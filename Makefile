@@ -20,8 +20,8 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## All tests: on SQLite and in memory, then on PostgreSQL and Redis.
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
-	@$(BIN)/python -m tests.scaled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder
+	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
 
 test-fast: $(VENV)/.dev ## Without the browser and the races: while you write.
 	@$(BIN)/python -m pytest -n 2 -q --ignore tests/browser --ignore tests/reliability
