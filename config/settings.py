@@ -3,13 +3,24 @@
 import os
 import secrets
 from pathlib import Path
+from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
-env = environ.Env()
+
+class Env(environ.Env):  # type: ignore[misc]
+    def get_value(self, var: str, cast: Any = None, *args: Any, **options: Any) -> Any:
+        try:
+            return super().get_value(var, cast, *args, **options)
+        except ValueError:
+            kind = "a whole number" if cast is int else "a number"
+            raise ImproperlyConfigured(f"{var} should be {kind}, not {os.environ[var]!r}.") from None
+
+
+env = Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 

@@ -51,6 +51,19 @@ def test_an_address_of_no_known_database_is_one_clear_sentence(tmp_path: Path, a
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("PORT", "PORT should be a whole number, not 'many'."),
+        ("REPLAY_SPEED", "REPLAY_SPEED should be a number, not 'many'."),
+    ],
+)
+def test_a_setting_that_is_no_number_is_named(tmp_path: Path, name: str, sentence: str) -> None:
+    ended = manage(tmp_path, "check", **{name: "many"})
+
+    assert (ended.returncode, ended.stderr.strip()) == (1, sentence)
+
+
 def test_an_empty_address_is_none(tmp_path: Path) -> None:
     assert manage(tmp_path, "check", DATABASE_URL="").returncode == 0
 
