@@ -13,8 +13,9 @@ from django.db.models import Q, QuerySet
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
 from instruments.services import save_instrument
+from market.streams import chaos
 
-TEST = "TEST"
+TEST = chaos.TEST
 TEST_NAME = "Test instrument, for clients: always open"
 ALWAYS_OPEN = "always-open"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
+from .chaos import BURST as FRAMES_AT_ONCE
+from .chaos import CYCLE_MS, EVERY, STALE_AFTER_MS, TEST
 from .inbound import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
-from .messages import MAX_SYMBOLS, Feature
+from .messages import MAX_SYMBOLS, Chaos, Feature
 from .resume import KEEP_MS, MAX_FRAMES
 
 INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
@@ -22,6 +24,16 @@ FEATURES: dict[Feature, str] = {
     "heartbeat": "Sends a heartbeat after 10 s without another frame.",
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
     " summed, and says how many were left out.",
+}
+_HERE = f"Only in the demo, on prices and order flow, for {TEST} when you name it"
+FAULTS: dict[Chaos, str] = {
+    "chaos:gap": f"{_HERE}: leaves out every frame whose seq is a multiple of {EVERY}."
+    " resume on a new connection brings what was left out.",
+    "chaos:duplicate": f"{_HERE}: sends one frame of {EVERY} twice.",
+    "chaos:stale": f"{_HERE}: sends nothing in the last {(CYCLE_MS - STALE_AFTER_MS) // 1000} of every"
+    f" {CYCLE_MS // 1000} seconds of the clock. Heartbeats go on.",
+    "chaos:burst": f"{_HERE}: holds frames back and sends {FRAMES_AT_ONCE} at once,"
+    " or fewer when another client asks to have TEST misbehave.",
 }
 LIMITS: dict[str, str] = {
     "Subscribe after connecting": "within 10 seconds",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from . import protocol
-from .about import FEATURES, INTRODUCTION, LIMITS, SENT, SEQ
+from .about import FAULTS, FEATURES, INTRODUCTION, LIMITS, SENT, SEQ
 from .examples import SAID, TOLD, Examples
 from .frames import AbsorptionSignal, OrderFlowTick, PriceTick
 from .kinds import MARKET, ORDERFLOW, Kind
@@ -89,7 +89,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
             "messages": {kind.__name__: _message(kind, examples[kind]) for kind in types},
             "schemas": schemas,
         },
-        "x-features": FEATURES,
+        "x-features": FEATURES | FAULTS,
         "x-limits": LIMITS,
         "x-refusals": _refusals(),
         "x-close-codes": _closes(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from django.conf import settings
+
 from accounts.slots import Code, Refusal, Slot
 from accounts.streams import open_streams
 from accounts.tiers import Caller
@@ -12,7 +14,8 @@ from instruments.catalogue import catalogue
 from market.services import now_ms
 
 from . import protocol
-from .messages import AnyMessage, List, Subscribe, Unsubscribe
+from .messages import CHAOS, AnyMessage, List, Subscribe, Unsubscribe, Wish
+from .reading import unknown_features
 from .refusals import Refused
 from .socket import StreamSocket
 from .sockets import sockets
@@ -31,6 +34,8 @@ class StreamConsumer(StreamSocket):
         self._slot: Slot | None = None
 
     async def take(self, message: AnyMessage) -> None:
+        if isinstance(message, Subscribe) and not self._offers(message.features):
+            raise unknown_features()
         caller = await self._identity.show(message.api_key)
         if self._is_over:
             return
@@ -45,6 +50,10 @@ class StreamConsumer(StreamSocket):
             self._say(protocol.listed(self._subscriptions.symbols, now_ms(), message.id))
         else:
             self._say(protocol.pong(now_ms(), message.id))
+
+    def _offers(self, features: frozenset[Wish]) -> bool:
+        """The demo has an instrument that misbehaves on request."""
+        return (settings.DEMO and self.stream.kind.is_numbered) or features.isdisjoint(CHAOS)
 
     async def _claim(self, *, takeover: bool) -> None:
         changes = sockets.changes

@@ -62,6 +62,10 @@ class Hub:
     def members(self) -> int:
         return self._members.number
 
+    def has(self, topic: str) -> bool:
+        """Whether anybody is subscribed to it."""
+        return bool(self._members.audiences(topic))
+
     def join(self, connection: Connection, on_slow: Callable[[], None]) -> Seat:
         """`on_slow` is called once, after the seat was given up; `seat.end` still works then."""
         seat = Seat(self, connection, self._members.group(), on_slow)

@@ -14,9 +14,13 @@ Id = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Meta(max_l
 Symbols = Annotated[list[str], Meta(min_length=1, max_length=MAX_SYMBOLS)]
 Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Feature = Literal["seq", "snapshot", "lag", "heartbeat", "latest"]
+Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
+"""Where the demo's test instrument is offered."""
+Wish = Literal[Feature, Chaos]
 Event = Literal["signal.closed"]
 
 FEATURES: tuple[Feature, ...] = get_args(Feature)
+CHAOS: tuple[Chaos, ...] = get_args(Chaos)
 EVENTS: tuple[Event, ...] = get_args(Event)
 
 
@@ -42,11 +46,11 @@ class Subscribe(Message, tag="subscribe", frozen=True):
         Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
     ] = UNSET
     features: Annotated[
-        frozenset[Feature],
+        frozenset[Wish],
         Meta(
             description="seq numbers frames of prices and order flow, snapshot sends their last tick first,"
             " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"
-            " price when you are slow."
+            " price when you are slow, chaos lets the demo's TEST misbehave."
         ),
     ] = frozenset()
     events: Annotated[frozenset[Event], Meta(description="More that is told on /ws/signals.")] = frozenset()

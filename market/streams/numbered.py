@@ -28,8 +28,9 @@ class NumberedConsumer(StreamConsumer):
         now = now_ms()
         opened = self.stream.open(message, subscribed, change, now)
         seat.wants_latest = "latest" in subscribed.features and self.stream.kind.can_conflate
-        hub.unsubscribe(seat, change.left)
-        hub.subscribe(seat, subscribed.symbols, variant_of(subscribed.features))
+        topics = self._topics()
+        hub.unsubscribe(seat, seat.topics - topics)
+        hub.subscribe(seat, topics, variant_of(subscribed.features))
         reply = protocol.subscribed(
             self.stream.kind.name, subscribed.symbols, change.rejected, now, message.id, opened.goes_on
         )
@@ -37,10 +38,13 @@ class NumberedConsumer(StreamConsumer):
         self._settle_in()
 
     def _unsubscribe(self, message: Unsubscribe) -> None:
-        change = self._subscriptions.unsubscribe(message)
+        self._subscriptions.unsubscribe(message)
         if self._seat is not None:
-            self.stream.hub.unsubscribe(self._seat, change.left)
+            self.stream.hub.unsubscribe(self._seat, self._seat.topics - self._topics())
         self._say(protocol.unsubscribed(self._subscriptions.symbols, now_ms(), message.id))
+
+    def _topics(self) -> set[str]:
+        return self.stream.faults.topics(self._subscriptions.symbols, self._subscriptions.features)
 
     def lost_place(self, epoch: str) -> None:
         if "seq" in self._subscriptions.features:

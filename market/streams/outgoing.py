@@ -11,7 +11,7 @@ from market.prices.records import Absorbed, Taken
 
 from .backlog import Latest
 from .frames import absorption, extended, order_flow_tick, price_tick
-from .messages import Feature
+from .messages import Wish
 from .protocol import conflated
 
 # The bits of a variant.
@@ -20,7 +20,7 @@ SEQ, SENT = 1, 2
 VOLUME_DIGITS = 8
 
 
-def variant_of(features: Collection[Feature]) -> int:
+def variant_of(features: Collection[Wish]) -> int:
     return SEQ * ("seq" in features) + SENT * ("lag" in features)
 
 

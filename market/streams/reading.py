@@ -55,6 +55,10 @@ def read(text: bytes, kind: Kind) -> AnyMessage:
     return message
 
 
+def unknown_features() -> Refused:
+    return invalid(RULES["features"], "features", **DETAILS["features"])
+
+
 def _decode(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:
     try:
         return decoder.decode(text)

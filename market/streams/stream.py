@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
 
+from .chaos import TEST, Faults
 from .frames import extended
 from .framing import frame
 from .hub import Hub
@@ -62,15 +63,18 @@ class NumberedStream(Stream):
         self.latency = Latency()
         """From the engine's acceptance of the oldest tick of a write to that write."""
         self.hub.on_written = self._written
+        self.faults = Faults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
 
     def clear(self) -> None:
         super().clear()
+        self.faults.clear()
         self.recent.restart("")
         self.latency = Latency()
 
     def begin(self, epoch: str, known: Iterable[Last]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
+        self.faults.release()
         self.recent.restart(epoch)
         for last in known:
             self.recent.know(*last)
@@ -80,6 +84,8 @@ class NumberedStream(Stream):
     def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
         self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
+        if symbol == TEST:
+            self.faults.send(outgoing)
 
     def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""

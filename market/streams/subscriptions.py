@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
-from .messages import ALL, Event, Feature, Subscribe, Unsubscribe
+from .messages import ALL, Event, Subscribe, Unsubscribe, Wish
 from .refusals import invalid
 
 
@@ -43,7 +43,7 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._symbols: set[str] = set()
-        self.features: set[Feature] = set()
+        self.features: set[Wish] = set()
         self.events: set[Event] = set()
 
     @property

@@ -47,6 +47,7 @@ PURE = (
     "market/streams/about.py",
     "market/streams/asyncapi.py",
     "market/streams/backlog.py",
+    "market/streams/chaos.py",
     "market/streams/examples.py",
     "market/streams/frames.py",
     "market/streams/framing.py",

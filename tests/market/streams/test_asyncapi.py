@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from market.streams.asyncapi import FLOW, PRICES, document
 from market.streams.kinds import KINDS
-from market.streams.messages import FEATURES, AnyMessage
+from market.streams.messages import CHAOS, FEATURES, AnyMessage
 from market.streams.protocol import CONTROLS
 from market.streams.reading import read
 from market.streams.refusals import CLOSES, REFUSALS, Code, Refused
@@ -156,7 +156,7 @@ def test_signals_have_no_numbers(name: str) -> None:
 
 
 def test_every_feature_is_told_of() -> None:
-    assert tuple(DOCUMENT["x-features"]) == FEATURES
+    assert tuple(DOCUMENT["x-features"]) == FEATURES + CHAOS
 
 
 @pytest.mark.parametrize("name", SPECIFIED)

@@ -1,0 +1,80 @@
+"""How the demo's test instrument misbehaves for those who asked. They listen to topics of their own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from .messages import CHAOS, Chaos, Wish
+from .outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+TEST = "TEST"
+EVERY, BURST = 10, 20
+CYCLE_MS, STALE_AFTER_MS = 30_000, 15_000
+
+
+def copies(faults: Collection[Chaos], seq: int, sent_ms: int) -> int:
+    """How often a frame is sent. The frames left out and those that come twice are not the same."""
+    if "chaos:gap" in faults and seq % EVERY == 0:
+        return 0
+    if "chaos:stale" in faults and sent_ms % CYCLE_MS >= STALE_AFTER_MS:
+        return 0
+    return 2 if "chaos:duplicate" in faults and seq % EVERY == EVERY // 2 else 1
+
+
+class Fault:
+    """What one topic is sent."""
+
+    def __init__(self, faults: Collection[Chaos]) -> None:
+        self._faults = faults
+        self._least = BURST if "chaos:burst" in faults else 1
+        self._held: list[Outgoing] = []
+
+    def take(self, outgoing: Outgoing) -> list[Outgoing]:
+        """What is sent now."""
+        self._held += [outgoing] * copies(self._faults, outgoing.seq, outgoing.sent_ms)
+        return self.release() if len(self._held) >= self._least else []
+
+    def release(self) -> list[Outgoing]:
+        held, self._held = self._held, []
+        return held
+
+
+class Faults:
+    """Those that somebody asked for."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._topics: dict[str, Fault] = {}
+
+    def clear(self) -> None:
+        self._topics.clear()
+
+    def topics(self, symbols: Collection[str], features: Collection[Wish]) -> set[str]:
+        """Where a client hears these symbols."""
+        faults = [fault for fault in CHAOS if fault in features]
+        if not faults or TEST not in symbols:
+            return set(symbols)
+        # Nobody who comes is sent what was held back before.
+        self.release()
+        topic = f"{TEST}/{','.join(faults)}"
+        self._topics.setdefault(topic, Fault(faults))
+        return {*symbols, topic} - {TEST}
+
+    def send(self, outgoing: Outgoing) -> None:
+        for topic, fault in tuple(self._topics.items()):
+            if self._hub.has(topic):
+                self._publish(topic, fault.take(outgoing))
+            else:
+                del self._topics[topic]
+
+    def release(self) -> None:
+        for topic, fault in self._topics.items():
+            self._publish(topic, fault.release())
+
+    def _publish(self, topic: str, frames: list[Outgoing]) -> None:
+        for outgoing in frames:
+            self._hub.publish(outgoing, topic)

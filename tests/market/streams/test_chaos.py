@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from market.prices.records import Taken
+from market.streams.chaos import TEST, Faults, copies
+from market.streams.hub import Hub
+from market.streams.messages import CHAOS, Chaos
+from market.streams.outgoing import OutgoingPrice
+
+from .hubs import House
+
+NOW_MS = 1_795_000_020_000
+
+
+def make_frame(seq: int, sent_ms: int = NOW_MS) -> OutgoingPrice:
+    return OutgoingPrice(Taken(TEST, 1.0, 1.1, sent_ms, 1.0, seq), 2, sent_ms)
+
+
+@pytest.mark.parametrize(
+    ("faults", "sent"),
+    [
+        ([], [1, 1, 1, 1]),
+        (["chaos:gap"], [0, 1, 1, 0]),
+        (["chaos:duplicate"], [1, 2, 1, 1]),
+        (["chaos:gap", "chaos:duplicate"], [0, 2, 1, 0]),
+        (["chaos:burst"], [1, 1, 1, 1]),
+    ],
+)
+def test_number_of_a_frame_says_how_often_it_is_sent(faults: list[Chaos], sent: list[int]) -> None:
+    assert [copies(faults, seq, NOW_MS) for seq in (10, 15, 16, 20)] == sent
+
+
+def test_stale_sends_nothing_in_the_second_half_of_each_30_seconds() -> None:
+    start = NOW_MS - NOW_MS % 30_000
+    sent = [copies(["chaos:stale"], 1, start + at) for at in (0, 14_999, 15_000, 29_999, 30_000)]
+    assert sent == [1, 1, 0, 0, 1]
+
+
+def heard_of(wish: Chaos, frames: int) -> tuple[list[int], list[int]]:
+    """How many frames there were after each, for one who asked, and for one who did not."""
+    house = House()
+    faults = Faults(house.hub)
+    _, asked = house.join(*faults.topics([TEST], {wish}))
+    _, plain = house.join(*faults.topics([TEST], set()))
+    counts: tuple[list[int], list[int]] = ([], [])
+    for seq in range(1, frames + 1):
+        house.hub.publish(make_frame(seq), TEST)
+        faults.send(make_frame(seq))
+        house.turn()
+        for line, count in zip((asked, plain), counts, strict=True):
+            count.append(len(line.heard))
+    return counts
+
+
+def test_burst_sends_20_in_one_write() -> None:
+    asked, plain = heard_of("chaos:burst", 41)
+    assert asked == [0] * 19 + [20] * 20 + [40] * 2
+    assert plain == list(range(1, 42))
+
+
+def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
+    house = House()
+    faults = Faults(house.hub)
+    _, first = house.join(*faults.topics([TEST], {"chaos:burst"}))
+    faults.send(make_frame(1))
+    _, later = house.join(*faults.topics([TEST], {"chaos:burst"}))
+    house.turn()
+    assert (len(first.heard), later.heard) == (1, [])
+
+
+def test_only_the_test_instrument_gets_another_topic() -> None:
+    topics = Faults(Hub()).topics
+    assert topics(["EURUSD", TEST], set(CHAOS) | {"seq"}) == {
+        "EURUSD",
+        "TEST/chaos:gap,chaos:duplicate,chaos:stale,chaos:burst",
+    }
+    assert topics(["EURUSD"], set(CHAOS)) == {"EURUSD"}
+    assert topics(["*"], set(CHAOS)) == {"*"}
+
+
+def test_topic_that_everybody_left_is_sent_nothing_and_forgotten() -> None:
+    house = House()
+    faults = Faults(house.hub)
+    seat, line = house.join(*faults.topics([TEST], {"chaos:gap"}))
+    house.hub.leave(seat)
+    faults.send(make_frame(1))
+    house.turn()
+    assert (line.heard, vars(faults)["_topics"]) == ([], {})
