@@ -8,6 +8,7 @@ from rest_framework import serializers
 from accounts.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
 from accounts.schema import BodySerializer
 
+from . import samples
 from .models import Signal
 
 
@@ -51,37 +52,9 @@ class ClosedSignalSerializer(SignalSerializer):
 
 
 class SignalListSerializer(BodySerializer):
-    active = {
-        "id": "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01",
-        "user": "marta",
-        "symbol": "EURUSD",
-        "direction": "buy",
-        "entry": 1.0842,
-        "stop_loss": 1.081,
-        "take_profit": 1.09,
-        "status": "active",
-        "timestamp": "2026-11-20T09:12:44.118Z",
-    }
-    closed = {
-        "id": "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77",
-        "user": "kenji",
-        "symbol": "XAUUSD",
-        "direction": "sell",
-        "entry": 2651.4,
-        "stop_loss": 2660.4,
-        "take_profit": 2633.4,
-        "status": "closed",
-        "timestamp": "2026-11-19T15:40:02.730Z",
-        "pnl": 1800.0,
-        "pnl_percent": 0.6789,
-        "pnl_r": 2.0,
-        "close_price": 2633.4,
-        "closed_at": "2026-11-20T08:31:17.004Z",
-        "close_reason": "take_profit",
-    }
     examples = {
-        "One active signal": {"items": [active], "count": 1},
-        "Both kinds": {"items": [active, closed], "count": 2},
+        "One active signal": {"items": [samples.ACTIVE], "count": 1},
+        "Both kinds": {"items": [samples.ACTIVE, samples.CLOSED], "count": 2},
     }
 
     items = PolymorphicProxySerializer(
