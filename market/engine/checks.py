@@ -29,9 +29,20 @@ def reason_to_refuse(
         return "crossed"
     if tick.ask >= TOO_HIGH or tick.volume >= TOO_HIGH:
         return "too_high"
+    if tick.price is not None and (reason := _reason_of_price(tick.price, facts)):
+        return reason
     if tick.time_ms > now_ms + FUTURE_MS:
         return "future"
     return _reason_of_time(tick, last, last_closed_ms, facts)
+
+
+def _reason_of_price(price: float, facts: InstrumentFacts) -> str | None:
+    """The price of a trade, which need not be between bid and ask."""
+    if not isfinite(price):
+        return "not_finite"
+    if round(price, facts.digits) <= 0:
+        return "not_positive"
+    return "too_high" if price >= TOO_HIGH else None
 
 
 def _reason_of_time(

@@ -49,6 +49,14 @@ def test_what_the_database_has_no_room_for_is_refused(changes: dict[str, Any]) -
     assert reason(**changes) == "too_high"
 
 
+@pytest.mark.parametrize(
+    ("price", "expected"),
+    [(nan, "not_finite"), (0.0, "not_positive"), (-5.0, "not_positive"), (1e10, "too_high"), (1.2, None)],
+)
+def test_price_of_a_trade_is_held_to_the_same(price: float, expected: str | None) -> None:
+    assert reason(price=price, side=1) == expected
+
+
 def test_ask_below_the_bid_is_refused() -> None:
     assert reason(bid=1.0813) == "crossed"
 

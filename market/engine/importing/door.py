@@ -61,6 +61,7 @@ class Door:
             and isfinite(sum(volumes))
             and min(volumes) >= 0
             and max(volumes) < TOO_HIGH
+            and all(tick.price is None or 1e-8 < tick.price < TOO_HIGH for tick in ticks)
             and not any(eq(*pair) for pair in pairwise(ticks))
         )
 
