@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from typing import Any
 
@@ -12,6 +13,7 @@ from accounts.events import feed as control_events
 from accounts.tasks import end
 from instruments.catalogue import catalogue
 from market.engine.inbox import Inbox
+from market.engine.lease import Deposed
 from market.services import market
 
 
@@ -50,6 +52,7 @@ class Command(BaseCommand):
         self.say("Waiting for the lease: another engine may hold it.")
         await first(runner.wait_for_lease(), ending.wait())
         if ending.is_set():
+            await runner.stop()
             return
         await runner.start()
         memory.settle()
@@ -57,10 +60,13 @@ class Command(BaseCommand):
         # Acknowledged is what a kill of this process does not take along.
         serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
-        await first(runner.deposed.wait(), ending.wait())
-        await end(serving)
-        await runner.stop()
-        await inbox.stop()
+        try:
+            # A push that waits to be acknowledged hears first that another engine has taken over.
+            with contextlib.suppress(Deposed):
+                await first(runner.deposed.wait(), ending.wait(), serving)
+        finally:
+            await runner.stop()
+            await inbox.stop()
 
     def say(self, line: str) -> None:
         self.stdout.write(line)
@@ -68,7 +74,9 @@ class Command(BaseCommand):
 
 
 async def first(*waiting: Any) -> None:
-    """Until one of them is done; the others are called off."""
+    """Until one of them is done, which raises what that one did; the others are called off."""
     tasks = [asyncio.ensure_future(each) for each in waiting]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    await end(*tasks)
+    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await end(*others)
+    for task in done:
+        task.result()
