@@ -156,7 +156,11 @@ class Inbox:
                 await asyncio.sleep(RETRY_S)
 
     def _settle(self, data: bytes) -> None:
-        reply = read_reply(data)
+        try:
+            reply = read_reply(data)
+        except msgspec.DecodeError as error:
+            logger.warning("An answer that this version does not know was dropped: %s", error)
+            return
         if (answer := self._waiting.get(reply.number)) is not None:
             self._answer(answer, reply.codes)
 

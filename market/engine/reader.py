@@ -77,16 +77,20 @@ class Reader:
         """Until cancelled; what goes wrong is tried again."""
         while True:
             try:
-                await self._read()
-            except OutOfStep as error:
-                logger.warning("The prices are loaded anew: %s", error)
-                await self._catch_up(error.place)
+                await self._read_on()
             except (RedisError, OSError) as error:
                 logger.warning("The bus is not heard, trying again: %s", error)
                 await asyncio.sleep(RETRY_S)
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("The market reader broke and goes on")
                 await asyncio.sleep(RETRY_S)
+
+    async def _read_on(self) -> None:
+        try:
+            await self._read()
+        except OutOfStep as error:
+            logger.warning("The prices are loaded anew: %s", error)
+            await self._catch_up(error.place)
 
     async def _read(self) -> None:
         last: Any = f"{self.place.position}-0"

@@ -153,6 +153,10 @@ class RedisBus:
                 self._is_away = True
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The bus broke and goes on")
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
             else:
                 self._is_away = False
                 # What comes within this time leaves together.
