@@ -170,7 +170,12 @@ class Engine:
             self.changed[record.symbol] = book
         elif isinstance(record, Absorbed):
             book.flow_seq = record.flow_seq
-        self._keep(book, self.prices.apply(record, facts), self.basis_of(book))
+        basis = self.basis_of(book)
+        if isinstance(record, Refilled):
+            basis = record.basis
+            if basis == "trades":
+                book.refilled_ms = record.minute.opened_ms
+        self._keep(book, self.prices.apply(record, facts), basis)
 
     def clear(self) -> None:
         self.prices.clear()
