@@ -58,6 +58,9 @@ class StreamConsumer(StreamSocket):
     async def _claim(self, *, takeover: bool) -> None:
         changes = sockets.changes
         caller = await self._identity.look_again()
+        if self._is_over:
+            # Nobody else's stream ends for a socket that is no more.
+            return
         limit = caller.allowances.streams
         slot = await open_streams.claim(
             caller.account_id, self.stream.kind.path, limit, takeover=takeover, on_end=self._lost_slot
@@ -96,6 +99,8 @@ class StreamConsumer(StreamSocket):
         return self._identity.caller
 
     def renew(self, caller: Caller | None) -> None:
+        if self._is_over:
+            return
         if caller is None:
             self.end(Refused("invalid_api_key"))
         else:
