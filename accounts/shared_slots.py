@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from .slot_names import name_of, number_of, read
 from .slot_nudges import hear_nudges
 from .slots import Code, MemorySlots, OpenStream, Refusal, Slot
+from .tasks import end
 
 logger = logging.getLogger(__name__)
 fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
@@ -65,9 +66,7 @@ class SharedSlots:
         ]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(*self._tasks)
         self._is_away = True
         self._give_up(list(self._questions))
         with contextlib.suppress(RedisError, OSError):
