@@ -110,15 +110,18 @@ class Market:
             self._begin(epoch, self._reader.checkpoints)
 
     async def _refresh_feeds(self, _: dict[str, Any]) -> None:
-        if self.runner is not None:
+        if self.runner is not None and self.runner.is_running:
             await self.runner.desk.refresh()
 
     async def _reload(self, told: dict[str, Any]) -> None:
         facts = catalogue.known(told["symbol"])
-        if facts is not None:
-            if self.runner is not None:
-                await self.runner.flush()
-            await reload_candles(self.prices, facts)
+        if facts is None:
+            return
+        if self.runner is not None:
+            if not self.runner.is_running:
+                return
+            await self.runner.flush()
+        await reload_candles(self.prices, facts)
 
 
 market = Market()

@@ -51,6 +51,8 @@ class Runner:
         self.desk = FeedDesk(engine, make_feed, self.hand_on)
         self.deposed = asyncio.Event()
         """Another process writes now."""
+        self.is_running = False
+        """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
         self._flush_now = asyncio.Event()
         self._writing = threading.Lock()
@@ -78,6 +80,7 @@ class Runner:
         self.engine.resume(loaded.checkpoints, at_ms)
         for record in await self.bus.open(self, loaded.place):
             self.engine.repeat(record, at_ms)
+        self.is_running = True
         self._run(self._keep_time, CLOCK_S, "market clock")
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
@@ -85,9 +88,11 @@ class Runner:
         await self.desk.start()
 
     async def stop(self) -> None:
-        await self.desk.stop()
+        self.is_running = False
+        # First, or one that was deposed might take the lease again while its feeds hang up.
         await end(*self._tasks)
         self._tasks.clear()
+        await self.desk.stop()
         self.hand_on()
         if self._holds:
             await self.flush()
