@@ -44,6 +44,10 @@ def replay(hub: Hub, seat: Seat, frames: Iterator[bytes]) -> None:
     seat.send(b"".join(first))
     if len(first) < FEW or not seat.is_open:
         return
+    if isinstance(seat.backlog, Replay):
+        # Who asks for more before it has read what it asked for would fill the memory.
+        hub.slow.give_up(seat)
+        return
     if seat.backlog is None:
         hub.slow.hold(seat)
     older, make = seat.backlog, LatestReplay if seat.is_conflating else Replay
