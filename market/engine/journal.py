@@ -24,6 +24,8 @@ redis.call('HSET', KEYS[2], 'n', ARGV[3])
 return 'ok'
 """
 CLAIM = """
+local writer = redis.call('HGET', KEYS[2], 'writer')
+if ARGV[5] == 'own' and writer and writer ~= ARGV[1] then return 'deposed' end
 redis.call('HSET', KEYS[2], 'writer', ARGV[1])
 if ARGV[4] == 'anew' then
   redis.call('DEL', KEYS[1])

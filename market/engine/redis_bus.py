@@ -43,7 +43,8 @@ class RedisBus:
         self.waiting = 0
         """Records that Redis has not taken yet."""
         self._is_torn = False
-        """Some of them were given up."""
+        """Some of them were given up, or the stream is not claimed yet."""
+        self._has_claimed = False
         self._is_away = False
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
@@ -52,6 +53,7 @@ class RedisBus:
 
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
         """Claim the stream; returns what was published after the place, or starts a new epoch."""
+        self._has_claimed = False
         self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
         tail: list[AnyRecord] | None = None
         try:
@@ -60,7 +62,9 @@ class RedisBus:
             logger.warning("The bus does not answer yet: %s", error)
         if tail is None:
             self.place = place
-            await self._start_anew(owner)
+            self._wake.set()
+            with contextlib.suppress(RedisError, OSError):
+                await self._start_anew(owner)
         self._task = asyncio.create_task(self._send(owner), name="market bus")
         self._task.add_done_callback(lambda _: self._tell_those_who_wait())
         return tail or []
@@ -99,7 +103,8 @@ class RedisBus:
         await self._redis.aclose()
 
     async def _claim_and_read(self, owner: Owner, place: Place) -> list[AnyRecord] | None:
-        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, ""])
+        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, "", "any"])
+        self._has_claimed = True
         if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
             return None
         records: list[AnyRecord] = []
@@ -122,13 +127,18 @@ class RedisBus:
     async def _start_anew(self, owner: Owner) -> None:
         """The readers start from the database; what waited to be sent is in there too, or will be."""
         self._drop()
-        self._is_torn = False
+        # Until Redis has taken the claim.
+        self._is_torn = True
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
         number = max(self.place.position + 1, time.time_ns() // 100_000)
         self.place = Place(new_epoch(), number)
-        with contextlib.suppress(RedisError, OSError):
-            await self._claim(keys=[STREAM, HEAD], args=[owner.writer, self.place.epoch, number, "anew"])
         owner.flush_soon()
+        # Who has claimed it once may have been replaced since; who has not is the one that replaces.
+        whose = "own" if self._has_claimed else "any"
+        args = [owner.writer, self.place.epoch, number, "anew", whose]
+        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+            raise Deposed
+        self._has_claimed, self._is_torn = True, False
 
     def _tell_those_who_wait(self) -> None:
         self._moved.set()
@@ -139,7 +149,7 @@ class RedisBus:
             await self._wake.wait()
             self._wake.clear()
             try:
-                while self._open or self._sealed:
+                while self._open or self._sealed or self._is_torn:
                     if not self._sealed:
                         self.seal()
                     await self._send_first(owner)

@@ -275,6 +275,24 @@ def test_redis_away_for_long_costs_no_more_memory_than_is_said(tmp_path: Path) -
     assert asyncio.run(run()) <= MAX_WAITING
 
 
+def test_writer_that_gave_up_records_and_was_replaced_takes_nothing_from_its_successor(
+    url: str, client: Redis
+) -> None:
+    async def run() -> None:
+        owner = Owner()
+        old, new = await opened(url, owner), await opened(url, Owner("second"))
+        await publish(new, 1, 3)
+        await until(lambda: number_of_entries(client) == 3)
+        old.publish([taken(4)] * (MAX_WAITING + 1))
+        await until(owner.is_deposed.is_set)
+        await new.close()
+        await old.close()
+
+    asyncio.run(run())
+
+    assert seqs(client) == [1, 2, 3]
+
+
 class Following:
     """A web process: what it heard, and how often it had to load anew."""
 
@@ -372,27 +390,3 @@ def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, cl
 
     assert following.heard == [1, 2, 4, 5]
     assert len(following.missed) == 1
-
-
-def test_absence_of_an_engine_is_told_once_and_its_return_too(
-    url: str, client: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_instrument("EURUSD")
-
-    def told(what: str) -> int:
-        return sum(what in record.message for record in caplog.records)
-
-    async def come_late() -> None:
-        reader = Reader(url, Prices("bid"), lambda records: None, lambda epoch: None, quiet_s=0.1)
-        await reader.start()
-        await until(lambda: told("No market engine is heard") > 0)
-        bus = await opened(url)
-        await publish(bus, 1, 3)
-        await until(lambda: told("heard again") > 0)
-        await bus.close()
-        await reader.stop()
-
-    with caplog.at_level("INFO", "market.engine.reader"):
-        asyncio.run(come_late())
-
-    assert (told("No market engine is heard"), told("heard again")) == (1, 1)
