@@ -60,6 +60,17 @@ def test_client_that_reads_on_is_not_given_up_for_what_is_replayed() -> None:
     assert (line.heard, house.slow) == ([*names(MANY, TEXT), "new"], [])
 
 
+def test_who_asks_again_before_it_has_read_is_given_up() -> None:
+    house = House()
+    seat, line = house.join("EURUSD")
+    line.is_full = True
+    replay(house.hub, seat, frames(MANY, TEXT))
+    replay(house.hub, seat, frames(MANY, TEXT))
+    house.turn()
+    assert not seat.is_open
+    assert len(house.slow) == 1
+
+
 def test_made_only_as_they_are_due() -> None:
     house = House()
     seat, line = house.join("EURUSD")
