@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SCALED := contract accounts admin market signals_feed news
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \
-    market/test_bus.py market/ingest/test_inbox.py market/importing/test_real_processes.py \
+    market/test_bus* market/ingest/test_inbox.py market/importing/test_real_processes.py \
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
