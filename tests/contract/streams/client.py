@@ -112,5 +112,7 @@ def shortened(owner: type, name: str, seconds: float) -> Iterator[None]:
     """A time that is to be waited for, in less."""
     before = getattr(owner, name)
     setattr(owner, name, seconds)
-    yield
-    setattr(owner, name, before)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
