@@ -200,6 +200,26 @@ CANDLE_DAYS = {
     "1d": env.int("CANDLE_DAYS_1D", 0),
 }
 
+# Models that score headlines and write summaries beside the built-in one. None is asked unless it is named.
+
+SENTIMENT_MODEL = env.str("SENTIMENT_MODEL", "")
+# A directory with model.onnx, tokenizer.json and config.json; needs the extra `onnx`.
+ONNX_MODEL_DIR = env.str("ONNX_MODEL_DIR", "")
+LANGUAGE_ENDPOINTS = [
+    {
+        "protocol": protocol,
+        "base_url": env.str(f"{protocol.upper()}_BASE_URL", base_url),
+        "model": env.str(f"{protocol.upper()}_MODEL", ""),
+        "key": env.str(f"{protocol.upper()}_API_KEY", ""),
+        "timeout_s": env.float("LANGUAGE_TIMEOUT_S", 20.0),
+        "daily_budget": env.int("LANGUAGE_DAILY_BUDGET", 500),
+    }
+    for protocol, base_url in (
+        ("openai", "https://api.openai.com/v1"),
+        ("anthropic", "https://api.anthropic.com"),
+    )
+]
+
 # Who may come in
 
 AUTH_USER_MODEL = "accounts.User"

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from .language.use import LanguageUse as LanguageUse
+
 BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
 
 
