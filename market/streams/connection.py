@@ -30,8 +30,10 @@ class Connection(Protocol):
     def waiting(self) -> int:
         """Bytes that were written and not yet sent."""
 
-    def guard(self, max_bytes: int) -> None:
-        """Its client has little to say: close on a longer message, and on floods."""
+    def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
+        """Its client has little to say: close on a longer message, and on floods.
+
+        `flooded` makes the payload that goes before the close at a flood."""
 
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
         """After what was written and the frames `last`; abort if the client does not read it."""

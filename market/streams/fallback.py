@@ -30,7 +30,7 @@ class AsgiConnection:
         self._is_over = self._is_paused = False
         self._sending: asyncio.Task[None] | None = None
 
-    def guard(self, max_bytes: int) -> None:
+    def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
         """Left to the server and to whoever reads the messages."""
 
     def write(self, frames: bytes) -> None:

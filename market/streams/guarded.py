@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+
+from .framing import frame
 
 NOT_UTF8, TOO_BIG, TOO_MANY = 1007, 1009, 4413
 # A client with little to say: so much is parsed before it can be refused, and so much may be unread.
@@ -18,12 +21,13 @@ class GuardedProtocol(WebSocketsSansIOProtocol):
     _is_guarded = False
     _controls, _second = 0, 0.0
     _owed_pong = b""
+    _flooded: Callable[[], bytes] | None = None
 
     @abstractmethod
-    def close(self, code: int) -> None: ...
+    def close(self, code: int, reason: str = "", last: bytes = b"") -> None: ...
 
-    def guard(self, max_bytes: int) -> None:
-        self._is_guarded = True
+    def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
+        self._is_guarded, self._flooded = True, flooded
         self.conn.max_message_size = max_bytes
 
     def data_received(self, data: bytes) -> None:
@@ -66,7 +70,7 @@ class GuardedProtocol(WebSocketsSansIOProtocol):
             if self.curr_msg_data_type == "text" and not is_utf8(self.frames):
                 self.close(NOT_UTF8)
             elif self._is_guarded and self.queue.qsize() >= MOST_UNREAD:
-                self.close(TOO_MANY)
+                self._close_flood()
         super().send_receive_event_to_app()
 
     def resume_writing(self) -> None:
@@ -81,7 +85,10 @@ class GuardedProtocol(WebSocketsSansIOProtocol):
             self._second, self._controls = now, 0
         self._controls += 1
         if self._is_guarded and self._controls > MOST_CONTROLS_A_SECOND and not self.close_sent:
-            self.close(TOO_MANY)
+            self._close_flood()
+
+    def _close_flood(self) -> None:
+        self.close(TOO_MANY, last=frame(self._flooded()) if self._flooded else b"")
 
 
 def is_utf8(parts: list[bytes]) -> bool:

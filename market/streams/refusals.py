@@ -53,7 +53,7 @@ REFUSALS: dict[Code, Refusal] = {
     ),
     "internal_error": Refusal(500, 4500, True, "Something failed on our side. Connect again."),
 }
-TOO_BIG, RESTARTING, TOO_MANY_INVALID = 1009, 1012, 4400
+NOT_UTF8, TOO_BIG, RESTARTING, TOO_MANY_INVALID = 1007, 1009, 1012, 4400
 
 
 class Close(msgspec.Struct, frozen=True):
@@ -62,6 +62,7 @@ class Close(msgspec.Struct, frozen=True):
 
 
 CLOSES: dict[int, Close] = {
+    NOT_UTF8: Close(False, "A text is not valid UTF-8. No frame comes before."),
     TOO_BIG: Close(False, "A message is larger than 16 KiB. No frame comes before."),
     RESTARTING: Close(True, "This server restarts, as the notice before says."),
     TOO_MANY_INVALID: Close(False, "The tenth invalid message within 60 seconds."),

@@ -72,7 +72,7 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close()
             return
         connection = connection_of(self.scope, self.base_send)
-        connection.guard(MAX_BYTES)
+        connection.guard(MAX_BYTES, flooded)
         connection.farewell = farewell
         self._seat = self.stream.hub.join(connection, self._too_slow)
         self._timer = asyncio.get_running_loop().call_later(self.SUBSCRIBE_WITHIN_S, self._too_late)
@@ -144,6 +144,10 @@ def too_big() -> Refused:
 
 def farewell() -> bytes:
     return protocol.restarting(now_ms())
+
+
+def flooded() -> bytes:
+    return protocol.error(Refused("too_many_messages"), now_ms())
 
 
 def monotonic_ms() -> int:

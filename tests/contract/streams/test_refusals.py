@@ -118,9 +118,24 @@ def test_flood_in_one_packet_closes_with_4413(opened: Open, key: str) -> None:
     socket = opened(key=key)
     ping = masked(b'{"action":"ping"}')
     socket.connection.socket.sendall(ping * 1_000)
-    pongs = socket.hear_all()
-    assert len(pongs) <= 21
+    *pongs, refused = socket.hear_all()
+    assert len(pongs) <= 20
+    assert code_of(refused) == ("too_many_messages", True, True)
     assert socket.closed == 4413
+
+
+def test_flood_of_pings_is_told_why_it_ends(opened: Open, key: str) -> None:
+    socket = opened(key=key)
+    socket.connection.socket.sendall(b"\x89\x80\0\0\0\0" * 1_000)
+    (refused,) = socket.hear_all()
+    assert code_of(refused) == ("too_many_messages", True, True)
+    assert socket.closed == 4413
+
+
+def test_text_that_is_no_utf8_closes_with_1007(opened: Open, key: str) -> None:
+    socket = opened(key=key)
+    socket.connection.socket.sendall(masked(b"\xff\xfe"))
+    assert socket.closed == 1007
 
 
 def masked(text: bytes) -> bytes:

@@ -82,7 +82,7 @@ class Line:
         if self.watcher is not None:
             self.watcher.resumed()
 
-    def guard(self, max_bytes: int) -> None: ...
+    def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None: ...
 
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
         self.closed.append((code, last))

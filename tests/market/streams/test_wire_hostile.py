@@ -9,6 +9,7 @@ from market.streams.guarded import MOST_CONTROLS_A_SECOND, MOST_FRAGMENTS, MOST_
 from tests.market.streams.wires import (
     CLOSE,
     CONT,
+    FLOODED,
     MAX_BYTES,
     PING,
     PONG,
@@ -77,6 +78,7 @@ async def test_a_flood_that_nobody_reads_is_bounded() -> None:
         serving.app.is_reading.clear()
         client, _ = await serving.open()
         client.writer.write(masked(TEXT, b"x") * 1_000)
+        assert await client.hear() == (TEXT, FLOODED)
         assert await client.close_code() == 4413
         client.abort()
         serving.app.is_reading.set()

@@ -19,6 +19,7 @@ from market.streams.wire import UVICORN, connection_of
 
 P = ParamSpec("P")
 MAX_BYTES = 16 * 1024
+FLOODED = b"too much"
 TEXT, CLOSE, PING, PONG, CONT = 0x1, 0x8, 0x9, 0xA, 0x0
 
 
@@ -63,7 +64,7 @@ class App:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         await receive()
         held = Held(connection_of(scope, send))
-        held.connection.guard(MAX_BYTES)
+        held.connection.guard(MAX_BYTES, lambda: FLOODED)
         if self.farewell:
             held.connection.farewell = lambda: self.farewell
         await send({"type": "websocket.accept"})
