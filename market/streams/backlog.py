@@ -84,10 +84,17 @@ class LatestBacklog(Backlog):
         for topic in topics:
             self._newest.pop(topic, None)
 
+    def line_up(self) -> None:
+        """What waits keeps its place before all that comes from now on: nothing newer stands for it."""
+        while newest := self._pop_newest():
+            self.put(newest)
+
     def take(self) -> bytes:
-        taken = super().take()
-        if not taken and self._newest:
-            message, variant, dropped = self._newest.pop(next(iter(self._newest)))
-            notice = frame(message.notice(dropped)) if dropped else b""
-            taken = notice + frame(message.payload(variant))
-        return taken
+        return super().take() or self._pop_newest()
+
+    def _pop_newest(self) -> bytes:
+        if not self._newest:
+            return b""
+        message, variant, dropped = self._newest.pop(next(iter(self._newest)))
+        notice = frame(message.notice(dropped)) if dropped else b""
+        return notice + frame(message.payload(variant))

@@ -37,6 +37,11 @@ class Replay(Backlog):
 class LatestReplay(Replay, LatestBacklog):
     """The same for a client that, when slow, wants only the newest of what is published meanwhile."""
 
+    def forget(self, topics: set[str]) -> None:
+        super().forget(topics)
+        if isinstance(self._older, LatestBacklog):
+            self._older.forget(topics)
+
 
 def replay(hub: Hub, seat: Seat, frames: Iterator[bytes]) -> None:
     """Before all that is published from now on."""

@@ -127,3 +127,18 @@ def test_latest_price_follows_the_replay() -> None:
     house.turn()
     read_all(house, line)
     assert line.heard == [*names(MANY), "c dropped 2", "c×3"]
+
+
+def test_unsubscribed_price_that_waited_before_the_replay_does_not_come() -> None:
+    house = House()
+    seat, line = house.join("EURUSD", "XAUUSD", latest=True)
+    line.is_full = True
+    house.say("first")
+    house.turn()
+    for topic in ("EURUSD", "XAUUSD"):
+        house.hub.publish(Price(topic, 1), topic)
+    replay(house.hub, seat, frames(MANY))
+    house.hub.unsubscribe(seat, ["EURUSD"])
+    house.turn()
+    read_all(house, line)
+    assert set(line.heard) == {"first", "XAUUSD×1", *names(MANY)}
