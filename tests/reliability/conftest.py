@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests import services
+from tests.reliability import scorecard
 from tests.reliability.processes import Installation
 
 Tell = Callable[[str], None]
@@ -16,7 +18,7 @@ Tell = Callable[[str], None]
 
 @pytest.fixture
 def tell(record_property: Callable[[str, object], None]) -> Tell:
-    """Put a number into the report that ends the run."""
+    """Put a number into the scorecard that ends the run."""
 
     def told(line: str) -> None:
         record_property("number", line)
@@ -24,18 +26,33 @@ def tell(record_property: Callable[[str, object], None]) -> Tell:
     return told
 
 
+@pytest.fixture
+def seed(record_property: Callable[[str, object], None]) -> int:
+    """Of everything that is random in a test: `SEED=7 make reliability` takes another."""
+    chosen = int(os.environ.get("SEED", "20261121"))
+    record_property("seed", chosen)
+    return chosen
+
+
+@pytest.fixture(autouse=True)
+def _row(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+    """`@pytest.mark.row("9", "closed within 10 s")`: which row of the gate, and its target."""
+    for mark in request.node.iter_markers("row"):
+        record_property("row", mark.args[0])
+        record_property("target", mark.args[1])
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
-    lines = [
-        f"{report.nodeid.partition('::')[2]}: {line}"
-        for report in reports
-        for name, line in getattr(report, "user_properties", [])
-        if name == "number"
-    ]
-    if lines:
-        terminalreporter.section("numbers")
-        for line in lines:
-            terminalreporter.line(line)
+    stats = terminalreporter.stats
+    reports = [*stats.get("passed", []), *stats.get("failed", []), *stats.get("error", [])]
+    lines = [scorecard.line_of(report) for report in reports if "tests/reliability/" in report.nodeid]
+    if not lines:
+        return
+    terminalreporter.section("scorecard")
+    for line in scorecard.table(lines).splitlines():
+        terminalreporter.line(line)
+    if path := os.environ.get("SCORECARD"):
+        scorecard.write(Path(path), lines)
 
 
 @pytest.fixture(scope="session")

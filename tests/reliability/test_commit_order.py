@@ -20,7 +20,7 @@ from tests.reliability.processes import Installation
 
 WITHIN_S = 10.0
 Publish = Callable[[str], Any]
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "no event skipped")]
 
 
 @pytest.fixture

@@ -21,7 +21,10 @@ from tests.reliability.processes import Installation, Process
 RECOVERED_WITHIN_S = 5.0
 HOLDS_WITHIN_S = 2.0
 OUTAGE_S = 2.0
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("8", "503 and never 500, recovered within 5 s"),
+]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ A_SECOND = 100
 BIDS = [round(1.08 + (number * 7919 % 4001) / 1e5, 5) for number in range(90 * A_SECOND)]
 HIGHS, LOWS = list(accumulate(BIDS, max)), list(accumulate(BIDS, min))
 WITHIN_S = 10.0
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("7, 8, 48", "acknowledged lost 0")]
 
 
 class Candles(NamedTuple):

@@ -14,7 +14,10 @@ from tests.reliability.publisher import AGAIN_S
 
 SEED, ROUNDS = 20_261_121, 6
 SYMBOL = "KILLED"
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("5", "acknowledged lost 0, duplicates 0, corrupt 0"),
+]
 
 
 def test_killed_server_goes_on_where_it_was_written_and_the_last_seconds_heal_it(

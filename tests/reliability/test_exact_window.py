@@ -16,7 +16,7 @@ from tests.reliability.processes import Installation, Process
 # Five rounds of five: a race that shows once in twenty would pass a single one.
 SETS, ROUNDS = 5, 5
 EXACT = Counter({200: 60, 429: 40})
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("1, 2", "over- and under-admitted 0")]
 
 
 @pytest.fixture(scope="module")

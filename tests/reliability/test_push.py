@@ -22,7 +22,7 @@ from tests.reliability.processes import Installation, Process, http
 
 NONE_REFUSED = {"accepted": 3, "rejected": []}
 HOLDS_WITHIN_S = 10.0
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "acknowledged once, taken once")]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.reliability.processes import Installation, Process
 HOLDS_WITHIN_S = 2.0
 SEEN_WITHIN_S = 10.0
 PROCESSES, REVOCATIONS = 2, 5
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("15, 16", "holds everywhere within 2 s")]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,60 @@
+"""The numbers of a run as a table: what was to be shown, what was measured, with which seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HEAD = ("Row", "What is shown", "Target", "Measured", "Seed")
+BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"
+
+
+class Line(NamedTuple):
+    row: str
+    shown: str
+    target: str
+    measured: str
+    seed: str
+
+
+def line_of(report: pytest.TestReport) -> Line:
+    told: dict[str, list[str]] = {"row": [], "target": [], "number": [], "seed": []}
+    for name, value in report.user_properties:
+        if name in told:
+            told[name].append(str(value))
+    measured = "; ".join(told["number"]) or "holds"
+    if not report.passed:
+        measured = f"**FAILED** {'; '.join(told['number'])}".rstrip()
+    shown = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+    row, target, seed = (", ".join(told[name]) for name in ("row", "target", "seed"))
+    return Line(row, shown, target, measured, seed)
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    """By row; what belongs to none comes last."""
+    return sorted(lines, key=lambda line: (first_number(line.row), line.row, line.shown))
+
+
+def first_number(row: str) -> int:
+    found = re.search(r"\d+", row)
+    return int(found[0]) if found else 1_000
+
+
+def table(lines: Iterable[Line]) -> str:
+    rows = [HEAD, ("---",) * len(HEAD), *in_order(lines)]
+    return "\n".join(f"| {' | '.join(map(escaped, row))} |" for row in rows)
+
+
+def escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def write(path: Path, lines: Iterable[Line]) -> None:
+    """Between the marks; the words around it stay."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    path.write_text(f"{before}{BEGIN}\n{table(lines)}\n{END}{after}")
