@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.models import Tier
-from market.streams.asyncapi import ANSWERS, Scheme
+from market.streams.asyncapi import ANSWERS
 from market.streams.protocol import CONTROLS
 
 from .asyncapi import content, scheme_of
@@ -35,12 +35,11 @@ def streams(document: Json) -> list[Stream]:
     return found
 
 
-@lru_cache(maxsize=8)
-def words(host: str, scheme: Scheme) -> dict[str, Any]:
+@cache
+def words() -> dict[str, Any]:
     """All of the page that is the same for everybody."""
-    document = content(host, scheme)
+    document = content()
     return {
-        "url": f"{scheme}://{host}/ws/market",
         "streams": streams(document),
         "said": [described(kind.__name__, document) for kind in ANSWERS],
         "told": [described(kind.__name__, document) for kind in CONTROLS],
@@ -59,5 +58,5 @@ def unannounced(document: Json) -> list[Json]:
 
 @require_safe
 def streams_page(request: HttpRequest) -> HttpResponse:
-    same = words(request.get_host(), scheme_of(request))
-    return render(request, "docs/streams.html", {**same, "tiers": Tier.objects.all()})
+    url = f"{scheme_of(request)}://{request.get_host()}/ws/market"
+    return render(request, "docs/streams.html", {**words(), "url": url, "tiers": Tier.objects.all()})

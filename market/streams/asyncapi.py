@@ -69,6 +69,10 @@ FLOW = Channel(
 )
 
 
+def servers(host: str, scheme: Scheme = "wss") -> Json:
+    return {"tickwire": {"host": host, "protocol": scheme}}
+
+
 def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
     types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
     _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
@@ -81,7 +85,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "Tickwire streams", "version": "1", "description": INTRODUCTION},
-        "servers": {"tickwire": {"host": host, "protocol": scheme}},
+        "servers": servers(host, scheme),
         "defaultContentType": "application/json",
         "channels": {channel.kind.name: _channel(channel) for channel in channels},
         "operations": {name: told for channel in channels for name, told in _operations(channel)},

@@ -11,6 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
+from config.asyncapi import content
+from config.streams_page import words
 from market.streams.messages import ACTIONS, FEATURES
 from market.streams.refusals import CLOSES, REFUSALS
 
@@ -61,6 +63,15 @@ def test_document_names_the_host_that_was_asked(is_secure: bool, protocol: str) 
     answer: Any = get("/asyncapi.json", secure=is_secure)
 
     assert answer.json()["servers"] == {"tickwire": {"host": HOST, "protocol": protocol}}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/asyncapi.json", "/docs/streams"])
+def test_made_up_addresses_make_it_once(path: str) -> None:
+    pages = [Client(HTTP_HOST=f"{HOST}:{port}").get(path).content.decode() for port in range(8000, 8020)]
+
+    assert all(f"{HOST}:{port}" in page for port, page in enumerate(pages, 8000))
+    assert (content.cache_info().currsize, words.cache_info().currsize <= 1) == (1, True)
 
 
 def test_examples_of_the_served_document_are_valid(document: Any) -> None:
