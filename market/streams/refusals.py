@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 Code = Literal[
     "invalid_message",
@@ -74,19 +74,15 @@ CLOSES: dict[int, Close] = {
 
 
 class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
-    code: Code
-    message: str
-    status: int
-    field: str | UnsetType = UNSET
-    """What of the message is wrong."""
-    allowed: list[str] | UnsetType = UNSET
-    max: int | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    """Streams that the tier allows."""
-    open: int | UnsetType = UNSET
-    """Streams that are open."""
-    retry_after: int | UnsetType = UNSET
-    """Seconds."""
+    code: Annotated[Code, Meta(description="Stable: what a program should look at.")]
+    message: Annotated[str, Meta(description="For people; may change.")]
+    status: Annotated[int, Meta(description="The HTTP status that REST would answer with.")]
+    field: Annotated[str | UnsetType, Meta(description="What of the message is wrong.")] = UNSET
+    allowed: Annotated[list[str] | UnsetType, Meta(description="The words it may be.")] = UNSET
+    max: Annotated[int | UnsetType, Meta(description="The most it may be, or may have.")] = UNSET
+    limit: Annotated[int | UnsetType, Meta(description="Streams that your tier allows at once.")] = UNSET
+    open: Annotated[int | UnsetType, Meta(description="Streams of your account that are open.")] = UNSET
+    retry_after: Annotated[int | UnsetType, Meta(description="Seconds to wait before trying again.")] = UNSET
 
 
 class Refused(Exception):

@@ -151,6 +151,12 @@ def test_every_refusal_and_close_code_is_in_it() -> None:
     assert shown == set(codes)
 
 
+def test_every_part_of_a_refusal_is_described() -> None:
+    parts = SCHEMAS["ErrorDetails"]["properties"]
+
+    assert [name for name, part in parts.items() if not part.get("description")] == []
+
+
 @pytest.mark.parametrize("name", EXTRAS)
 def test_signals_have_no_numbers(name: str) -> None:
     assert "seq" not in SCHEMAS[name]["properties"]
