@@ -11,6 +11,8 @@ from typing import Literal
 import msgspec
 
 Code = Literal["taken_over", "stream_limit_exceeded"]
+# By then the slots of a process that was killed are free.
+RETRY_AFTER_S = 5
 OnEnd = Callable[[Code], None]
 _numbers = itertools.count(1)
 
@@ -26,8 +28,6 @@ class OpenStream(msgspec.Struct, frozen=True):
 class Refusal(msgspec.Struct, frozen=True):
     limit: int
     open: int
-    retry_after: int = 5
-    """Seconds: by then a killed process has freed its slots."""
 
 
 class Slot:

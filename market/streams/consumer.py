@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from django.conf import settings
 
-from accounts.slots import Code, Refusal, Slot
+from accounts.slots import RETRY_AFTER_S, Code, Refusal, Slot
 from accounts.streams import open_streams
 from accounts.tiers import Caller
 from instruments.catalogue import catalogue
@@ -20,9 +20,6 @@ from .refusals import Refused
 from .socket import StreamSocket
 from .sockets import sockets
 from .subscriptions import Subscriptions
-
-# By then the slots of a process that was killed are free.
-RETRY_AFTER_S = 5
 
 
 class StreamConsumer(StreamSocket):

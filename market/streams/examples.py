@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from accounts.slots import RETRY_AFTER_S
+
 from . import protocol
 from .frames import AbsorptionSignal, OrderFlowTick, PriceTick, encode, extended
 from .messages import List, Ping, Subscribe, Unsubscribe
@@ -126,7 +128,9 @@ TOLD: Examples = {
         "invalid_message": _error(
             invalid("symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200)
         ),
-        "stream_limit_exceeded": _error(Refused("stream_limit_exceeded", limit=2, open=2, retry_after=5)),
+        "stream_limit_exceeded": _error(
+            Refused("stream_limit_exceeded", limit=2, open=2, retry_after=RETRY_AFTER_S)
+        ),
         **{code: _error(Refused(code)) for code in _others},
     },
 }
