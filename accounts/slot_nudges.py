@@ -24,4 +24,6 @@ async def hear_nudges(redis: Redis, channel: str, look: Callable[[], None]) -> N
                     look()
         except (RedisError, OSError) as error:
             logger.info("No nudges about ended streams: %s", error)
+        except Exception:  # noqa: BLE001 - the top of the task: a process deaf to takeovers is worse
+            logger.exception("Nudges about ended streams could not be heard, trying again")
         await asyncio.sleep(TRY_AGAIN_S)
