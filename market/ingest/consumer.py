@@ -113,6 +113,9 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self._key is not None and key != self._key:
             raise InvalidMessage("This socket has another key already.")
         source = await identify(key, address_of(self.scope))
+        if self._is_over:
+            # Its time ran out meanwhile, and the timer is about to say so.
+            return
         self._key, self._key_id = key, source.key_id
         open_sockets[source.key_id].add(self)
         if self._timer is not None:
