@@ -48,9 +48,12 @@ class Throttle:
     async def look(self, caller: Caller) -> Standing:
         return await self._window.look(f"account:{caller.account_id}", caller.allowances.requests)
 
+    async def note_failure(self, address: str) -> Standing:
+        """A request or a socket without a valid key; valid ones from the same address never pass here."""
+        return await self._window.admit(f"failures:{address}", FAILURES_PER_MINUTE)
+
     async def count_failure(self, address: str, key: str = "API key") -> None:
-        """A request without a valid key; valid keys from the same address never pass here."""
-        standing = await self._window.admit(f"failures:{address}", FAILURES_PER_MINUTE)
+        standing = await self.note_failure(address)
         if not standing.admitted:
             raise RateLimitExceeded(
                 f"Too many requests without a valid {key} from this address.", retry_after=standing.wait_s

@@ -13,6 +13,7 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from msgspec import Raw
 
+from accounts.addresses import address_of
 from accounts.events import PASSING, feed
 from accounts.exceptions import ApiError, Overloaded
 from accounts.limits import MemoryWindow
@@ -20,7 +21,7 @@ from market import services
 
 from .door import read, take
 from .frames import Echo, error_frame, frame, read_auth, take_id
-from .handshake import address_of, is_welcome, sent_key
+from .handshake import is_welcome, sent_key
 from .refusals import (
     MAX_BYTES,
     AuthTimeout,

@@ -18,11 +18,6 @@ def sent_key(scope: dict[str, Any]) -> str | None:
     return None
 
 
-def address_of(scope: dict[str, Any]) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
-
-
 def is_welcome(scope: dict[str, Any]) -> bool:
     """A socket meant for us, of a program or of a page of our own: a browser names the page it serves."""
     headers = {name: str(value, "latin-1") for name, value in scope["headers"]}

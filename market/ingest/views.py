@@ -7,13 +7,14 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from accounts.addresses import address_of
 from accounts.api import Answer, ApiViewSet, encode, header, scope_of
 from accounts.exceptions import MethodNotAllowed
 from accounts.hosts import check_host
 from market import services
 
 from .door import read, take
-from .handshake import address_of, sent_key
+from .handshake import sent_key
 from .refusals import MAX_BYTES, InvalidMessage, TooLarge, TooSlow
 from .ring import PushSource, identify
 

@@ -9,14 +9,19 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from msgspec import UNSET, UnsetType
 
+from accounts.addresses import address_of
 from accounts.hosts import is_ours
 from accounts.loopback import is_loopback
+from accounts.throttling import throttle
 from accounts.tiers import Caller
 
 from .refusals import Refused, invalid
 from .sockets import sockets
 
 Scope = dict[str, Any]
+
+# Still 4401: no waiting makes the same key valid, and a client that hears 4429 would try it again.
+TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address. Wait, then send one."
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -66,8 +71,15 @@ class Identity:
     async def _find(self, key: str) -> Caller:
         caller = await sockets.find(key) if key else None
         if caller is None or (caller.is_demo and not self._is_local()):
-            raise Refused("invalid_api_key")
+            raise await self._refusal()
         return caller
+
+    async def _refusal(self) -> Refused:
+        """Counted with the failures of REST. Whoever had too many is told when to stop guessing."""
+        standing = await throttle.note_failure(address_of(self._scope))
+        if standing.admitted:
+            return Refused("invalid_api_key")
+        return Refused("invalid_api_key", TOO_MANY_FAILURES, retry_after=max(1, standing.wait_s))
 
     def _is_local(self) -> bool:
         return is_loopback(ASGIRequest({**self._scope, "method": "GET"}, BytesIO()))

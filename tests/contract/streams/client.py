@@ -25,14 +25,21 @@ class Socket:
     """`closed` is the code with which the service ended it."""
 
     def __init__(
-        self, server: Server, path: str = MARKET, key: str = "", host: str = "127.0.0.1", **headers: str
+        self,
+        server: Server,
+        path: str = MARKET,
+        key: str = "",
+        host: str = "127.0.0.1",
+        address: str = "",
+        **headers: str,
     ) -> None:
+        """`address` is where it calls from."""
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         if key:
             names["X-API-Key"] = key
         self.connection = connect(
             f"ws://{host}:{server.port}{path}",
-            sock=create_connection(("127.0.0.1", server.port)),
+            sock=create_connection(("127.0.0.1", server.port), source_address=(address, 0)),
             additional_headers=names,
             compression=None,
             max_size=None,
