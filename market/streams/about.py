@@ -40,7 +40,7 @@ LIMITS: dict[str, str] = {
     "Symbols in one message": f"{MAX_SYMBOLS}; subscriptions add up",
     "Size of a message": f"{MAX_BYTES // 1024} KiB",
     "Messages you send": f"{A_SECOND} a second, {BURST} at once",
-    "Attempts without a valid key": "60 a minute from one address, with those on REST; after that each is told"
+    "Attempts without a valid key": "60 a minute from one address, on REST too; after that each is told"
     " how long to wait. Valid keys are never affected",
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
