@@ -4,10 +4,11 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from accounts.api import UnknownPathViewSet
 from market.back_office.page import market_status
 
-from . import health, openapi, views
+from . import health, openapi
 from .asyncapi import asyncapi
 from .session import SessionViewSet
 from .streams_page import streams_page
+from .terminal import terminal
 
 api: list[URLPattern | URLResolver] = [
     path("", include("instruments.urls")),
@@ -19,7 +20,7 @@ api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns = [
-    path("", views.start, name="start"),
+    path("", terminal, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     path("", include("market.ingest_urls")),

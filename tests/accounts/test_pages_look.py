@@ -96,7 +96,7 @@ def test_start_page_leads_those_who_are_in_to_their_keys() -> None:
     client = Client()
     client.force_login(make_user())
     page = client.get("/").text
-    assert "Your API keys" in page
+    assert 'href="/settings/keys"' in page
     assert "/accounts/login/" not in page
 
 

@@ -1,0 +1,46 @@
+// The public REST interface, with the page's token as the key.
+export class Api {
+  #link;
+
+  constructor(link) {
+    this.#link = link;
+  }
+
+  async get(path, parameters = {}) {
+    let answer = await this.#ask(path, parameters);
+    if (answer.status === 401) {
+      this.#link.forgetToken();
+      answer = await this.#ask(path, parameters);
+    }
+    const body = await answer.json();
+    if (!answer.ok) throw new Failure(body.error, Number(answer.headers.get("Retry-After")));
+    return body;
+  }
+
+  async #ask(path, parameters) {
+    const query = new URLSearchParams(parameters);
+    const headers = { "X-API-Key": await this.#link.token() };
+    return fetch(`/api/${path}?${query}`, { headers, signal: AbortSignal.timeout(15_000) });
+  }
+}
+
+export class Failure extends Error {
+  constructor({ code, message }, retryAfterS) {
+    super(message);
+    this.code = code;
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** Try until it works, slower each time, as long as it is wanted. */
+export async function persist(attempt, isWanted) {
+  for (let pauseMs = 500; isWanted(); pauseMs = Math.min(2 * pauseMs, 30_000)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      console.warn(error.message);
+      await new Promise((done) => setTimeout(done, Math.max(pauseMs, 1000 * (error.retryAfterS ?? 0))));
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,43 @@
+// A tab's line to the worker that holds the sockets.
+export class Link {
+  #port;
+  #tokens = [];
+
+  constructor(worker, hello, { frames, told }) {
+    this.hello = hello;
+    // Where workers are not shared (Chrome on Android), the tab has its own.
+    this.#port = globalThis.SharedWorker
+      ? new SharedWorker(worker, { type: "module" }).port
+      : new Worker(worker, { type: "module" });
+    this.#port.onmessage = ({ data }) => {
+      if (data.say === "frames") frames(data.frames);
+      else if (data.say === "told") told(data);
+      else for (const take of this.#tokens.splice(0)) take(data);
+    };
+    this.#say("hello", hello);
+    addEventListener("pagehide", () => this.#say("bye"));
+    addEventListener("pageshow", ({ persisted }) => persisted && this.#say("hello", this.hello));
+  }
+
+  watchFlow(symbol) {
+    this.hello.flow = symbol;
+    this.#say("flow", { flow: symbol });
+  }
+
+  async token() {
+    const answer = await new Promise((take) => {
+      this.#tokens.push(take);
+      this.#say("token");
+    });
+    if (answer.error) throw new Error(answer.error);
+    return answer.token;
+  }
+
+  forgetToken() {
+    this.#say("stale");
+  }
+
+  #say(say, more = {}) {
+    this.#port.postMessage({ say, ...more });
+  }
+}

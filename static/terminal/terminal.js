@@ -1,0 +1,85 @@
+// The terminal page: what comes over the line goes to the panes.
+import { Api } from "./api.js";
+import { Chart } from "./chart.js";
+import { Connection } from "./connection.js";
+import { Link } from "./link.js";
+import { News } from "./news.js";
+import { OrderFlow } from "./orderflow.js";
+import { Signals } from "./signals.js";
+import { Watchlist } from "./watchlist.js";
+
+const config = JSON.parse(document.getElementById("terminal-config").textContent);
+const { instruments } = config;
+const part = (id) => document.getElementById(id);
+const kept = (name, allowed, otherwise) => {
+  const value = localStorage.getItem(`tickwire-${name}`);
+  return allowed.includes(value) ? value : otherwise;
+};
+
+const symbols = Object.keys(instruments);
+const shown = {
+  symbol: kept("symbol", symbols, config.symbol),
+  timeframe: kept("timeframe", config.timeframes, "1m"),
+};
+
+const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, told });
+const api = new Api(link);
+const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
+const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
+const connection = new Connection(part("connection"));
+const watchlist = new Watchlist(part("watchlist"), instruments, choose);
+const news = new News(part("news"), part("news-item"), api);
+const signals = new Signals(part("signals"), part("signal-item"), {
+  api,
+  instruments,
+  choose,
+  changed: () => chart.draw(signals.of(shown.symbol)),
+});
+
+function frames(all) {
+  const of = (kind) => all.filter(([each]) => each === kind).map(([, frame]) => frame);
+  const ticks = of("tick");
+  if (ticks.length) {
+    watchlist.hear(ticks);
+    chart.hear(ticks);
+    signals.price(ticks);
+  }
+  flow.hear(of("flow"));
+  signals.hear(of("signal"));
+}
+
+function told({ stream, state, missed }) {
+  if (state) connection.told(stream, state);
+  if (stream === "signals" && state) signals.told(state);
+  // What the stream could not tell again, the candles know.
+  if (missed && stream === "market") chart.reload();
+}
+
+function choose(symbol) {
+  shown.symbol = symbol;
+  localStorage.setItem("tickwire-symbol", symbol);
+  link.watchFlow(symbol);
+  show();
+}
+
+function show() {
+  const { symbol, timeframe } = shown;
+  const { name, digits } = instruments[symbol];
+  part("chart-symbol").textContent = symbol;
+  part("chart-name").textContent = name;
+  watchlist.select(symbol);
+  if (flow.symbol !== symbol) flow.show(symbol, digits);
+  chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(symbol)));
+}
+
+for (const choice of document.querySelectorAll("input[name=timeframe]")) {
+  choice.checked = choice.value === shown.timeframe;
+  choice.addEventListener("change", () => {
+    shown.timeframe = choice.value;
+    localStorage.setItem("tickwire-timeframe", choice.value);
+    show();
+  });
+}
+show();
+news.load();
+signals.load();
