@@ -8,16 +8,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from .language.use import LanguageUse as LanguageUse
+from news.labels import sentiment_label
 
-BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
-
-
-def sentiment_label(score: float) -> str:
-    """The label is a function of the score and nothing else."""
-    if score >= BULLISH_FROM:
-        return "bullish"
-    return "bearish" if score <= BEARISH_FROM else "neutral"
+from . import categories
 
 
 class NewsQuerySet(models.QuerySet["NewsItem"]):
@@ -34,11 +27,7 @@ class NewsQuerySet(models.QuerySet["NewsItem"]):
 class NewsItem(models.Model):
     """One piece of news. Drafts wait for staff; what is published always has a score."""
 
-    class Category(models.TextChoices):
-        FOREX = "forex"
-        GOLD = "gold"
-        CRYPTO = "crypto"
-        MACRO = "macro"
+    Category = categories.Category
 
     class Status(models.TextChoices):
         DRAFT = "draft"
@@ -57,6 +46,15 @@ class NewsItem(models.Model):
     published_at = models.DateTimeField(default=timezone.now)
     is_demo = models.BooleanField(default=False, editable=False)
 
+    # By these the ingest knows what it has seen; empty for what staff wrote.
+    origin = models.ForeignKey(
+        "news.Source", on_delete=models.SET_NULL, null=True, editable=False, related_name="items"
+    )
+    guid_key = models.CharField(max_length=64, blank=True, editable=False)
+    address_key = models.CharField(max_length=64, blank=True, editable=False)
+    title_key = models.CharField(max_length=64, blank=True, editable=False)
+    arrived_at = models.DateTimeField(default=timezone.now, editable=False)
+
     objects = NewsQuerySet.as_manager()
 
     class Meta:
@@ -65,6 +63,7 @@ class NewsItem(models.Model):
         indexes = (
             models.Index(fields=("status", "-published_at", "-id"), name="news_feed"),
             models.Index(fields=("status", "category", "-published_at", "-id"), name="news_feed_category"),
+            models.Index(fields=("address_key",), condition=~Q(address_key=""), name="news_address"),
         )
         constraints = (
             models.CheckConstraint(
@@ -76,6 +75,9 @@ class NewsItem(models.Model):
                 condition=~Q(status="published") | (Q(sentiment_score__isnull=False) & ~Q(model="")),
             ),
             models.CheckConstraint(name="news_has_title", condition=~Q(title="")),
+            models.UniqueConstraint(
+                fields=("origin", "guid_key"), condition=~Q(guid_key=""), name="news_guid_once_a_source"
+            ),
         )
 
     def __str__(self) -> str:

@@ -1,0 +1,13 @@
+"""The label of a score, in news and in analyses. Pure."""
+
+from __future__ import annotations
+
+LABELS = ("bullish", "neutral", "bearish")
+BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
+
+
+def sentiment_label(score: float) -> str:
+    """The label is a function of the score and nothing else."""
+    if score >= BULLISH_FROM:
+        return "bullish"
+    return "bearish" if score <= BEARISH_FROM else "neutral"

@@ -1,0 +1,80 @@
+"""Where news comes from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from news.ingest.addresses import LONGEST, AddressRefused, read_feed_address
+
+from .categories import Category
+
+SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 60, 86_400
+
+
+def is_a_feed_address(address: str) -> None:
+    try:
+        read_feed_address(address)
+    except AddressRefused as error:
+        raise ValidationError(f"{str(error).capitalize()}.") from None
+
+
+class SourceQuerySet(models.QuerySet["Source"]):
+    def due(self, now: datetime) -> SourceQuerySet:
+        return self.filter(is_active=True, next_poll_at__lte=now).order_by("next_poll_at", "pk")
+
+
+class Source(models.Model):
+    """A feed that is asked again and again. What polling writes, staff do not edit."""
+
+    class Trust(models.TextChoices):
+        REVIEW = "review", "staff publish"
+        PUBLISH = "publish", "publishes by itself"
+
+    class Language(models.TextChoices):
+        ENGLISH = "en", "English"
+        OTHER = "other", "another: staff score it"
+
+    name = models.CharField(max_length=80, unique=True)
+    address = models.CharField(max_length=LONGEST, unique=True, validators=(is_a_feed_address,))
+    category = models.CharField(
+        max_length=6, choices=Category, blank=True, help_text="Of items whose title does not tell."
+    )
+    language = models.CharField(max_length=5, choices=Language, default=Language.ENGLISH)
+    trust = models.CharField(max_length=7, choices=Trust, default=Trust.REVIEW)
+    interval_s = models.PositiveIntegerField(
+        "interval (seconds)",
+        default=300,
+        validators=(MinValueValidator(SHORTEST_INTERVAL_S), MaxValueValidator(LONGEST_INTERVAL_S)),
+    )
+    is_active = models.BooleanField("active", default=True)
+    is_demo = models.BooleanField(default=False, editable=False)
+
+    etag = models.CharField(max_length=300, blank=True, editable=False)
+    modified = models.CharField(max_length=300, blank=True, editable=False)
+    polled_at = models.DateTimeField("last polled", null=True, blank=True, editable=False)
+    # Also the claim: who moves it on is who polls.
+    next_poll_at = models.DateTimeField("next poll", default=timezone.now, editable=False)
+    failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
+    last_error = models.CharField(max_length=300, blank=True, editable=False)
+    outcome = models.CharField("last outcome", max_length=200, blank=True, editable=False)
+
+    objects = SourceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("name",)
+        indexes = (models.Index(fields=("is_active", "next_poll_at"), name="news_source_due"),)
+        constraints = (
+            models.CheckConstraint(
+                name="news_source_interval_is_bounded",
+                condition=Q(interval_s__gte=SHORTEST_INTERVAL_S, interval_s__lte=LONGEST_INTERVAL_S),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
