@@ -1,0 +1,163 @@
+"""Asks a server for a feed: a bounded answer, in a bounded time, from an address that is public."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx2
+
+from .addresses import SCHEMES, AddressRefused, read_feed_address
+from .networks import AnyAddress, is_public, read_address
+
+TIMEOUT_S = 20.0
+CONNECT_S = 5.0
+MAX_BYTES = 2_000_000
+MAX_HOPS = 5
+# A name may have many addresses; the first ones are tried.
+MOST_TRIED = 3
+LONGEST_VALIDATOR = 300
+REDIRECTS = (301, 302, 303, 307, 308)
+ASKS = {
+    "User-Agent": "Tickwire/1 (news feeds)",
+    "Accept": "application/rss+xml, application/atom+xml, application/rdf+xml, application/xml, text/xml",
+    "Accept-Encoding": "gzip",
+}
+
+
+class FetchFailed(Exception):
+    """There is no feed; the sentence says why. It may tell how long to stay away."""
+
+    def __init__(self, reason: str, retry_after_s: int = 0) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True)
+class Fetched:
+    body: bytes | None
+    """None where nothing is new since the validators were given."""
+    content_type: str = ""
+    address: str = ""
+    """Where it came from at last."""
+    etag: str = ""
+    modified: str = ""
+
+
+class Fetcher:
+    """`allow_loopback` is for tests, whose servers stand there on any port."""
+
+    def __init__(self, *, allow_loopback: bool = False, timeout_s: float = TIMEOUT_S) -> None:
+        self._allow_loopback = allow_loopback
+        self._timeout_s = timeout_s
+
+    async def fetch(self, address: str, etag: str = "", modified: str = "") -> Fetched:
+        validators = {"If-None-Match": etag, "If-Modified-Since": modified}
+        asks = ASKS | {name: value for name, value in validators.items() if value}
+        try:
+            # All in all: the client's own limits start anew with each byte.
+            async with asyncio.timeout(self._timeout_s), self._client() as client:
+                return await self._follow(client, address, asks)
+        except TimeoutError:
+            raise FetchFailed(f"no whole answer within {self._timeout_s:g} s") from None
+        except AddressRefused as error:
+            raise FetchFailed(str(error)) from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            raise FetchFailed(f"the connection failed ({type(error).__name__})") from None
+
+    @staticmethod
+    def _client() -> httpx2.AsyncClient:
+        # A proxy of the environment would connect where we cannot check; a cookie would follow us around.
+        return httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S), trust_env=False)
+
+    async def _follow(self, client: httpx2.AsyncClient, address: str, asks: Mapping[str, str]) -> Fetched:
+        for _ in range(MAX_HOPS + 1):
+            url = read_feed_address(address, any_port=self._allow_loopback)
+            answer = await self._ask(client, url, asks)
+            if isinstance(answer, Fetched):
+                return answer
+            address = str(url.join(answer))
+        raise FetchFailed(f"it redirects more than {MAX_HOPS} times")
+
+    async def _ask(
+        self, client: httpx2.AsyncClient, url: httpx2.URL, asks: Mapping[str, str]
+    ) -> Fetched | str:
+        """The answer, or where it sends us."""
+        failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
+        for host in (await self._resolve(url))[:MOST_TRIED]:
+            try:
+                return await self._ask_at(client, host, url, asks)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failed = error
+        raise failed or FetchFailed(f"{url.host} has no address")
+
+    async def _ask_at(
+        self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL, asks: Mapping[str, str]
+    ) -> Fetched | str:
+        # To the address that was checked, under the name that was asked for: another look-up could lie.
+        request = client.build_request(
+            "GET",
+            url.copy_with(host=str(host)),
+            headers={**asks, "Host": url.netloc.decode("ascii")},
+            extensions={"sni_hostname": url.raw_host.decode("ascii")},
+        )
+        response = await client.send(request, stream=True)
+        try:
+            return await self._answer(response, url)
+        finally:
+            await response.aclose()
+
+    @staticmethod
+    async def _answer(response: httpx2.Response, url: httpx2.URL) -> Fetched | str:
+        status = response.status_code
+        if status in REDIRECTS and "Location" in response.headers:
+            return response.headers["Location"]
+        if status == 304:
+            return Fetched(None)
+        if status != 200:
+            raise FetchFailed(f"the answer was {status}", retry_after_s(response))
+        return Fetched(
+            await read_body(response),
+            response.headers.get("Content-Type", ""),
+            str(url),
+            validator(response, "ETag"),
+            validator(response, "Last-Modified"),
+        )
+
+    async def _resolve(self, url: httpx2.URL) -> list[AnyAddress]:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(url.host, url.port or SCHEMES[url.scheme], type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise FetchFailed(f"{url.host} cannot be found") from None
+        hosts = [host for *_, place in found if (host := read_address(str(place[0]))) is not None]
+        # One that is not public among others is reason enough: nobody publishes such a name by mistake.
+        if not hosts or not all(self._may_ask(host) for host in hosts):
+            raise AddressRefused(f"{url.host} leads to an address that is not public")
+        return hosts
+
+    def _may_ask(self, host: AnyAddress) -> bool:
+        return is_public(host) or (self._allow_loopback and host.is_loopback)
+
+
+async def read_body(response: httpx2.Response) -> bytes:
+    """The limit counts what was unpacked, in pieces of at most a megabyte."""
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > MAX_BYTES:
+            raise FetchFailed(f"the feed has more than {MAX_BYTES:,} bytes")
+    return bytes(body)
+
+
+def validator(response: httpx2.Response, name: str) -> str:
+    """To be given back as it came; one that would not fit is as good as none."""
+    value: str = response.headers.get(name, "")
+    return value if len(value) <= LONGEST_VALIDATOR and value.isascii() and value.isprintable() else ""
+
+
+def retry_after_s(response: httpx2.Response) -> int:
+    value: str = response.headers.get("Retry-After", "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
