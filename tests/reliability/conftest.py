@@ -34,12 +34,12 @@ def seed(record_property: Callable[[str, object], None]) -> int:
     return chosen
 
 
-@pytest.fixture(autouse=True)
-def _row(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`@pytest.mark.row("9", "closed within 10 s")`: which row of the gate, and its target."""
-    for mark in request.node.iter_markers("row"):
-        record_property("row", mark.args[0])
-        record_property("target", mark.args[1])
+    for item in items:
+        # The nearest is the test's own; that of its file stands for those without.
+        if mark := item.get_closest_marker("row"):
+            item.user_properties += zip(("row", "target"), mark.args, strict=True)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

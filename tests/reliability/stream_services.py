@@ -1,0 +1,95 @@
+"""The streams of real processes: in one with the engine inside, or over Redis on several with it apart."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from market.ingest.keys import issue_ingest_key
+from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.reliability.engine_processes import engines
+from tests.reliability.engines import poll
+from tests.reliability.processes import ROOT, Installation, Process, http, stop, tied, wait_until_healthy
+from tests.services import free_port
+
+STARTED_WITHIN_S = 20.0
+Tick = dict[str, Any]
+
+
+class StreamService:
+    """Web processes; ticks go in at the first."""
+
+    def __init__(self, installation: Installation, symbols: Sequence[str]) -> None:
+        self.installation, self.symbols = installation, symbols
+        self.servers: list[Process] = []
+        self._numbers = itertools.count(1)
+        with installation.orm():
+            for symbol in symbols:
+                make_instrument(symbol)
+            secret = issue_ingest_key("desk", by="test")[1]
+        self._headers = {"X-Ingest-Key": secret}
+
+    def make_key(self, **limits: int) -> str:
+        """Of an account of its own."""
+        with self.installation.orm():
+            tier = make_tier(f"tier{next(self._numbers)}", **{"streams": 100_000} | limits)
+            return make_key(make_account(tier=tier))
+
+    def make_ticks(self, symbols: Sequence[str]) -> list[Tick]:
+        """Each of another price."""
+        now_ms = time.time_ns() // 1_000_000
+        bids = [round(1 + next(self._numbers) / 100_000, 5) for _ in symbols]
+        return [
+            {"symbol": symbol, "bid": bid, "ask": round(bid + 0.0002, 5), "time": now_ms}
+            for symbol, bid in zip(symbols, bids, strict=True)
+        ]
+
+    def push(self, ticks: Sequence[Tick]) -> bool:
+        """Whether all were taken."""
+        url = f"{self.servers[0].url}/ingest/ticks"
+        answer = http.post(url, json={"ticks": list(ticks)}, headers=self._headers)
+        return bool(answer.json().get("accepted") == len(ticks))
+
+    def tick(self, symbol: str, count: int = 1) -> list[Tick]:
+        ticks = self.make_ticks([symbol] * count)
+        assert self.push(ticks)
+        return ticks
+
+    def open_streams(self, key: str) -> int:
+        """Over all accounts and processes, as the first says it."""
+        return int(self.servers[0].ask("/api/session", key).json()["clients_connected"])
+
+
+@contextmanager
+def streaming(
+    installation: Installation, processes: int = 1, symbols: Sequence[str] = ("STREAMED",)
+) -> Iterator[StreamService]:
+    """Its symbols have had one tick each."""
+    service = StreamService(installation, symbols)
+    with ExitStack() as stack:
+        if installation.redis_url:
+            stack.enter_context(engines(installation, 1))
+        service.servers += [stack.enter_context(web_process(installation)) for _ in range(processes)]
+        poll(lambda: service.push(service.make_ticks(symbols)), STARTED_WITHIN_S)
+        yield service
+
+
+@contextmanager
+def web_process(installation: Installation, **changes: str) -> Iterator[Process]:
+    """`manage.py serve`, which has the wire; stopped or killed in the end."""
+    port = free_port()
+    log = installation.directory / f"streams-{port}.log"
+    with log.open("wb") as out:
+        command = tied("manage.py", "serve", "--port", str(port))
+        environment = installation.environment(**changes)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+    server = Process(port, process.pid, log)
+    try:
+        wait_until_healthy(process, server)
+        yield server
+    finally:
+        stop(process)
