@@ -76,8 +76,16 @@ class RateLimitExceeded(RetryLater):
     status_code, code = 429, "rate_limit_exceeded"
 
 
+class AiQuotaExceeded(RetryLater):
+    status_code, code = 429, "ai_quota_exceeded"
+
+
 class QuoteUnavailable(RetryLater):
     status_code, code = 503, "quote_unavailable"
+
+
+class ModelUnavailable(RetryLater):
+    status_code, code = 503, "model_unavailable"
 
 
 class Overloaded(RetryLater):

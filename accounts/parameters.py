@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -60,6 +60,27 @@ class ChoiceParameter(serializers.ChoiceField):
                 f"{name} must be one of {', '.join(self.words)}.", field=name, allowed=self.words
             )
         return str(data)
+
+
+class OptionalChoiceParameter(serializers.CharField):
+    """One of a few words, which are asked for when they are needed; None where it is absent."""
+
+    def __init__(self, words: Callable[[], Sequence[str]], *, help_text: str = "") -> None:
+        self._words = words
+        super().__init__(required=False, help_text=help_text)
+
+    @property
+    def words(self) -> list[str]:
+        return list(self._words())
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is serializers.empty:
+            return None
+        words = self.words
+        if data not in words:
+            name = str(self.field_name)
+            raise InvalidParameter(f"{name} must be one of {', '.join(words)}.", field=name, allowed=words)
+        return data
 
 
 class WordListParameter(serializers.CharField):

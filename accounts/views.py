@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.http import HttpRequest
 
+from . import ai_allowance
 from .api import Answer, ApiViewSet, encode
-from .models import AiUsage
 from .schema import describes
 from .serializers import LimitsSerializer
 from .streams import open_streams
@@ -33,7 +33,7 @@ class LimitsViewSet(ApiViewSet):
         caller, allowed = self.caller, self.caller.allowances
         standing = await throttle.look(caller)
         now = datetime.now(UTC)
-        used = await in_thread(AiUsage.used_on, caller.account_id, now.date())
+        ai = await in_thread(ai_allowance.look, caller.account_id, allowed.ai_calls, now)
         body: dict[str, Any] = {
             "tier": allowed.tier,
             "requests": {
@@ -41,13 +41,7 @@ class LimitsViewSet(ApiViewSet):
                 "remaining": standing.remaining,
                 "reset": math.ceil(time.time() + standing.frees_in),
             },
-            "ai_calls": {
-                "limit": allowed.ai_calls,
-                "remaining": max(0, allowed.ai_calls - used),
-                "reset": int(
-                    datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC).timestamp()
-                ),
-            },
+            "ai_calls": {"limit": ai.limit, "remaining": ai.remaining, "reset": ai.reset},
             "streams": {
                 "limit": allowed.streams,
                 "open": [

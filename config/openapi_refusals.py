@@ -64,6 +64,15 @@ HEADERS: dict[str, tuple[str, Json]] = {
         {"type": "integer", "minimum": 0, "examples": [262]},
     ),
     "X-Market-State": ("The market now.", {"type": "string", "enum": ["open", "closed", "stale"]}),
+    "X-AI-Limit": (
+        "AI calls of your tier on one UTC day.",
+        {"type": "integer", "minimum": 0, "examples": [20]},
+    ),
+    "X-AI-Remaining": ("AI calls that are left today.", {"type": "integer", "minimum": 0, "examples": [18]}),
+    "X-AI-Reset": (
+        "Epoch seconds of the next UTC midnight, when they begin anew.",
+        {"type": "integer", "minimum": 0, "examples": [1795305600]},
+    ),
 }
 ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
 OF_THE_WINDOW = (
@@ -73,13 +82,14 @@ OF_THE_WINDOW = (
     "RateLimit-Policy",
     "RateLimit",
 )
+OF_AI_CALLS = {"X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"}
 SOMETIMES = ("X-Last-Closed",)
 
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
     404: "There is no such symbol.",
-    429: "The allowance of the last 60 seconds is used up.",
+    429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
     503: "The service cannot answer just now.",
 }
@@ -115,6 +125,9 @@ def error_responses(description: Description) -> Json:
         if refusals:
             shared = [error for error in EVERYWHERE if error.status_code == status]
             responses[str(status)] = _response(status, [*refusals, *shared])
+            # A refusal of before the account was looked at has none.
+            told = [name for name in description.headers if name in OF_AI_CALLS]
+            responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in told}
         elif status in SHARED:
             responses[str(status)] = {"$ref": f"#/components/responses/{SHARED[status]}"}
     return responses

@@ -11,7 +11,13 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from accounts.api import ApiViewSet
-from accounts.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, WordListParameter
+from accounts.parameters import (
+    BooleanParameter,
+    ChoiceParameter,
+    IntegerParameter,
+    OptionalChoiceParameter,
+    WordListParameter,
+)
 from accounts.schema import Description, descriptions
 from accounts.serializers import ErrorSerializer
 
@@ -103,6 +109,8 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
             return {"type": "boolean", "default": field.default == "true"}
         case ChoiceParameter():
             return {"type": "string", "enum": field.words, "default": field.default}
+        case OptionalChoiceParameter():
+            return {"type": "string", "enum": field.words}
         case WordListParameter():
             return {"type": "array", "minItems": 1, "items": {"type": "string", "enum": field.words}}
         case _:

@@ -19,6 +19,7 @@ from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
 from market.streams import service as streams
+from news.analysis.service import analyses
 from signals_feed.stream import signals
 from signals_feed.watcher import watcher
 
@@ -47,6 +48,7 @@ class Service:
         await market.start()
         await signals.start()
         await watcher.start()
+        await analyses.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         self.is_ready = True
@@ -54,6 +56,7 @@ class Service:
     async def stop(self) -> None:
         self.is_ready = False
         await end(self._task)
+        await analyses.stop()
         await watcher.stop()
         await signals.stop()
         await market.stop()

@@ -296,6 +296,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "Market", "description": "Instruments, candles and quotes."},
         {"name": "Signals", "description": "Published trade signals and what became of them."},
         {"name": "News", "description": "Curated news with sentiment."},
+        {"name": "Analysis", "description": "What candles, news, order flow and signals say together."},
         {"name": "Service", "description": "The running service, and what is left of your limits."},
     ],
     "SCHEMA_PATH_PREFIX": "/api",

@@ -1,0 +1,1 @@
+"""The drivers of an analysis: each weighs one kind of data by itself."""

@@ -1,0 +1,86 @@
+"""The order flow of the last hour, minute by minute, from what the market tells. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from market.prices.records import AnyRecord, Taken
+from market.prices.timeframes import MINUTE_MS, TIMEFRAMES, interval_start
+
+from .facts import FlowFact, FlowWindow
+
+WINDOWS = (5, 15, 60)
+
+
+class Minute:
+    __slots__ = ("ask_volume", "bid_volume", "count", "opened_ms")
+
+    def __init__(self, opened_ms: int) -> None:
+        self.opened_ms = opened_ms
+        self.bid_volume = self.ask_volume = 0.0
+        self.count = 0
+
+
+class Flow:
+    """Of one instrument."""
+
+    __slots__ = ("cumulative_delta", "last_ms", "minutes")
+
+    def __init__(self) -> None:
+        self.minutes: deque[Minute] = deque(maxlen=max(WINDOWS))
+        self.cumulative_delta = 0.0
+        self.last_ms = 0
+
+    def take(self, record: Taken) -> None:
+        minute = self.minutes[-1] if self.minutes else None
+        if minute is None or record.time_ms >= minute.opened_ms + MINUTE_MS:
+            minute = Minute(interval_start(record.time_ms, MINUTE_MS))
+            self.minutes.append(minute)
+        minute.bid_volume += record.bid_volume
+        minute.ask_volume += record.ask_volume
+        minute.count += 1
+        self.cumulative_delta, self.last_ms = record.cumulative_delta, record.time_ms
+
+    def fact(self, now_ms: int, *, has_sides: bool) -> FlowFact:
+        windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
+        is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
+        return FlowFact(windows, self.cumulative_delta if is_todays else None, has_sides, self.last_ms)
+
+    def _window(self, minutes: int, now_ms: int) -> FlowWindow:
+        """Whole minutes, the present one among them."""
+        since_ms = interval_start(now_ms, MINUTE_MS) - (minutes - 1) * MINUTE_MS
+        inside = [minute for minute in self.minutes if minute.opened_ms >= since_ms]
+        return FlowWindow(
+            minutes,
+            sum(minute.bid_volume for minute in inside),
+            sum(minute.ask_volume for minute in inside),
+            sum(minute.count for minute in inside),
+        )
+
+
+class Flows:
+    """Of all instruments, as this process heard them."""
+
+    def __init__(self) -> None:
+        self._flows: dict[str, Flow] = {}
+
+    def hear(self, records: Iterable[AnyRecord]) -> None:
+        """On the path of every tick: nothing is made here but a sum."""
+        for record in records:
+            if type(record) is Taken and record.flow_seq:
+                flow = self._flows.get(record.symbol)
+                if flow is None:
+                    flow = self._flows[record.symbol] = Flow()
+                flow.take(record)
+
+    def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:
+        """Something may have been missed, and half an hour would look like a whole one."""
+        self.clear()
+
+    def clear(self) -> None:
+        self._flows.clear()
+
+    def of(self, symbol: str, now_ms: int, *, has_sides: bool) -> FlowFact | None:
+        flow = self._flows.get(symbol)
+        return None if flow is None else flow.fact(now_ms, has_sides=has_sides)
