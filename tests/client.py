@@ -30,7 +30,7 @@ class LoopedServer(uvicorn.Server):
 class Server:
     """uvicorn in a thread of this process, so that a test can reach the service's memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
@@ -41,7 +41,7 @@ class Server:
             access_log=False,
             log_config=None,
             proxy_headers=False,
-            **UVICORN,
+            **UVICORN | options,
         )
         self._server = LoopedServer(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
