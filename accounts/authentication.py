@@ -6,11 +6,13 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from . import keys
+from . import keys, page_tokens
+from .callers import caller_of
 from .events import EventFeed, feed
 from .models import ApiKey
+from .page_ring import PageRing
 from .rings import Ring
-from .tiers import Allowances, Caller
+from .tiers import Caller
 
 
 class KeyRing(Ring[Caller]):
@@ -19,8 +21,24 @@ class KeyRing(Ring[Caller]):
 
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)
+        self._pages = PageRing(events)
         for kind in ("key.revoked", "key.rolled", "account.changed", "tier.changed"):
             events.on(kind, self.drop)
+
+    async def find(self, key: str) -> Caller | None:
+        if key.startswith(page_tokens.LEAD):
+            return await self._pages.find_caller(key)
+        return await super().find(key)
+
+    async def find_again(self, key: str) -> Caller | None:
+        """For a socket that showed it before: a page's goes on after its token's end."""
+        if key.startswith(page_tokens.LEAD):
+            return await self._pages.find_again(key)
+        return await self.find(key)
+
+    async def record_use(self) -> None:
+        await super().record_use()
+        await self._pages.record_use()
 
     def look_up(self, digest: str) -> Caller | None:
         return find_caller(digest)
@@ -44,15 +62,8 @@ def find_caller(digest: str) -> Caller | None:
     )
     if key is None:
         return None
-    tier = key.account.tier
-    return Caller(
-        account_id=key.account.pk,
-        key_id=key.pk,
-        username=key.account.user.get_username(),
-        allowances=Allowances(tier.name, tier.requests_per_minute, tier.streams, tier.ai_calls_per_day),
-        expires_at=key.expires_at.timestamp() if key.expires_at else None,
-        is_demo=key.account.is_demo,
-    )
+    expires_at = key.expires_at.timestamp() if key.expires_at else None
+    return caller_of(key.account, key_id=key.pk, expires_at=expires_at)
 
 
 key_ring = KeyRing(feed)

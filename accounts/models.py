@@ -7,17 +7,30 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from .outbox import ControlEvent
+from .page_sessions import PageSession
 
-__all__ = ["Account", "AiUsage", "ApiKey", "ControlEvent", "Tier", "User"]
+__all__ = ["Account", "AiUsage", "ApiKey", "ControlEvent", "PageSession", "Tier", "User"]
 
 
 class User(AbstractUser):
     """A person who can log in."""
+
+    _password: str | None
+    """A new one that is not saved yet."""
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new password ends the other sessions, and with them what their pages have open."""
+        has_new_password = self._password is not None
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if has_new_password:
+                for account in Account.objects.filter(user=self):
+                    ControlEvent.objects.publish("password.changed", by=self.username, account=account.pk)
 
 
 class Tier(models.Model):
@@ -53,12 +66,23 @@ class Account(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
     tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="accounts")
     is_demo = models.BooleanField(default=False, editable=False)
+    visitor_from = models.CharField(
+        max_length=43,
+        blank=True,
+        db_default="",
+        editable=False,
+        help_text="Of the demo's visitors: their network.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects: ClassVar[AccountManager] = AccountManager()
 
     def __str__(self) -> str:
         return str(self.user)
+
+    @property
+    def is_visitor(self) -> bool:
+        return self.visitor_from != ""
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):

@@ -2,8 +2,10 @@ from django.urls import path, re_path
 from django.views.generic import RedirectView
 
 from . import pages
+from .page_access import page_token
 
 urlpatterns = [
+    re_path(r"^page-token/?$", page_token, name="page_token"),
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", pages.keys, name="keys"),
     path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),

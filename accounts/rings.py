@@ -61,12 +61,18 @@ class Ring(ABC, Generic[H]):
     async def _ask(self, key: str, digest: bytes) -> H | None:
         if not keys.is_well_formed(key, self.lead):
             return None
+        return await self._look(digest, lambda: self.look_up(digest.hex()))
+
+    async def _look(self, digest: bytes, look: Callable[[], H | None]) -> H | None:
         drops = self._drops
-        holder = await in_thread(self.look_up, digest.hex())
+        holder = await in_thread(look)
         # An event that came in between may have been about this very key: then do not remember it.
         if holder is not None and drops == self._drops and self._events.is_current:
-            self._known[digest] = holder
+            self._remember(digest, holder)
         return holder
+
+    def _remember(self, digest: bytes, holder: H) -> None:
+        self._known[digest] = holder
 
     def forget(self, has_changed: Callable[[H], bool]) -> None:
         self._drops += 1

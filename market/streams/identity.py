@@ -57,7 +57,7 @@ class Identity:
         shown = (self.key or self._sent or "") if key is UNSET else key
         if self.caller is not None and shown == self.key:
             return self.caller
-        caller = await self._find(shown)
+        caller = await self._checked(await sockets.find(shown) if shown else None)
         if self.caller is not None and caller.account_id != self.caller.account_id:
             raise invalid("This socket belongs to another account: open one for each.", "api_key")
         self.key, self.caller = shown, caller
@@ -65,11 +65,10 @@ class Identity:
 
     async def look_again(self) -> Caller:
         """What the caller may do now."""
-        self.caller = await self._find(self.key)
+        self.caller = await self._checked(await sockets.find_again(self.key))
         return self.caller
 
-    async def _find(self, key: str) -> Caller:
-        caller = await sockets.find(key) if key else None
+    async def _checked(self, caller: Caller | None) -> Caller:
         if caller is None or (caller.is_demo and not self._is_local()):
             raise await self._refusal()
         return caller

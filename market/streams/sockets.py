@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from accounts.authentication import KeyRing, key_ring
 from accounts.events import EventFeed, feed
 from accounts.tiers import Caller
 
+Find = Callable[[str], Awaitable[Caller | None]]
 logger = logging.getLogger(__name__)
 
 
@@ -38,7 +40,8 @@ class Sockets:
         """How often something changed that a caller, once found, does not know of."""
         events.on("key.revoked", self.revoke)
         events.on("key.rolled", self.look_again)
-        events.on("account.changed", self.look_again)
+        for kind in ("account.changed", "session.ended", "password.changed"):
+            events.on(kind, self.look_again)
         events.on("tier.changed", self._count)
 
     def clear(self) -> None:
@@ -48,9 +51,16 @@ class Sockets:
 
     async def find(self, key: str) -> Caller | None:
         """Who holds a key, as of now: no event went by while the database was asked."""
+        return await self._settled(self._ring.find, key)
+
+    async def find_again(self, key: str) -> Caller | None:
+        """The same for a key that its socket has shown before."""
+        return await self._settled(self._ring.find_again, key)
+
+    async def _settled(self, find: Find, key: str) -> Caller | None:
         while True:
             changes = self.changes
-            caller = await self._ring.find(key)
+            caller = await find(key)
             if changes == self.changes:
                 return caller
 
@@ -95,7 +105,7 @@ class Sockets:
         self.changes += 1
         held = self._held(facts)
         for key in {socket.key for socket in held}:
-            caller = await self._ring.find(key)
+            caller = await self._ring.find_again(key)
             for socket in held:
                 if socket.key == key:
                     socket.renew(caller)
