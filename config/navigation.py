@@ -36,6 +36,7 @@ GROUPS = (
         "Market",
         (
             ("Market status", "market_status", "monitor_heart"),
+            ("Incidents", "status.incident", "report"),
             ("Instruments", "instruments.instrument", "currency_exchange"),
             ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
             ("Candles", "market.candle", "candlestick_chart"),

@@ -22,6 +22,7 @@ from market.streams import service as streams
 from news.analysis.service import analyses
 from signals_feed.stream import signals
 from signals_feed.watcher import watcher
+from status.recorder import recorder
 
 from . import uptime
 
@@ -48,6 +49,7 @@ class Service:
         await market.start()
         await signals.start()
         await watcher.start()
+        await recorder.start()
         await analyses.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
@@ -57,6 +59,7 @@ class Service:
         self.is_ready = False
         await end(self._task)
         await analyses.stop()
+        await recorder.stop()
         await watcher.stop()
         await signals.stop()
         await market.stop()

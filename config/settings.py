@@ -95,6 +95,7 @@ INSTALLED_APPS = [
     "market",
     "signals_feed",
     "news",
+    "status",
     "config.apps.ConfigApp",
 ]
 

@@ -28,6 +28,7 @@ urlpatterns = [
     path("asyncapi.json", asyncapi, name="asyncapi"),
     path("docs/api", openapi.api_page, name="api_page"),
     path("docs/streams", streams_page, name="streams_page"),
+    path("", include("status.urls")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

@@ -1,4 +1,4 @@
-"""Arrows go one way: config → news → signals_feed → market → instruments → accounts."""
+"""Arrows go one way: config → status → news → signals_feed → market → instruments → accounts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("config", "news", "signals_feed", "market", "instruments", "accounts")
+ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "accounts")
 # Pure modules know neither Django nor the clock, so that they can be tested as tables.
 PURE = (
     "accounts/keys.py",
@@ -65,6 +65,7 @@ PURE = (
     "market/streams/subscriptions.py",
     "signals_feed/closing.py",
     "signals_feed/frames.py",
+    "status/picture.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}
 

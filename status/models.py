@@ -1,0 +1,99 @@
+"""What the public status page remembers: minutes that were served, and what staff say of incidents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+
+class MinuteQuerySet(models.QuerySet["Minute"]):
+    def since(self, at: datetime) -> MinuteQuerySet:
+        return self.filter(at__gte=at)
+
+    def slowest(self) -> list[tuple[datetime, int | None, int | None, int | None]]:
+        """Minute by minute, the figures of the slowest process."""
+        worst = {name: models.Max(f"{name}_ms") for name in ("p50", "p95", "p99")}
+        rows = self.order_by("at").values("at").annotate(**worst)
+        return [(row["at"], row["p50"], row["p95"], row["p99"]) for row in rows]
+
+    def served_by_day(self) -> dict[str, int]:
+        """For each day in how many of its minutes at least one process served."""
+        days = self.annotate(day=TruncDate("at")).values("day").order_by("day")
+        return {
+            row["day"].isoformat(): row["n"] for row in days.annotate(n=models.Count("at", distinct=True))
+        }
+
+
+class Minute(models.Model):
+    """A minute in which a process served, and how long its ticks took to leave it."""
+
+    at = models.DateTimeField()
+    process = models.CharField(max_length=16)
+    p50_ms = models.PositiveIntegerField(null=True)
+    p95_ms = models.PositiveIntegerField(null=True)
+    p99_ms = models.PositiveIntegerField(null=True)
+
+    objects = MinuteQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(name="minute_once_a_process", fields=("at", "process")),)
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.process}"
+
+
+class IncidentQuerySet(models.QuerySet["Incident"]):
+    def open(self) -> IncidentQuerySet:
+        return self.filter(ended_at=None, started_at__lte=timezone.now())
+
+    def newest(self) -> IncidentQuerySet:
+        return self.order_by("-started_at", "-pk").prefetch_related("notes")
+
+
+class Incident(models.Model):
+    """Something users should know of: staff write it, the page and its feed show it."""
+
+    class Impact(models.TextChoices):
+        MAINTENANCE = "maintenance", "planned maintenance"
+        MINOR = "minor", "some are affected"
+        MAJOR = "major", "most are affected"
+
+    title = models.CharField(max_length=120)
+    impact = models.CharField(max_length=11, choices=Impact, default=Impact.MINOR)
+    started_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it lasts.")
+
+    objects = IncidentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ("-started_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                name="incident_ends_after_it_begins",
+                condition=Q(ended_at=None) | Q(ended_at__gte=F("started_at")),
+            ),
+            models.CheckConstraint(
+                name="incident_impact_is_known", condition=Q(impact__in=("maintenance", "minor", "major"))
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Note(models.Model):
+    """What staff knew at a time."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="notes")
+    text = models.TextField()
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("-at", "-pk")
+
+    def __str__(self) -> str:
+        return self.text[:60]

@@ -1,0 +1,60 @@
+"""Writes down each minute that this process served."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from datetime import UTC, datetime, timedelta
+
+from django.db import DatabaseError
+
+from accounts.exceptions import Overloaded
+from accounts.tasks import end
+from accounts.threads import in_thread
+from market.prices.timeframes import MINUTE_MS, interval_start
+from market.services import now_ms
+from market.streams.service import prices
+
+from .models import Minute
+
+logger = logging.getLogger(__name__)
+
+KEPT = timedelta(days=31)
+# A little into the next minute, so that the last one is whole.
+LATE_MS = 1_500
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self._process = secrets.token_hex(8)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._record(), name="minutes served")
+
+    async def stop(self) -> None:
+        await end(self._task)
+
+    async def _record(self) -> None:
+        while True:
+            at_ms = now_ms()
+            await asyncio.sleep((interval_start(at_ms, MINUTE_MS) + MINUTE_MS + LATE_MS - at_ms) / 1000)
+            try:
+                await in_thread(self.write, now_ms())
+            except (DatabaseError, Overloaded) as error:
+                logger.warning("A minute served was not written down: %s", error)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("A minute served could not be written down")
+
+    def write(self, at_ms: int) -> None:
+        """The last full minute."""
+        at = datetime.fromtimestamp((interval_start(at_ms, MINUTE_MS) - MINUTE_MS) / 1000, UTC)
+        took = prices.latency.quantiles(at_ms)
+        quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
+        Minute.objects.bulk_create([Minute(at=at, process=self._process, **quantiles)], ignore_conflicts=True)
+        if at.minute == 0:
+            Minute.objects.filter(at__lt=at - KEPT).delete()
+
+
+recorder = Recorder()

@@ -1,0 +1,131 @@
+"""How the service is doing, for anybody who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+
+import msgspec
+from django.utils import timezone
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import services as market
+
+from .models import Incident, Minute
+
+LATENCY_FOR = timedelta(hours=1)
+DAYS = 30
+MINUTES_A_DAY = 1440
+
+
+class Feed(msgspec.Struct):
+    symbol: str
+    state: str
+    age_seconds: float | None
+    """Since the last tick; None before the first."""
+
+
+class Latency(msgspec.Struct):
+    """From the engine's acceptance of a tick to its write to the socket, in milliseconds."""
+
+    minute: datetime
+    p50: int | None
+    p95: int | None
+    p99: int | None
+
+
+class Day(msgspec.Struct):
+    day: str
+    up_percent: float
+
+
+class Told(msgspec.Struct):
+    at: datetime
+    text: str
+
+
+class IncidentTold(msgspec.Struct):
+    id: int
+    title: str
+    impact: str
+    started_at: datetime
+    ended_at: datetime | None
+    notes: list[Told]
+
+
+class Summary(msgspec.Struct):
+    status: str
+    """operational, degraded, maintenance or outage"""
+    message: str
+    at: datetime
+    uptime_percent: float | None
+    """Of the last 30 days, or of the time since the first start."""
+    days: list[Day]
+    latency: list[Latency]
+    feeds: list[Feed]
+    incidents: list[IncidentTold]
+
+
+def summary() -> Summary:
+    now = timezone.now()
+    feeds = [feed_of(facts) for facts in sorted(catalogue.active(), key=lambda facts: facts.symbol)]
+    incidents = [told(incident) for incident in Incident.objects.newest()[:10]]
+    days = days_up(now)
+    minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
+    status, message = verdict(feeds, list(Incident.objects.open()))
+    percents = [day.up_percent for day in days]
+    uptime = round(sum(percents) / len(percents), 3) if percents else None
+    return Summary(
+        status, message, now, uptime, days, [Latency(*minute) for minute in minutes], feeds, incidents
+    )
+
+
+def verdict(feeds: Sequence[Feed], incidents: Sequence[Incident]) -> tuple[str, str]:
+    """Staff know more than the machine, so what they say comes first."""
+    impacts = {incident.impact: incident for incident in incidents}
+    for impact, status in (("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")):
+        if impact in impacts:
+            return status, impacts[impact].title
+    stale = [feed.symbol for feed in feeds if feed.state == "stale"]
+    if stale:
+        return "degraded", f"No fresh prices of {', '.join(stale[:5])}{' and others' if stale[5:] else ''}."
+    return "operational", "Everything works."
+
+
+def feed_of(facts: InstrumentFacts) -> Feed:
+    quote = market.quote(facts.symbol)
+    age_s = None if quote is None else max(0, market.now_ms() - quote.time_ms) / 1000
+    return Feed(facts.symbol, market.state(facts), age_s)
+
+
+def days_up(now: datetime) -> list[Day]:
+    """Each of the last days, the first from its first minute on and the last until now."""
+    first_day = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    minutes = Minute.objects.since(first_day)
+    first = minutes.order_by("at").values_list("at", flat=True).first()
+    if first is None:
+        return []
+    served = minutes.served_by_day()
+    days = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
+    return [
+        Day(day.isoformat(), up_percent(served.get(day.isoformat(), 0), *span(day, first, now)))
+        for day in days
+    ]
+
+
+def span(day: date, first: datetime, now: datetime) -> tuple[datetime, datetime]:
+    midnight = datetime.combine(day, time.min, UTC)
+    # The minute that runs, and the one that is being written down, are not counted.
+    last = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
+    return max(midnight, first), min(midnight + timedelta(days=1), last)
+
+
+def up_percent(served: int, begin: datetime, end: datetime) -> float:
+    minutes = int((end - begin).total_seconds() // 60)
+    return round(min(100.0, 100 * served / minutes), 3) if minutes > 0 else 100.0
+
+
+def told(incident: Incident) -> IncidentTold:
+    notes = [Told(note.at, note.text) for note in incident.notes.all()]
+    times = incident.started_at, incident.ended_at
+    return IncidentTold(incident.pk, incident.title, incident.impact, *times, notes)

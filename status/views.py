@@ -1,0 +1,79 @@
+"""/status: for people, for programs and as a feed. Nobody needs a key to ask whether we are up."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import msgspec
+from django.contrib.syndication.views import Feed
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from . import summary as summaries
+from .models import Incident
+from .picture import picture
+
+# However many ask: the database is asked once in this time.
+FRESH_S = 5.0
+
+
+class Kept:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made_at = float("-inf")
+        self._summary: summaries.Summary | None = None
+
+    def get(self) -> summaries.Summary:
+        with self._lock:
+            if self._summary is None or time.monotonic() - self._made_at > FRESH_S:
+                self._summary = summaries.summary()
+                self._made_at = time.monotonic()
+            return self._summary
+
+    def forget(self) -> None:
+        self._made_at = float("-inf")
+
+
+kept = Kept()
+
+
+@require_safe
+def status_page(request: HttpRequest) -> HttpResponse:
+    seen = kept.get()
+    drawn = picture([(each.minute, each.p50, each.p95, each.p99) for each in seen.latency], seen.at)
+    last = next((each for each in reversed(seen.latency) if each.p50 is not None), None)
+    return render(request, "status/status.html", {"seen": seen, "picture": drawn, "last": last})
+
+
+@require_safe
+def status_json(request: HttpRequest) -> HttpResponse:
+    answer = HttpResponse(msgspec.json.encode(kept.get()), content_type="application/json")
+    answer["Access-Control-Allow-Origin"] = "*"
+    answer["Cache-Control"] = f"max-age={FRESH_S:.0f}"
+    return answer
+
+
+class IncidentFeed(Feed):  # type: ignore[type-arg]
+    title = "Tickwire status"
+    description = "Incidents and maintenance of this service."
+
+    def link(self) -> str:
+        return reverse("status")
+
+    def items(self) -> list[Incident]:
+        return list(Incident.objects.newest()[:30])
+
+    def item_title(self, item: Incident) -> str:  # type: ignore[override]
+        return f"{item.title} ({item.get_impact_display()}{', over' if item.ended_at else ''})"
+
+    def item_description(self, item: Incident) -> str:  # type: ignore[override]
+        return "\n\n".join(f"{note.at:%Y-%m-%d %H:%M} UTC: {note.text}" for note in item.notes.all())
+
+    def item_link(self, item: Incident) -> str:
+        return f"{reverse('status')}#incident-{item.pk}"
+
+    def item_pubdate(self, item: Incident) -> object:
+        return item.started_at

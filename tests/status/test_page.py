@@ -1,0 +1,144 @@
+"""/status in its three forms: what people, programs and readers of feeds are told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.test import Client
+from django.utils import timezone
+
+from market.services import now_ms
+from status.models import Incident, Minute
+from status.views import kept
+from tests.factories import make_instrument, put_quote
+
+NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    kept.forget()
+
+
+def make_incident(title: str = "Slow prices", **given: Any) -> Incident:
+    return Incident.objects.create(**{"title": title, "started_at": timezone.now(), **given})
+
+
+def make_minutes(first: datetime, count: int, **given: Any) -> None:
+    steps = (first + timedelta(minutes=n) for n in range(count))
+    Minute.objects.bulk_create([Minute(at=at, **{"process": "one", **given}) for at in steps])
+
+
+def told() -> dict[str, Any]:
+    answer: dict[str, Any] = Client().get("/status.json").json()
+    return answer
+
+
+def test_nothing_wrong_is_operational() -> None:
+    assert (told()["status"], told()["message"]) == ("operational", "Everything works.")
+
+
+def test_stale_instrument_degrades_and_is_named() -> None:
+    make_instrument("BTCUSD")
+    put_quote("BTCUSD", at_ms=now_ms() - 300_000)
+    seen = told()
+    assert (seen["status"], seen["message"]) == ("degraded", "No fresh prices of BTCUSD.")
+
+
+def test_feed_has_state_and_age() -> None:
+    make_instrument("BTCUSD")
+    put_quote("BTCUSD")
+    (feed,) = told()["feeds"]
+    assert (feed["symbol"], feed["state"]) == ("BTCUSD", "open")
+    assert 0 <= feed["age_seconds"] < 30
+
+
+@pytest.mark.parametrize(
+    ("impact", "status"), [("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")]
+)
+def test_open_incident_speaks_for_the_service(impact: str, status: str) -> None:
+    make_incident("Database moved", impact=impact)
+    assert (told()["status"], told()["message"]) == (status, "Database moved")
+
+
+def test_incident_that_is_over_is_told_and_changes_nothing() -> None:
+    make_incident(ended_at=timezone.now() + timedelta(seconds=1))
+    seen = told()
+    assert seen["status"] == "operational"
+    assert [each["title"] for each in seen["incidents"]] == ["Slow prices"]
+
+
+def test_incident_that_is_planned_is_told_and_changes_nothing() -> None:
+    make_incident(started_at=timezone.now() + timedelta(days=1), impact="maintenance")
+    assert told()["status"] == "operational"
+
+
+def test_uptime_counts_the_minutes_that_were_served() -> None:
+    make_minutes(NOW.replace(hour=12, minute=0, second=0), 20)
+    make_minutes(NOW.replace(hour=12, minute=10, second=0), 10, process="two")
+    with time_machine.travel(NOW, tick=False):
+        seen = told()
+    # From 12:00 to 12:29: 29 minutes, of which nine are missing, whatever two processes wrote.
+    assert seen["days"] == [{"day": "2026-11-20", "up_percent": round(100 * 20 / 29, 3)}]
+
+
+def test_day_without_a_minute_was_down() -> None:
+    make_minutes(NOW.replace(day=18, hour=23, minute=59, second=0), 1)
+    make_minutes(NOW.replace(hour=0, minute=0, second=0), 749)
+    with time_machine.travel(NOW, tick=False):
+        assert [day["up_percent"] for day in told()["days"]] == [100.0, 0.0, 100.0]
+
+
+def test_latency_is_that_of_the_slowest_process() -> None:
+    at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3)
+    make_minutes(at, 1, p50_ms=1, p95_ms=3, p99_ms=9)
+    make_minutes(at, 1, p50_ms=2, p95_ms=2, p99_ms=40, process="two")
+    (minute,) = told()["latency"]
+    assert (minute["p50"], minute["p95"], minute["p99"]) == (2, 3, 40)
+
+
+def test_page_shows_incident_with_its_notes() -> None:
+    make_incident().notes.create(text="We look into it.")
+    page = Client().get("/status").text
+    assert "Slow prices" in page
+    assert "We look into it." in page
+    assert "not over yet" in page
+
+
+def test_page_draws_the_last_hour() -> None:
+    at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3)
+    make_minutes(at, 3, p50_ms=1, p95_ms=3, p99_ms=9)
+    page = Client().get("/status").text
+    assert page.count("<polyline") == 3
+    assert "<dd>9 ms</dd>" in page
+
+
+def test_title_of_an_incident_is_text_and_never_markup() -> None:
+    make_incident("<script>alert(1)</script>")
+    assert "<script>alert" not in Client().get("/status").text
+
+
+def test_feed_links_to_the_incident() -> None:
+    incident = make_incident()
+    feed = Client().get("/status.rss")
+    assert feed["Content-Type"].startswith("application/rss+xml")
+    assert f"/status#incident-{incident.pk}" in feed.text
+
+
+def test_any_page_may_ask_for_the_status() -> None:
+    assert Client().get("/status.json")["Access-Control-Allow-Origin"] == "*"
+
+
+def test_many_visitors_cost_one_look() -> None:
+    told()
+    make_incident("Later")
+    assert told()["incidents"] == []
+
+
+@pytest.mark.parametrize("path", ["/status", "/status.json"])
+def test_only_reading_is_possible(path: str) -> None:
+    assert Client().post(path).status_code == 405
