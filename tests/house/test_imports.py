@@ -63,8 +63,12 @@ PURE = (
     "market/streams/refusals.py",
     "market/streams/resume.py",
     "market/streams/subscriptions.py",
+    "signals_feed/chart.py",
     "signals_feed/closing.py",
+    "signals_feed/equity.py",
     "signals_feed/frames.py",
+    "signals_feed/house.py",
+    "signals_feed/scorecards.py",
     "status/picture.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}
