@@ -16,6 +16,7 @@ PATHS = (
     "/api/market/EURUSD/quote",
     "/api/signals",
     "/api/news",
+    "/api/analysis/EURUSD",
     "/api/session",
     "/api/limits",
 )

@@ -8,8 +8,9 @@ Json = dict[str, Any]
 
 MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
+ANALYSIS = "/api/analysis/{symbol}"
 SESSION, LIMITS = "/api/session", "/api/limits"
-PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, NEWS, SESSION, LIMITS]
+PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, NEWS, ANALYSIS, SESSION, LIMITS]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
@@ -45,6 +46,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "symbol": ("query", {"type": "string"}),
     },
     NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
+    ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     SESSION: {},
     LIMITS: {},
 }
@@ -54,6 +56,7 @@ STATUSES = {
     QUOTE: {"200", "401", "404", "429", "500", "503"},
     SIGNALS: {"200", "400", "401", "404", "429", "500", "503"},
     NEWS: {"200", "400", "401", "429", "500", "503"},
+    ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
     LIMITS: {"200", "401", "429", "500", "503"},
 }

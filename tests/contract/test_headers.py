@@ -152,6 +152,8 @@ def test_answer_without_content_has_no_length(shared: Api) -> None:
 @pytest.mark.parametrize("path", [*PATHS, "/api/nothing", "/api/news?limit=0"])
 def test_head_is_get_without_its_body(clock: Traveller, shared: Api, path: str) -> None:
     put_quote("EURUSD")
+    # An analysis is made once, and the same from then on.
+    shared.ask(path)
     get, head = (shared.ask(path, method=method) for method in ("GET", "HEAD"))
 
     assert head.status_code == get.status_code
@@ -174,6 +176,7 @@ def test_nothing_follows_the_headers_of_head(shared_server: Server, shared: Api)
 @pytest.mark.parametrize("path", PATHS)
 def test_both_slash_forms_answer_without_a_redirect(clock: Traveller, shared: Api, path: str) -> None:
     put_quote("EURUSD")
+    shared.ask(path)
     without, slash = shared.ask(path), shared.ask(f"{path}/")
 
     assert (without.status_code, slash.status_code) == (200, 200)

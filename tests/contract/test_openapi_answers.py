@@ -44,6 +44,9 @@ ANSWERS = [
     ("/api/news", "", 200),
     ("/api/news", "?expand=id,url,source,summary,symbols,model", 200),
     ("/api/news", "?category=stocks", 400),
+    ("/api/analysis/{symbol}", "", 200),
+    ("/api/analysis/{symbol}", "?model=tickwire-analyst-1", 200),
+    ("/api/analysis/{symbol}", "?model=oracle", 400),
     ("/api/session", "", 200),
     ("/api/limits", "", 200),
 ]
@@ -91,6 +94,15 @@ def test_answer_is_as_described(shared: Api, path: str, query: str, status: int)
 def test_missing_symbol_and_missing_quote_are_as_described(shared: Api, path: str) -> None:
     check(shared.ask(path.format(symbol="EURUSDD")), path, 404)
     check(shared.ask(path.format(symbol="SILENT")), path, 503)
+
+
+@pytest.mark.usefixtures("market")
+def test_used_up_ai_calls_and_unknown_symbol_are_as_described(shared: Api) -> None:
+    path = "/api/analysis/{symbol}"
+    key = make_key(make_account(tier=make_tier("none", ai_calls_per_day=0)))
+    check(shared.ask(path.format(symbol="SILENT"), key=key), path, 429)
+    check(shared.ask(path.format(symbol="SILENT")), path, 200)
+    check(shared.ask(path.format(symbol="EURUSDD")), path, 404)
 
 
 @pytest.mark.usefixtures("market")

@@ -29,6 +29,7 @@ def rows(shared: Api) -> None:
         make_signal(instrument, status="closed")
         make_news(f"Item {number}").symbols.add(instrument)
     shared.ask("/api/symbols")
+    shared.ask("/api/analysis/EURUSD")
 
 
 @pytest.mark.parametrize(
@@ -42,8 +43,9 @@ def rows(shared: Api) -> None:
         ("/api/signals?status=all", 1),
         ("/api/signals?status=closed&symbol=EURUSD", 1),
         ("/api/news", 1),
-        ("/api/news?category=forex&expand=id,url,source,summary,model", 1),
-        ("/api/news?expand=symbols", 2),
+        ("/api/news?category=forex,gold&expand=id,url,source,summary,model", 1),
+        ("/api/news?expand=symbols", 1),
+        ("/api/analysis/EURUSD", 1),
         ("/api/session", 1),
         ("/api/limits", 1),
         ("/api/nothing", 0),
