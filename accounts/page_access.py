@@ -40,7 +40,10 @@ def page_token(request: HttpRequest) -> HttpResponse:
 
 def refuse(error: ApiError) -> HttpResponse:
     answer: Callable[..., HttpResponse] = cast(Any, api_settings.EXCEPTION_HANDLER)
-    return answer(error, {"request_id": new_request_id()})
+    request_id = new_request_id()
+    refusal = answer(error, {"request_id": request_id})
+    refusal["X-Request-Id"] = request_id
+    return refusal
 
 
 def issue(request: HttpRequest) -> tuple[str, page_tokens.PageToken]:

@@ -115,7 +115,7 @@ def code_of(refused: Frame) -> tuple[str, bool, bool]:
 
 
 @contextmanager
-def shortened(owner: type, name: str, seconds: float) -> Iterator[None]:
+def shortened(owner: object, name: str, seconds: float) -> Iterator[None]:
     """A time that is to be waited for, in less."""
     before = getattr(owner, name)
     setattr(owner, name, seconds)
