@@ -221,6 +221,12 @@ LANGUAGE_ENDPOINTS = [
     )
 ]
 
+# News. The sources are rows; this process asks those that are due, unless `poll_news` does it from outside.
+
+NEWS_POLLING = env.bool("NEWS_POLLING", True)
+# For tests alone, and no variable: a feed on loopback is otherwise a way into this machine.
+NEWS_FEEDS_ON_LOOPBACK = False
+
 # Who may come in
 
 AUTH_USER_MODEL = "accounts.User"

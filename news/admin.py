@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.back_office.pages import StaffAdmin, label
+from accounts.back_office.pages import StaffAdmin, actor, label
 
 from .models import NewsItem
 from .services import Unscored, override_score, publish
@@ -101,7 +101,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         if not change:
             obj.save()
         if "sentiment_score" in form.changed_data:
-            override_score(obj, obj.sentiment_score)
+            override_score(obj, obj.sentiment_score, by=actor(request))
         # Only what was edited: a colleague may have published or rejected the item meanwhile.
         obj.save(update_fields=set(form.changed_data) - {"symbols"})
 

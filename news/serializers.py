@@ -7,10 +7,11 @@ from rest_framework import serializers
 from accounts.parameters import IntegerParameter, QuerySerializer, WordListParameter
 from accounts.schema import BodySerializer
 
+from .labels import LABELS
 from .models import NewsItem
+from .models.outcomes import HORIZONS_H
 
 EXPANSIONS = ("id", "url", "source", "summary", "symbols", "model")
-LABELS = ("bullish", "neutral", "bearish")
 
 
 class NewsQuerySerializer(QuerySerializer):
@@ -86,3 +87,57 @@ class NewsListSerializer(BodySerializer):
     }
 
     items = ExpandedNewsItemSerializer(many=True)
+
+
+class FiguresSerializer(serializers.Serializer[Any]):
+    """How prices moved after the items of a category and a label."""
+
+    class Meta:
+        ref_name = "NewsCalibration"
+
+    category = serializers.ChoiceField(choices=NewsItem.Category.values)
+    sentiment = serializers.ChoiceField(choices=LABELS)
+    horizon = serializers.ChoiceField(choices=list(HORIZONS_H), help_text="Since the item entered the feed.")
+    count = serializers.IntegerField(min_value=0, help_text="Items with a price at both ends.")
+    left_out = serializers.IntegerField(min_value=0, help_text="Items without: the market was closed.")
+    pending = serializers.IntegerField(min_value=0, help_text="Items whose horizon has not passed.")
+    mean_move_percent = serializers.FloatField(allow_null=True)
+    median_move_percent = serializers.FloatField(allow_null=True)
+    hit_rate = serializers.FloatField(
+        allow_null=True,
+        min_value=0,
+        max_value=1,
+        help_text="How often the price went where the label says; null for neutral.",
+    )
+    too_few = serializers.BooleanField(
+        help_text="Whether `count` is below `enough`: such figures say nothing."
+    )
+
+
+class CalibrationSerializer(BodySerializer):
+    examples = {
+        "One of its rows": {
+            "as_of": "2026-11-20T14:00:00.000Z",
+            "enough": 30,
+            "items": [
+                {
+                    "category": "gold",
+                    "sentiment": "bullish",
+                    "horizon": "1h",
+                    "count": 412,
+                    "left_out": 37,
+                    "pending": 2,
+                    "mean_move_percent": 0.0312,
+                    "median_move_percent": 0.0188,
+                    "hit_rate": 0.5461,
+                    "too_few": False,
+                }
+            ],
+            "count": 24,
+        }
+    }
+
+    as_of = serializers.DateTimeField(help_text="When the figures were added up; at most a minute ago.")
+    enough = serializers.IntegerField(help_text="From this many items on, figures say something.")
+    items = FiguresSerializer(many=True)
+    count = serializers.IntegerField()

@@ -1,27 +1,95 @@
-"""Acts of the newsroom."""
+"""Acts of the newsroom. What is decided about a draft is decided once: the row count tells who was first."""
 
 from __future__ import annotations
 
-from .models import NewsItem
+from django.db import transaction
+from django.utils import timezone
+
+from .calibration.outcomes import open_outcomes
+from .models import ItemScore, NewsItem
+from .scoring import Scored, Scorer
 
 STAFF = "staff"
+Status = NewsItem.Status
 
 
 class Unscored(Exception):
     """Only what has a score can be in the feed."""
 
 
-def publish(item: NewsItem) -> None:
+class Decided(Exception):
+    """Somebody else was first: the item is no draft any more."""
+
+
+@transaction.atomic
+def publish(item: NewsItem, *, only_draft: bool = False) -> None:
     """Put an item into the feed, with the time at which its source published it."""
-    scored = NewsItem.objects.filter(pk=item.pk, sentiment_score__isnull=False).exclude(model="")
-    if not scored.update(status=NewsItem.Status.PUBLISHED):
-        raise Unscored(f"“{item.title}” has no sentiment score yet. Give it one, then publish it.")
+    found = _locked(item, only_draft)
+    if found.sentiment_score is None or not found.model:
+        raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
+    NewsItem.objects.filter(pk=found.pk).update(status=Status.PUBLISHED)
+    open_outcomes([found], timezone.now())
 
 
-def override_score(item: NewsItem, score: float | None) -> None:
+@transaction.atomic
+def reject(item: NewsItem, *, only_draft: bool = False) -> None:
+    found = _locked(item, only_draft)
+    NewsItem.objects.filter(pk=found.pk).update(status=Status.REJECTED)
+
+
+@transaction.atomic
+def take_back(item: NewsItem) -> None:
+    """To the drafts again, out of the feed. What was promised when it entered stays on record."""
+    NewsItem.objects.filter(pk=item.pk).update(status=Status.DRAFT)
+
+
+@transaction.atomic
+def choose_category(item: NewsItem, category: str) -> None:
+    """Of a draft, from the queue."""
+    found = _locked(item, only_draft=True)
+    NewsItem.objects.filter(pk=found.pk).update(category=category)
+
+
+@transaction.atomic
+def override_score(item: NewsItem, score: float | None, *, by: str) -> None:
     """Staff know better than the model, or take their own score back."""
-    if score is None and item.status == NewsItem.Status.PUBLISHED:
-        raise Unscored("A published item keeps a score. Reject it first.")
-    item.sentiment_score = score
-    item.model = "" if score is None else STAFF
-    item.save(update_fields=("sentiment_score", "model"))
+    if score is None:
+        if _locked(item).status == Status.PUBLISHED:
+            raise Unscored("A published item keeps a score. Reject it first.")
+        item.sentiment_score, item.model = None, ""
+        item.save(update_fields=("sentiment_score", "model"))
+    else:
+        give_score(item, Scored(score, STAFF, ""), by=by)
+
+
+@transaction.atomic
+def score_again(item: NewsItem, scorer: Scorer, *, by: str, replace_published: bool = False) -> bool:
+    """Ask the model again. Every answer is kept; a published item takes it only if staff say so."""
+    scored = scorer(item.title, item.category)
+    if scored is None:
+        raise Unscored(f"“{item.title}” cannot be scored by the model. Give it a score of your own.")
+    is_taken = replace_published or _locked(item).status != Status.PUBLISHED
+    give_score(item, scored, by=by, is_taken=is_taken)
+    return is_taken
+
+
+def give_score(item: NewsItem, scored: Scored, *, by: str, is_taken: bool = True) -> None:
+    ItemScore.objects.create(
+        item=item,
+        title=item.title,
+        score=scored.score,
+        model=scored.model,
+        version=scored.version,
+        by=by,
+        is_taken=is_taken,
+    )
+    if is_taken:
+        item.sentiment_score, item.model = scored.score, scored.model
+        item.save(update_fields=("sentiment_score", "model"))
+
+
+def _locked(item: NewsItem, only_draft: bool = False) -> NewsItem:
+    found = NewsItem.objects.select_for_update().get(pk=item.pk)
+    if only_draft and found.status != Status.DRAFT:
+        raise Decided(f"“{found.title}” is {found.status} already. Nothing was changed.")
+    return found

@@ -9,7 +9,13 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 # What the running service asks by itself, whether or not anybody comes.
-BACKGROUND = ("accounts_controlevent", "market_lastquote", "cancel_reason")
+BACKGROUND = (
+    "accounts_controlevent",
+    "market_lastquote",
+    "cancel_reason",
+    "news_source",
+    'settled_at" IS NULL',
+)
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -16,9 +14,6 @@ from . import categories
 class NewsQuerySet(models.QuerySet["NewsItem"]):
     def published(self) -> NewsQuerySet:
         return self.filter(status=NewsItem.Status.PUBLISHED)
-
-    def in_categories(self, categories: Sequence[str]) -> NewsQuerySet:
-        return self.filter(category__in=categories) if categories else self
 
     def for_feed(self) -> NewsQuerySet:
         return self.published().order_by("-published_at", "-pk")

@@ -1,0 +1,84 @@
+"""What the outcomes of a category and a label add up to. The database adds; nothing is read row by row."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+from django.db import connection
+
+from news.labels import LABELS
+from news.models import Outcome
+from news.models.categories import Category
+from news.models.outcomes import HORIZONS_H
+
+# Fewer say nothing: with thirty fair coins, twenty heads are no wonder.
+ENOUGH = 30
+
+
+class Figures(msgspec.Struct, frozen=True):
+    category: str
+    sentiment: str
+    horizon: str
+    count: int = 0
+    left_out: int = 0
+    """Settled, and there was no price at one end: the market was closed."""
+    pending: int = 0
+    mean_move_percent: float | None = None
+    median_move_percent: float | None = None
+    hit_rate: float | None = None
+
+    @property
+    def too_few(self) -> bool:
+        return self.count < ENOUGH
+
+
+# The middle one, or the two in the middle, of each group in order of their move.
+ADD_UP = f"""
+WITH ranked AS (
+    SELECT category, label, horizon, move_percent, settled_at,
+        row_number() OVER (
+            PARTITION BY category, label, horizon, move_percent IS NULL ORDER BY move_percent
+        ) AS place,
+        count(move_percent) OVER (PARTITION BY category, label, horizon) AS priced
+    FROM {Outcome._meta.db_table}
+)
+SELECT category, label, horizon,
+    count(move_percent),
+    sum(CASE WHEN settled_at IS NOT NULL AND move_percent IS NULL THEN 1 ELSE 0 END),
+    sum(CASE WHEN settled_at IS NULL THEN 1 ELSE 0 END),
+    avg(move_percent),
+    avg(CASE WHEN place IN ((priced + 1) / 2, (priced + 2) / 2) THEN move_percent END),
+    avg(CASE WHEN move_percent IS NULL OR label = 'neutral' THEN NULL
+        WHEN (label = 'bullish' AND move_percent > 0) OR (label = 'bearish' AND move_percent < 0) THEN 1.0
+        ELSE 0.0 END)
+FROM ranked GROUP BY category, label, horizon
+"""  # noqa: S608 - a name of our own
+
+
+def add_up() -> list[Figures]:
+    """Every category, label and horizon, also those of which there is nothing yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(ADD_UP)
+        found = {row[:3]: _figures(row) for row in cursor.fetchall()}
+    groups = product(Category.values, LABELS, HORIZONS_H)
+    return [found.get(group, Figures(*group)) for group in groups]
+
+
+def _figures(row: tuple[object, ...]) -> Figures:
+    category, label, horizon, count, left_out, pending, mean, median, hits = row
+    return Figures(
+        category=str(category),
+        sentiment=str(label),
+        horizon=str(horizon),
+        count=int(str(count)),
+        left_out=int(str(left_out)),
+        pending=int(str(pending)),
+        mean_move_percent=_rounded(mean),
+        median_move_percent=_rounded(median),
+        hit_rate=_rounded(hits),
+    )
+
+
+def _rounded(value: object) -> float | None:
+    return None if value is None else round(float(str(value)), 4)

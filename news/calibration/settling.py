@@ -1,0 +1,89 @@
+"""Settles outcomes: looks up, once a horizon has passed, how far prices moved in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from django.db import Error
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.exceptions import Overloaded
+from accounts.threads import in_thread
+from market.models import Candle
+from news.models import Outcome
+
+from .moves import HOUR_MS, MINUTE_MS, NEAR_BY_HOURS_MS, NEAR_MS, Bar, Span, mean_move, move_percent
+
+logger = logging.getLogger(__name__)
+
+ROUND_S = 60.0
+BATCH = 200
+# By then the last minute is closed and written.
+SETTLED_AFTER = timedelta(minutes=2)
+# Prices that are missing may still be filled in from a venue's history; after a day they will not.
+GIVEN_UP_AFTER = timedelta(days=1)
+
+
+async def keep_settling() -> None:
+    while True:
+        try:
+            await settle_all(timezone.now())
+        except (Error, Overloaded) as error:
+            logger.warning("The outcomes of news wait for the database: %s", error)
+        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("Settling the outcomes of news broke and goes on")
+        await asyncio.sleep(ROUND_S)
+
+
+async def settle_all(now: datetime) -> None:
+    """Batch by batch, so that no thread of the API is away for long."""
+    last = 0
+    while (last := await in_thread(settle, now, after=last)) > 0:
+        pass
+
+
+def settle(now: datetime, after: int = 0) -> int:
+    """Look at one batch of what is due; returns the last one's number, 0 when there are no more."""
+    due = list(Outcome.objects.due(now - SETTLED_AFTER).filter(pk__gt=after)[:BATCH])
+    for outcome in due:
+        move = measure(outcome)
+        if move is not None or now - outcome.due_at > GIVEN_UP_AFTER:
+            # Another process may have settled it meanwhile, to the same end.
+            Outcome.objects.filter(pk=outcome.pk, settled_at=None).update(settled_at=now, move_percent=move)
+    return due[-1].pk if due else 0
+
+
+def measure(outcome: Outcome) -> float | None:
+    return mean_move(_move_of(symbol, outcome) for symbol in outcome.symbols.split())
+
+
+def _move_of(symbol: str, outcome: Outcome) -> float | None:
+    span = Span(_ms(outcome.entered_at), _ms(outcome.due_at))
+    by_minutes = move_percent(list(_bars(symbol, "1m", span, NEAR_MS)), span, MINUTE_MS, NEAR_MS)
+    if by_minutes is not None or span.end_ms - span.start_ms < 24 * HOUR_MS:
+        return by_minutes
+    # Where minutes are not kept, hours tell of a day well enough; of an hour they tell nothing.
+    bars = list(_bars(symbol, "1h", span, NEAR_BY_HOURS_MS))
+    return move_percent(bars, span, HOUR_MS, NEAR_BY_HOURS_MS)
+
+
+def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[Bar]:
+    """Those about the two ends, in order."""
+    length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
+    about_start = Q(opened_at__gte=_at(span.start_ms), opened_at__lte=_at(span.start_ms + near_ms))
+    about_end = Q(opened_at__gte=_at(span.end_ms - near_ms - length_ms), opened_at__lt=_at(span.end_ms))
+    candles = Candle.objects.filter(about_start | about_end, instrument__symbol=symbol, timeframe=timeframe)
+    for opened_at, opened, close in candles.order_by("opened_at").values_list("opened_at", "open", "close"):
+        yield Bar(_ms(opened_at), float(opened), float(close))
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def _at(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,149 @@
+"""Stories of a feed become drafts, each once; of a trusted source they may be published at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db import transaction
+
+from instruments.models import Instrument
+from news.calibration.outcomes import open_outcomes
+from news.models import ItemScore, NewsItem, Source
+from news.scoring import Scored, Scorer
+from news.services import give_score
+
+from .known import Known
+from .parsing import Feed
+from .similarity import title_key
+from .stories import Story, read_stories
+
+Status = NewsItem.Status
+Judged = tuple[Story, Scored | None]
+WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
+
+
+class Tally(NamedTuple):
+    """What became of a feed's entries."""
+
+    new: int = 0
+    published: int = 0
+    changed: int = 0
+    known: int = 0
+    old: int = 0
+    untitled: int = 0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{count} {WORDS.get(name, name)}" for name, count in self._asdict().items() if count
+        )
+
+
+def take(source: Source, feed: Feed, polled_at: datetime, scorer: Scorer) -> Tally:
+    instruments = dict(Instrument.objects.filter(active=True).values_list("symbol", "pk"))
+    stories, old = read_stories(
+        feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
+    )
+    # A model may take its time, so it is asked before the database is held up, and only of what looks new.
+    judged = _judge(source, stories, scorer)
+    with transaction.atomic():
+        _one_at_a_time()
+        known = Known(source, stories)
+        changed = sum(_take_change(known, story, scored) for story, scored in judged)
+        new = [one for one in judged if _is_new(known, one[0])]
+        published = _store(source, new, instruments)
+    return Tally(
+        new=len(new),
+        published=published,
+        changed=changed,
+        known=len(stories) - len(new) - changed,
+        old=old,
+        untitled=feed.untitled,
+        left_out=feed.left_out,
+    )
+
+
+def _judge(source: Source, stories: Sequence[Story], scorer: Scorer) -> list[Judged]:
+    known = Known(source, stories)
+    wanted = [story for story in stories if _is_changed(known, story) or _is_new(known, story)]
+    speaks_english = source.language == Source.Language.ENGLISH
+    return [
+        (story, scorer(story.entry.title, story.category) if speaks_english else None) for story in wanted
+    ]
+
+
+def _is_new(known: Known, story: Story) -> bool:
+    if known.has(story):
+        return False
+    known.add(story)
+    return True
+
+
+def _is_changed(known: Known, story: Story) -> bool:
+    """A draft that reads as it came takes a new title; what staff edited or decided stays as it is."""
+    item = known.by_guid.get(story.entry.guid_key)
+    return (
+        item is not None
+        and item.status == Status.DRAFT
+        and item.title_key != story.title_key
+        and item.title_key == title_key(item.title)
+    )
+
+
+def _take_change(known: Known, story: Story, scored: Scored | None) -> bool:
+    if not _is_changed(known, story):
+        return False
+    item = known.by_guid[story.entry.guid_key]
+    item.title, item.summary, item.title_key = story.entry.title, story.entry.summary, story.title_key
+    item.sentiment_score, item.model = None, ""
+    item.save(update_fields=("title", "summary", "title_key", "sentiment_score", "model"))
+    if scored is not None:
+        give_score(item, scored, by="")
+    return True
+
+
+def _one_at_a_time() -> None:
+    """The first source's row is the lock of the intake: two feeds with one story would both find it new."""
+    Source.objects.select_for_update().order_by("pk").values_list("pk").first()
+
+
+def _store(source: Source, new: Sequence[Judged], instruments: dict[str, int]) -> int:
+    """All at once; returns how many were published."""
+    items = NewsItem.objects.bulk_create(_item(source, story, scored) for story, scored in new)
+    rows = list(zip(items, new, strict=True))
+    through = NewsItem.symbols.through
+    through.objects.bulk_create(
+        through(newsitem_id=item.pk, instrument_id=instruments[symbol])
+        for item, (story, _) in rows
+        for symbol in story.symbols
+    )
+    ItemScore.objects.bulk_create(
+        ItemScore(item=item, title=item.title, score=scored.score, model=scored.model, version=scored.version)
+        for item, (_, scored) in rows
+        if scored is not None
+    )
+    published = [item for item in items if item.status == Status.PUBLISHED]
+    if published:
+        open_outcomes(published, max(item.arrived_at for item in published))
+    return len(published)
+
+
+def _item(source: Source, story: Story, scored: Scored | None) -> NewsItem:
+    may_publish = source.trust == Source.Trust.PUBLISH and story.is_recognised and scored is not None
+    return NewsItem(
+        title=story.entry.title,
+        summary=story.entry.summary,
+        url=story.entry.address,
+        source=source.name,
+        category=story.category,
+        status=Status.PUBLISHED if may_publish else Status.DRAFT,
+        sentiment_score=None if scored is None else scored.score,
+        model="" if scored is None else scored.model,
+        published_at=story.published_at,
+        origin=source,
+        guid_key=story.entry.guid_key,
+        address_key=story.address_key,
+        title_key=story.title_key,
+    )
