@@ -20,6 +20,7 @@ from market import services as market
 from market.ingest.ring import ingest_ring
 from market.streams import service as streams
 from news.analysis.service import analyses
+from news.service import newsroom
 from signals_feed.stream import signals
 from signals_feed.watcher import watcher
 from status.recorder import recorder
@@ -51,6 +52,7 @@ class Service:
         await watcher.start()
         await recorder.start()
         await analyses.start()
+        await newsroom.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         self.is_ready = True
@@ -58,6 +60,7 @@ class Service:
     async def stop(self) -> None:
         self.is_ready = False
         await end(self._task)
+        await newsroom.stop()
         await analyses.stop()
         await recorder.stop()
         await watcher.stop()
