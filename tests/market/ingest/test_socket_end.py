@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accounts.events import feed
+from accounts.threads import in_thread
 from market.ingest.consumer import IngestConsumer, open_sockets
 from tests.market.ingest.conftest import make_ingest_key
 
@@ -47,7 +48,7 @@ class Hasty(IngestConsumer):
 
 @pytest.mark.django_db(transaction=True)
 async def test_key_that_is_found_as_the_time_runs_out_comes_too_late() -> None:
-    line = Line(await asyncio.to_thread(make_ingest_key))
+    line = Line(await in_thread(make_ingest_key))
     await feed.start()
     try:
         consumer = Hasty()
