@@ -22,6 +22,7 @@ from .engine.reader import Reader
 from .engine.redis_bus import RedisBus
 from .engine.reloading import reload_candles
 from .engine.runner import Runner
+from .models import EngineState
 from .prices.board import Quote
 from .prices.market import Prices
 from .prices.records import AnyRecord, Told
@@ -73,6 +74,11 @@ class Market:
         """For a process that does nothing else: the web processes hear of it over Redis."""
         self.runner = Runner(self.engine, self.make_feed, RedisBus(settings.REDIS_URL))
         return self.runner
+
+    @property
+    def epoch(self) -> str:
+        source = self._reader if self.runner is None else self.runner.bus
+        return "" if source is None else source.place.epoch
 
     def listen(self, hear: Hear, begin: Begin) -> None:
         """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the
@@ -135,6 +141,16 @@ def now_ms() -> int:
 
 def quote(symbol: str) -> Quote | None:
     return prices.board.get(symbol)
+
+
+def epoch() -> str:
+    """Of the numbers that this process' quotes have."""
+    return market.epoch
+
+
+def epoch_written() -> str:
+    """Of the numbers in the database."""
+    return EngineState.objects.values_list("epoch", flat=True).first() or ""
 
 
 def state(facts: InstrumentFacts) -> str:

@@ -1,4 +1,4 @@
-"""What a closed signal earned. Pure, and exact: prices are Decimals throughout."""
+"""What a closed signal earned, and how far it went. Pure, and exact: prices are Decimals throughout."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def result(
         pnl_percent=_rounded(gained / paid * 100, SHARE),
         pnl_r=_rounded(gained / abs(paid - stop_loss), SHARE),
     )
+
+
+def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, price: Decimal) -> Decimal:
+    """How far a price of the exit side is from the one that was paid, in units of the risk."""
+    paid = paid_entry(direction, entry, tradable)
+    gained = price - paid if direction == "buy" else paid - price
+    return _rounded(gained / abs(paid - stop_loss), SHARE)
 
 
 def exit_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:

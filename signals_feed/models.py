@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
-from decimal import Decimal
-from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+
+from .evidence import Evidence as Evidence
+from .hits import Hit as Hit
+from .hits import WatchMark as WatchMark
+from .ledger import LedgerEntry as LedgerEntry
+from .ledger import LedgerHead as LedgerHead
+from .prices import price_field
 
 LIFETIME = timedelta(days=7)
 
@@ -37,13 +42,9 @@ class SignalQuerySet(models.QuerySet["Signal"]):
         return self.active().filter(Q(expires_at__lte=at) | ~Q(cancel_reason="")).select_related("instrument")
 
 
-def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
-    return models.DecimalField(max_digits=18, decimal_places=8, **more)
-
-
 class Signal(models.Model):
-    """A published trade idea. Its terms never change and once closed it never reopens: triggers refuse
-    it (migration 0003), which SQLite loses whenever a migration makes the table anew."""
+    """A published trade idea. It is written active, its terms never change, and once closed it never
+    reopens: triggers refuse all else (guards.py)."""
 
     class Direction(models.TextChoices):
         BUY = "buy"
@@ -72,23 +73,34 @@ class Signal(models.Model):
     status = models.CharField(max_length=6, choices=Status, default=Status.ACTIVE)
     published_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(default=default_expiry)
+    # The same form sent twice is one signal.
+    token = models.UUIDField(null=True, blank=True, editable=False)
     cancel_reason = models.CharField(max_length=200, blank=True, help_text="Why staff cancelled it.")
+    cancelled_at = models.DateTimeField(null=True, blank=True)
     close_price = price_field(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
     close_reason = models.CharField(max_length=11, choices=CloseReason, blank=True)
     pnl = models.DecimalField(max_digits=14, decimal_places=1, null=True, blank=True, help_text="Pips.")
     pnl_percent = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     pnl_r = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    best_r = models.DecimalField(
+        max_digits=12, decimal_places=4, null=True, blank=True, help_text="The most it was ahead, in R."
+    )
+    worst_r = models.DecimalField(
+        max_digits=12, decimal_places=4, null=True, blank=True, help_text="The most it was behind, in R."
+    )
 
     objects = SignalQuerySet.as_manager()
 
     class Meta:
+        permissions = (("publish_signal", "Can publish signals and close their own by hand"),)
         indexes = (
             models.Index(fields=("status", "-published_at", "-id"), name="signal_feed"),
             models.Index(fields=("-published_at", "-id"), name="signal_feed_all"),
             models.Index(fields=("instrument", "status", "-published_at", "-id"), name="signal_feed_symbol"),
         )
         constraints = (
+            models.UniqueConstraint(name="signal_is_sent_once", fields=("user", "token")),
             models.CheckConstraint(
                 name="signal_closed_iff_result",
                 condition=Q(

@@ -1,28 +1,108 @@
-"""Acts on signals: each writes its event in the same transaction."""
+"""Acts on signals. Each writes the fact, its evidence, its event and its ledger entry in one transaction."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from decimal import Decimal
+from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from accounts.models import ControlEvent
+from accounts.models import ControlEvent, User
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.models import Instrument
+from market import services as market
 
-from .closing import exit_price, result
+from . import payloads, rules
+from .closures import Closing as Closing
+from .closures import close as close
+from .closures import close_all as close_all
+from .evidence import Evidence
+from .ledger import Fact, LedgerEntry
 from .models import Announcement, Signal
+from .publishing import Refused as Refused
+from .publishing import Terms as Terms
+from .publishing import check
+from .quotes import Quoted, state
+
+PERMISSION = "signals_feed.publish_signal"
+NOT_TRADED = {
+    "closed": "The market of {symbol} is closed. Publishing and closing by hand wait until it opens.",
+    "stale": "The quote of {symbol} is too old to trade on: its source is quiet. Try again once it moves.",
+}
 
 
 class NotActive(Exception):
     """The signal was closed before."""
 
 
+def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | None = None) -> Signal:
+    """Put a new signal into the feed, or raise why not. The same token again gives the first signal."""
+    if not publisher.has_perm(PERMISSION):
+        raise Refused("", f"{publisher} may not publish: staff give the permission.")
+    if token is not None and (first := _sent_before(publisher, token)):
+        return first
+    facts = catalogue.find(terms.symbol)
+    if facts is None:
+        raise Refused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
+    quote = _tradable(facts, quote, "symbol")
+    entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
+    signal = Signal(
+        user=publisher,
+        instrument=Instrument.objects.get(pk=facts.id),
+        direction=terms.direction,
+        entry=entry,
+        stop_loss=terms.stop_loss,
+        take_profit=terms.take_profit,
+        tradable_price=tradable,
+        token=token,
+    )
+    try:
+        enter(signal, quote)
+    except IntegrityError:
+        # The same form at the same moment: the other was first.
+        first = None if token is None else _sent_before(publisher, token)
+        if first is None:
+            raise
+        return first
+    return signal
+
+
 @transaction.atomic
-def publish(signal: Signal) -> None:
-    """Put a new signal into the feed."""
+def enter(signal: Signal, quote: Quoted) -> None:
+    """Into the feed, with the quote that stood when it was made."""
     signal.save(force_insert=True)
-    _announce(signal, Announcement.Kind.PUBLISHED)
+    entry = Evidence.objects.create(
+        signal=signal,
+        kind=Evidence.Kind.ENTRY,
+        source=Evidence.Source.TICK,
+        rule=rules.QUOTE,
+        at=quote.at,
+        bid=quote.bid,
+        ask=quote.ask,
+        epoch=quote.epoch,
+        seq=quote.seq,
+    )
+    event = ControlEvent.objects.publish("signal.published", signal=str(signal.pk))
+    # After the event, but locking nothing that this transaction does not hold already.
+    Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
+    names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
+    LedgerEntry.objects.append(
+        [Fact(LedgerEntry.Kind.PUBLISH, signal.pk, payloads.published(signal, entry) | names)]
+    )
+
+
+def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
+    """Its publisher closes it at the current price of the exit side."""
+    if signal.user_id != by.pk or not by.has_perm(PERMISSION):
+        raise Refused("", "Only its publisher closes a signal by hand.")
+    facts = catalogue.known(signal.instrument.symbol)
+    if facts is None or not facts.active:
+        raise Refused(
+            "", f"{signal.instrument.symbol} is not traded here any more; staff can cancel the signal."
+        )
+    quote = _tradable(facts, quote, "")
+    if not close(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, market.now_ms())):
+        raise NotActive("This signal was closed before.")
 
 
 @transaction.atomic
@@ -30,43 +110,42 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
     """Staff take a signal back. It closes at the next tradable price, and its result counts."""
     if not reason.strip():
         raise ValueError("A cancellation needs a written reason.")
+    signal.cancel_reason, signal.cancelled_at = reason.strip(), timezone.now()
     marked = (
-        Signal.objects.active().filter(pk=signal.pk, cancel_reason="").update(cancel_reason=reason.strip())
+        Signal.objects.active()
+        .filter(pk=signal.pk, cancel_reason="")
+        .update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
     )
     if not marked:
         raise NotActive("This signal was closed or cancelled before.")
-    ControlEvent.objects.publish("signal.cancelled", by=by, signal=str(signal.pk), reason=reason.strip())
+    ControlEvent.objects.publish(
+        "signal.cancelled", by=by, signal=str(signal.pk), reason=signal.cancel_reason
+    )
+    LedgerEntry.objects.append(
+        [Fact(LedgerEntry.Kind.CANCEL, signal.pk, payloads.cancelled(signal) | {"by": by})]
+    )
 
 
 @transaction.atomic
-def close(signal: Signal, *, reason: str, bid: Decimal, ask: Decimal, at: datetime | None = None) -> bool:
-    """Close an active signal at the exit side of a quote, once. False if somebody else was first."""
-    price = exit_price(signal.direction, bid, ask)
-    outcome = result(
-        signal.direction,
-        signal.entry,
-        signal.stop_loss,
-        signal.tradable_price,
-        price,
-        signal.instrument.pip_size,
+def remove_demo(publishers: list[int]) -> None:
+    """The demo goes, and the ledger says so; the database removes the signals of nobody else."""
+    signals = Signal.objects.filter(user__in=publishers)
+    ControlEvent.objects.publish("signals.removed", by="demo")
+    LedgerEntry.objects.append(
+        [
+            Fact(LedgerEntry.Kind.REMOVE, pk, {})
+            for pk in signals.order_by("published_at", "pk").values_list("pk", flat=True)
+        ]
     )
-    closed = (
-        Signal.objects.active()
-        .filter(pk=signal.pk)
-        .update(
-            status=Signal.Status.CLOSED,
-            close_price=price,
-            closed_at=at or timezone.now(),
-            close_reason=reason,
-            **outcome._asdict(),
-        )
-    )
-    if closed:
-        _announce(signal, Announcement.Kind.CLOSED, reason=reason)
-    return bool(closed)
+    signals.delete()
 
 
-def _announce(signal: Signal, kind: Announcement.Kind, **facts: str) -> None:
-    event = ControlEvent.objects.publish(f"signal.{kind}", signal=str(signal.pk), **facts)
-    # After the event, but locking nothing that this transaction does not hold already.
-    Announcement.objects.create(position=event.position, signal=signal, kind=kind)
+def _tradable(facts: InstrumentFacts, quote: Quoted | None, field: str) -> Quoted:
+    now = state(facts, quote, market.now_ms())
+    if quote is None or now != "open":
+        raise Refused(field, NOT_TRADED["stale" if now == "open" else now].format(symbol=facts.symbol))
+    return quote
+
+
+def _sent_before(publisher: User, token: UUID) -> Signal | None:
+    return Signal.objects.filter(user=publisher, token=token).first()

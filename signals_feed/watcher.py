@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from decimal import Decimal
 
 from django.db import DataError, IntegrityError, InterfaceError, OperationalError
 from django.utils import timezone
@@ -16,7 +15,9 @@ from instruments.catalogue import catalogue
 from market import services as market
 
 from .models import Signal
-from .services import close
+from .prices import price
+from .quotes import Quoted
+from .services import Closing, close
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,8 @@ def _close_at_market(signal: Signal) -> bool:
     if facts is None or quote is None or market.state(facts) != "open":
         return False
     reason = Signal.CloseReason.CANCELLED if signal.cancel_reason else Signal.CloseReason.EXPIRED
-    return close(signal, reason=reason, bid=Decimal(str(quote.bid)), ask=Decimal(str(quote.ask)))
+    quoted = Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
+    return close(Closing.at_current(signal, reason, quoted, market.now_ms()))
 
 
 watcher = Watcher()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # Before anything reads the settings: an installation of its own for this run (and each xdist worker).
@@ -26,10 +26,12 @@ import pytest  # noqa: E402
 from django.apps import apps  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import connections  # noqa: E402
+from django.db.backends.base.operations import BaseDatabaseOperations as DatabaseOperations  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
+from signals_feed import guards  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
 from tests.factories import make_tiers  # noqa: E402
 
@@ -41,6 +43,18 @@ def restore_tiers(using: str, **_: object) -> None:
 
 
 post_migrate.connect(restore_tiers, sender=apps.get_app_config("accounts"))
+
+
+def empty_past_guards(self: DatabaseOperations, statements: Iterable[str]) -> None:
+    """The flush after a test with transactions of its own takes what the database never lets go: published
+    signals, evidence, ledger. What it takes down for that is put up again after it."""
+    guards.take_down()
+    flush(self, statements)
+    guards.put_up()
+
+
+flush = DatabaseOperations.execute_sql_flush
+DatabaseOperations.execute_sql_flush = empty_past_guards  # type: ignore[method-assign]
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]

@@ -22,6 +22,12 @@ from signals_feed.models import Signal
 
 # Rank, requests a minute, streams, AI calls a day: the table of the specification.
 TIERS = {"free": (1, 60, 2, 5), "pro": (2, 120, 5, 20), "premium": (3, 300, 10, 50)}
+NOUGHT = Decimal(0)
+# What a signal has only once it is closed.
+RESULT = (
+    *("status", "close_price", "closed_at", "close_reason", "cancel_reason"),
+    *("pnl", "pnl_percent", "pnl_r", "best_r", "worst_r"),
+)
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 _numbers = itertools.count(1)
 
@@ -119,9 +125,15 @@ def make_signal(instrument: Instrument | None = None, user: User | None = None, 
         "published_at": NOON,
     } | fields
     terms.setdefault("tradable_price", terms["entry"])
-    if terms.get("status") == "closed":
-        terms = closed_terms(terms, instrument)
-    return Signal.objects.create(instrument=instrument, user=user or make_user(), **terms)
+    if terms.get("status") != "closed":
+        return Signal.objects.create(instrument=instrument, user=user or make_user(), **terms)
+    # Nothing is published closed: the database refuses it.
+    begun = {name: value for name, value in terms.items() if name not in RESULT}
+    signal = Signal.objects.create(instrument=instrument, user=user or make_user(), **begun)
+    ended = {name: value for name, value in closed_terms(terms, instrument).items() if name in RESULT}
+    Signal.objects.filter(pk=signal.pk).update(**ended)
+    signal.refresh_from_db()
+    return signal
 
 
 def closed_terms(terms: dict[str, Any], instrument: Instrument) -> dict[str, Any]:
@@ -135,6 +147,7 @@ def closed_terms(terms: dict[str, Any], instrument: Instrument) -> dict[str, Any
         instrument.pip_size,
     )
     defaults = {"close_price": close_price, "closed_at": terms["published_at"], "close_reason": "take_profit"}
+    defaults |= {"best_r": max(outcome.pnl_r, NOUGHT), "worst_r": min(outcome.pnl_r, NOUGHT)}
     return defaults | outcome._asdict() | terms
 
 

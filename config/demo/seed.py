@@ -10,7 +10,7 @@ from django.db import transaction
 from accounts.models import Account, ControlEvent, User
 from market.models import Candle, FormingMinute, LastQuote
 from news.models import NewsItem
-from signals_feed.models import Signal
+from signals_feed.services import remove_demo
 
 from .candles import seed_candles
 from .instruments import brought, brought_calendars, seed_instruments
@@ -38,7 +38,7 @@ def remove(progress: Progress) -> None:
     if not demo_users.exists():
         return
     progress("Removing the demo data")
-    Signal.objects.filter(user__in=demo_users).delete()
+    remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
     _remove_market()
     for account in Account.objects.filter(is_demo=True):

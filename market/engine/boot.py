@@ -40,7 +40,7 @@ def load(prices: Prices) -> Loaded:
         if checkpoint := by_id.get(facts.id):
             tick = checkpoint.last
             known[facts.symbol] = checkpoint
-            prices.board.put(tick, facts.digits)
+            prices.board.put(tick, facts.digits, checkpoint.seq)
             history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
     return Loaded(known, Place(state.epoch, state.position))
 

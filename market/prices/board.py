@@ -26,6 +26,8 @@ class Quote(msgspec.Struct):
     ask: float
     spread: float
     time_ms: int
+    seq: int = 0
+    """Its number among the ticks of the symbol; 0 where nobody knows."""
     _fields: bytes = b""
 
     @property
@@ -42,9 +44,9 @@ class Board:
     def __init__(self) -> None:
         self._quotes: dict[str, Quote] = {}
 
-    def put(self, tick: Tick | Taken, digits: int) -> None:
+    def put(self, tick: Tick | Taken, digits: int, seq: int = 0) -> None:
         bid, ask = round(tick.bid, digits), round(tick.ask, digits)
-        self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms)
+        self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
 
     def get(self, symbol: str) -> Quote | None:
         return self._quotes.get(symbol)

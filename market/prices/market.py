@@ -29,7 +29,7 @@ class Prices:
     def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
         """Make a record part of what is known; returns the candles that it closed."""
         if type(record) is Taken:
-            self.board.put(record, facts.digits)
+            self.board.put(record, facts.digits, record.seq)
             price = self.price_of(record, facts)
             return self.history(facts).add(record.time_ms, price, record.ask, record.volume)
         history = self.history(facts)

@@ -80,24 +80,20 @@ def test_seeding_later_adds_the_minutes_that_went_by() -> None:
 
 
 def judged(signal: Signal) -> tuple[str, float]:
-    """Why and where a signal ends: the stop before the target, and a gap costs the publisher."""
+    """Why and where a signal ends. A minute does not say in which order it went through its prices, so the
+    stop comes before the target, and it fills at the worst price unless the minute opened beyond it."""
     facts = catalogue.get(signal.instrument.symbol)
     start_ms = round(signal.published_at.timestamp() * 1000)
     stop, target = float(signal.stop_loss), float(signal.take_profit)
+    is_buy = signal.direction == "buy"
     for minute in simulated_minutes(facts, start_ms, NOON_MS):
-        spread = minute.ask_low - minute.low
-        if minute.opened_ms >= start_ms + 7 * 86_400_000:
-            return "expired", minute.open if signal.direction == "buy" else minute.open + spread
-        if signal.direction == "buy":
-            if minute.low <= stop:
-                return "stop_loss", min(stop, minute.open)
-            if minute.high >= target:
-                return "take_profit", target
-        else:
-            if minute.ask_high >= stop:
-                return "stop_loss", max(stop, minute.open + spread)
-            if minute.ask_low <= target:
-                return "take_profit", target
+        worst, best = (minute.low, minute.high) if is_buy else (minute.ask_high, minute.ask_low)
+        if worst <= stop if is_buy else worst >= stop:
+            return "stop_loss", minute.open if is_buy and minute.open <= stop else worst
+        if minute.opened_ms + 60_000 > start_ms + 7 * 86_400_000:
+            return "expired", worst
+        if best >= target if is_buy else best <= target:
+            return "take_profit", target
     return "", 0.0
 
 

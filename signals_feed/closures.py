@@ -1,0 +1,133 @@
+"""The one place that closes signals. Whoever finds the row active closes it; all others come too late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+
+from accounts.models import ControlEvent
+
+from . import excursions, payloads, rules
+from .closing import exit_price, in_r, result
+from .evidence import Evidence
+from .judging import CANCELLED, EXPIRED, MINUTE_MS, Exit, Levels, Minute
+from .ledger import Fact, LedgerEntry
+from .models import Announcement, Signal
+from .quotes import Quoted, moment, ms
+
+
+class Closing(NamedTuple):
+    """How a signal ends, with what shows it: plain values, so that it can wait in the database."""
+
+    signal: UUID
+    price: Decimal
+    reason: str
+    at_ms: int
+    rule: str
+    source: str
+    shown: dict[str, Any]
+    """The tick or the minute, by the names of the evidence's columns."""
+    seen: excursions.Seen | None = None
+    """How far the price went, as far as somebody watched."""
+
+    @classmethod
+    def at_current(cls, signal: Signal, reason: str, quote: Quoted, at_ms: int) -> Closing:
+        price = exit_price(signal.direction, quote.bid, quote.ask)
+        return cls(signal.pk, price, reason, at_ms, rules.CURRENT, Evidence.Source.TICK, tick_shown(quote))
+
+
+def by_candle(signal: UUID, exit_: Exit, minute: Minute, seen: excursions.Seen | None) -> Closing:
+    shown: dict[str, Any] = minute._asdict()
+    opened_ms = shown.pop("opened_ms")
+    shown["at"] = moment(opened_ms)
+    at_ms = opened_ms + MINUTE_MS - 1
+    return Closing(signal, exit_.price, exit_.reason, at_ms, exit_.rule, Evidence.Source.CANDLE, shown, seen)
+
+
+def levels_of(signal: Signal, quoted_ms: int = 0) -> Levels:
+    """What a signal waits for; `quoted_ms` is the time of the quote that it was published at."""
+    ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
+    return Levels(
+        signal.direction,
+        signal.stop_loss,
+        signal.take_profit,
+        max(quoted_ms, ms(signal.published_at)),
+        ms(ends_at),
+        CANCELLED if signal.cancel_reason else EXPIRED,
+    )
+
+
+def tick_shown(quote: Quoted) -> dict[str, Any]:
+    return {"at": quote.at, "bid": quote.bid, "ask": quote.ask, "epoch": quote.epoch, "seq": quote.seq}
+
+
+def close(closing: Closing) -> bool:
+    """False if somebody else was first."""
+    return bool(close_all([closing]))
+
+
+@transaction.atomic
+def close_all(closings: Sequence[Closing], hold: Callable[[], None] | None = None) -> set[UUID]:
+    """The identifiers of those that this closed. `hold` raises if they are another's to close by now."""
+    if hold is not None:
+        hold()
+    wanted = {closing.signal: closing for closing in closings}
+    signals = Signal.objects.active().select_related("instrument").in_bulk(list(wanted))
+    # All rows before the first event, and always in the same order: who waits for a row then holds
+    # nothing that its owner waits for.
+    closed = [
+        (signals[pk], exit_)
+        for pk in sorted(signals)
+        if (exit_ := _close_row(signals[pk], wanted[pk])) is not None
+    ]
+    _tell(closed)
+    return {signal.pk for signal, _ in closed}
+
+
+def _close_row(signal: Signal, closing: Closing) -> Evidence | None:
+    terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
+    outcome = result(*terms, closing.price, signal.instrument.pip_size)
+    best, worst = excursions.of(signal, closing.price, closing.at_ms, closing.seen)
+    signal.status = Signal.Status.CLOSED
+    signal.close_price, signal.close_reason = closing.price, closing.reason
+    # A venue's clock may be behind ours.
+    signal.closed_at = max(moment(closing.at_ms), signal.published_at)
+    signal.pnl, signal.pnl_percent, signal.pnl_r = outcome
+    signal.best_r, signal.worst_r = in_r(*terms, best), in_r(*terms, worst)
+    values = {name: getattr(signal, name) for name in ("status", *payloads.RESULT)}
+    if not Signal.objects.active().filter(pk=signal.pk).update(**values):
+        return None
+    return Evidence(
+        signal=signal,
+        kind=Evidence.Kind.EXIT,
+        source=closing.source,
+        rule=closing.rule,
+        best=best,
+        worst=worst,
+        **closing.shown,
+    )
+
+
+def _tell(closed: list[tuple[Signal, Evidence]]) -> None:
+    announcements = []
+    for signal, _ in closed:
+        event = ControlEvent.objects.publish(
+            "signal.closed", signal=str(signal.pk), reason=signal.close_reason
+        )
+        announcements.append(
+            Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
+        )
+    if closed:
+        # After the events, but locking nothing that this transaction does not hold already.
+        Announcement.objects.bulk_create(announcements)
+        Evidence.objects.bulk_create([exit_ for _, exit_ in closed])
+        LedgerEntry.objects.append(
+            [
+                Fact(LedgerEntry.Kind.CLOSE, signal.pk, payloads.closed(signal, exit_))
+                for signal, exit_ in closed
+            ]
+        )

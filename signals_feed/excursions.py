@@ -1,0 +1,62 @@
+"""How far the price of the exit side went while a signal was active, for its publisher and against."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Max, Min, Q
+
+from market.models import Candle, FormingMinute
+
+from .closing import exit_price
+from .evidence import Evidence
+from .models import Signal
+from .quotes import moment
+
+MINUTE_MS = 60_000
+
+
+class Seen(NamedTuple):
+    """The extremes of the exit side that a watcher saw, and from when on."""
+
+    high: Decimal
+    low: Decimal
+    since_ms: int
+    """0: since the publication."""
+
+
+def of(signal: Signal, close_price: Decimal, at_ms: int, seen: Seen | None) -> tuple[Decimal, Decimal]:
+    """Best and worst. What nobody watched is taken from the stored minutes that lie within its life."""
+    prices = [close_price]
+    if seen is not None:
+        prices += [seen.high, seen.low]
+    if seen is None or seen.since_ms:
+        prices += _entry(signal) + _stored(signal, at_ms if seen is None else seen.since_ms)
+    high, low = max(prices), min(prices)
+    # At the target it is over: what the tick showed beyond it was not for the publisher.
+    if signal.direction == "buy":
+        return min(high, signal.take_profit), low
+    return max(low, signal.take_profit), high
+
+
+def _entry(signal: Signal) -> list[Decimal]:
+    entry = Evidence.objects.filter(signal=signal, kind=Evidence.Kind.ENTRY).first()
+    if entry is None or entry.bid is None or entry.ask is None:
+        return []
+    return [exit_price(signal.direction, entry.bid, entry.ask)]
+
+
+def _stored(signal: Signal, until_ms: int) -> list[Decimal]:
+    """Nothing of a buy where the candles are made of mids."""
+    is_buy = signal.direction == "buy"
+    if is_buy and settings.CANDLE_PRICE == "mid":
+        return []
+    high, low = ("high", "low") if is_buy else ("ask_high", "ask_low")
+    own = Q(instrument=signal.instrument_id, opened_at__gte=signal.published_at)
+    minutes = Candle.objects.filter(own, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS))
+    found = minutes.exclude(basis=Candle.Basis.TRADES).aggregate(high=Max(high), low=Min(low))
+    forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(high, low)
+    known = [found["high"], found["low"], *(forming.first() or ())]
+    return [price for price in known if price is not None]
