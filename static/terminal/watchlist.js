@@ -1,5 +1,5 @@
 // The table of instruments: the last price of each, and which one is looked at.
-import { isStill } from "./colours.js";
+import { colours, isStill, onThemeChange } from "./colours.js";
 import { price, signed } from "./format.js";
 
 const FLASH_MS = 450;
@@ -9,6 +9,8 @@ export class Watchlist {
   constructor(table, instruments, choose) {
     this.instruments = instruments;
     this.rows = new Map();
+    this.tint = colours();
+    onThemeChange(() => (this.tint = colours()));
     for (const row of table.querySelectorAll("tr[data-symbol]")) {
       const cells = Object.fromEntries([...row.querySelectorAll("[data-cell]")].map((cell) => [cell.dataset.cell, cell]));
       const button = row.querySelector("button");
@@ -58,8 +60,7 @@ export class Watchlist {
   flash(known, direction, now) {
     if (isStill.matches || document.hidden || now - known.flashedAt < FLASH_MS) return;
     known.flashedAt = now;
-    const colour = getComputedStyle(known.row).getPropertyValue(`--${direction}-soft`);
-    known.cells.bid.animate([{ backgroundColor: colour }, { backgroundColor: "transparent" }], { duration: FLASH_MS });
+    known.cells.bid.animate([{ backgroundColor: this.tint[`${direction}Soft`] }, { backgroundColor: "transparent" }], { duration: FLASH_MS });
   }
 
   move(event) {
