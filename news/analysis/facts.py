@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 
 import msgspec
 from msgspec.structs import replace
 
 from market.prices.timeframes import TIMEFRAMES
+
+# What the store can hold of a price; beyond it there is a fault and no market.
+LOWEST, HIGHEST = 1e-8, 1e10
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -21,8 +23,7 @@ class Bar(msgspec.Struct, frozen=True):
 
     @property
     def is_sound(self) -> bool:
-        """Prices of which a logarithm can be taken."""
-        return 0 < self.low <= self.close <= self.high and isfinite(self.high)
+        return LOWEST <= self.low <= self.close <= self.high <= HIGHEST
 
 
 class QuoteFact(msgspec.Struct, frozen=True):
@@ -99,7 +100,7 @@ class Facts(msgspec.Struct, frozen=True):
 def known_by_then(facts: Facts) -> Facts:
     """Without what is later than its moment, or no number: an analysis never looks ahead."""
     at_ms, quote, flow, day = facts.at_ms, facts.quote, facts.flow, facts.day
-    is_quoted = quote is not None and 0 < quote.bid <= quote.ask < float("inf") and quote.time_ms <= at_ms
+    is_quoted = quote is not None and LOWEST <= quote.bid <= quote.ask <= HIGHEST and quote.time_ms <= at_ms
     return replace(
         facts,
         quote=quote if is_quoted else None,
@@ -119,4 +120,7 @@ def known_by_then(facts: Facts) -> Facts:
 
 
 def _has_risk(signal: SignalFact) -> bool:
-    return 0 < signal.side * (signal.entry - signal.stop_loss) < float("inf")
+    prices_are_sound = (
+        LOWEST <= min(signal.entry, signal.stop_loss) <= max(signal.entry, signal.stop_loss) <= HIGHEST
+    )
+    return prices_are_sound and signal.side * (signal.entry - signal.stop_loss) > 0
