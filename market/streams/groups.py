@@ -21,29 +21,28 @@ class Audience:
 class Group:
     """Seats with the very same subscriptions: what they are due is collected and joined once."""
 
-    __slots__ = ("_row", "audiences", "pending", "seats", "wrote_at")
+    __slots__ = ("audiences", "pending", "row", "seats", "wrote_at")
 
     def __init__(self, audiences: frozenset[Audience]) -> None:
         self.audiences = audiences
         self.seats: dict[Seat, None] = {}
         self.pending: list[bytes] = []
         self.wrote_at = 0.0
-        self._row: tuple[Seat, ...] | None = None
+        self.row: tuple[Seat, ...] = ()
+        """Who gets frames, if it was made since the last change. It stays what it is while somebody goes
+        through it, whoever comes and goes."""
 
-    @property
-    def row(self) -> tuple[Seat, ...]:
-        """Who gets frames. It stays what it is while somebody goes through it, whoever comes and goes."""
-        if self._row is None:
-            self._row = tuple(seat for seat in self.seats if not seat.is_conflating)
-        return self._row
+    def make_row(self) -> tuple[Seat, ...]:
+        self.row = tuple(seat for seat in self.seats if not seat.is_conflating)
+        return self.row
 
     def renew(self) -> None:
-        self._row = None
+        self.row = ()
 
     def add(self, seat: Seat) -> None:
         self.seats[seat] = None
-        self._row = None
+        self.row = ()
 
     def remove(self, seat: Seat) -> None:
         del self.seats[seat]
-        self._row = None
+        self.row = ()

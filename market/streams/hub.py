@@ -97,18 +97,20 @@ class Hub:
     def publish(self, message: Message, *topics: str, since_ms: int = 0) -> None:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
+        touched = self._touched
         for topic in topics:
             for variant, audience in self._members.audiences(topic).items():
                 data = built.get(variant)
                 if data is None:
                     data = built[variant] = frame(message.payload(variant))
                 for group in audience.groups:
-                    if not group.pending:
-                        self._touched.append(group)
-                    group.pending.append(data)
+                    pending = group.pending
+                    if not pending:
+                        touched.append(group)
+                    pending.append(data)
                 if self.slow.conflating:
                     self._fold(audience, message)
-        if self._touched:
+        if touched:
             self._since_ms = self._since_ms or since_ms
             if not self._is_flushing:
                 self._is_flushing = True
@@ -116,9 +118,7 @@ class Hub:
 
     def flush(self) -> None:
         self._is_flushing = False
-        now, touched = self.loop.time(), self._touched
-        while touched:
-            self._deliver(touched.pop(), now)
+        self._deliver(self._touched)
         if self._since_ms:
             since_ms, self._since_ms = self._since_ms, 0
             self.on_written(since_ms)
@@ -126,7 +126,7 @@ class Hub:
     def settle(self, seat: Seat) -> None:
         """Before it does anything of its own, it gets what it is due."""
         if seat.group.pending:
-            self._deliver(seat.group, self.loop.time())
+            self._deliver([seat.group])
 
     def hand(self, seat: Seat, write: Callable[[bytes], object], frames: bytes) -> None:
         try:
@@ -134,20 +134,26 @@ class Hub:
         except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
             self._break(seat)
 
-    def _deliver(self, group: Group, now: float) -> None:
-        pending = group.pending
-        if not pending:
-            return
-        data = pending[0] if len(pending) == 1 else b"".join(pending)
-        row = group.row
-        self.frames += len(pending) * len(row)
-        pending.clear()
-        group.wrote_at = now
-        for seat in row:
-            try:
-                seat.write(data)
-            except Exception:  # noqa: BLE001 - the others get theirs
-                self._break(seat)
+    def _deliver(self, groups: list[Group]) -> None:
+        """All messages go through this loop, so it calls little but the write itself. What is written may
+        come back here, and then finds only what is still due."""
+        now, join, number = self.loop.time(), b"".join, 0
+        while groups:
+            group = groups.pop()
+            pending = group.pending
+            if not pending:
+                continue
+            # Of a single one this makes no copy.
+            data, row = join(pending), group.row or group.make_row()
+            number += len(pending) * len(row)
+            pending.clear()
+            group.wrote_at = now
+            for seat in row:
+                try:
+                    seat.write(data)
+                except Exception:  # noqa: BLE001 - the others get theirs
+                    self._break(seat)
+        self.frames += number
 
     def _fold(self, audience: Audience, message: Message) -> None:
         for seat, backlog in self.slow.conflating.items():
