@@ -26,6 +26,7 @@ from signals_feed.watcher import watcher
 from status.recorder import recorder
 
 from . import uptime
+from .demo.house import house
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Service:
         await market.start()
         await signals.start()
         await watcher.start()
+        await house.start()
         await recorder.start()
         await analyses.start()
         await newsroom.start()
@@ -63,6 +65,7 @@ class Service:
         await newsroom.stop()
         await analyses.stop()
         await recorder.stop()
+        await house.stop()
         await watcher.stop()
         await signals.stop()
         await market.stop()

@@ -83,15 +83,14 @@ def strongest(rule: Rule, views: Iterable[View]) -> Idea | None:
 
 
 class Levels(NamedTuple):
-    entry: Decimal
     stop_loss: Decimal
     take_profit: Decimal
 
 
-def levels(idea: Idea, bid: float, ask: float, digits: int) -> Levels:
-    """In at the price the market offers now."""
-    sign, paid = (1, ask) if idea.direction == "buy" else (-1, bid)
-    prices = (paid, paid - sign * idea.stop_distance, paid + sign * idea.target_distance)
+def levels(idea: Idea, bid: Decimal, ask: Decimal, digits: int) -> Levels:
+    """Around the price that the market offers now."""
+    sign, paid = (1, float(ask)) if idea.direction == "buy" else (-1, float(bid))
+    prices = (paid - sign * idea.stop_distance, paid + sign * idea.target_distance)
     return Levels(*(Decimal(f"{price:.{digits}f}") for price in prices))
 
 

@@ -12,8 +12,9 @@ from django.db.backends.utils import CursorWrapper
 BACKGROUND = (
     "accounts_controlevent",
     "market_lastquote",
-    "cancel_reason",
+    '"cancel_reason" =',
     "news_source",
+    "signals_feed_announcement",
     'settled_at" IS NULL',
 )
 

@@ -7,11 +7,13 @@ import hmac
 from typing import NamedTuple
 
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.db import transaction
 
 from accounts import keys
 from accounts.models import Account, ApiKey, ControlEvent, Tier, User
 from accounts.services import issue_key
+from signals_feed.house import PUBLISHERS as HOUSE
 
 STAFF = "demo-staff"
 PUBLISHERS = ("aurora_fx", "northbank", "delta_nine", "quiet_river")
@@ -43,6 +45,7 @@ def seed_people() -> None:
             _offer_key(account, secret)
     for name in PUBLISHERS:
         _account(name, Tier.objects.get(name="free"))
+    _seed_house()
     _seed_staff(people)
 
 
@@ -62,6 +65,14 @@ def _offer_key(account: Account, secret: str) -> None:
         issue_key(account, "demo key", by="demo", secret=secret)
     elif known.exclude(revoked_at=None, expires_at=None).update(revoked_at=None, expires_at=None):
         ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)
+
+
+def _seed_house() -> None:
+    permission = Permission.objects.get(codename="publish_signal")
+    for publisher in HOUSE:
+        account = _account(publisher.name, Tier.objects.get(name="free"))
+        if account.is_demo:
+            account.user.user_permissions.add(permission)
 
 
 def _seed_staff(people: DemoPeople) -> None:

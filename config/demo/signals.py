@@ -1,12 +1,13 @@
-"""Signals of the demo publishers, judged by the demo market itself."""
+"""Signals of the demo publishers, judged by the demo market's own minutes as the service judges an outage."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime
 from decimal import Decimal
 from itertools import cycle, islice
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
@@ -14,29 +15,44 @@ from django.db.models import QuerySet
 
 from accounts.models import User
 from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.models import Instrument
 from market.engine import store
 from market.prices.candles import Candle
 from market.prices.timeframes import MINUTE_MS, interval_start
-from signals_feed.closing import result
+from signals_feed.closures import Closing, close
 from signals_feed.models import LIFETIME, Signal
+from signals_feed.quotes import Quoted, moment
+from signals_feed.services import enter
 
 from .candles import simulated_minutes
 from .instruments import TEST
+from .judging import first_exit
 from .people import PUBLISHERS
 
 PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
 MOST_MINUTES = 13 * 24 * 60
 
 
+class Planned(NamedTuple):
+    """A signal with the quote it is published at, and how it ends if it does."""
+
+    signal: Signal
+    quote: Quoted
+    closing: Closing | None
+
+
 def seed_signals(now_ms: int, progress: Callable[[str], None]) -> None:
     """Once the whole feed; later only new active ones, when too few are left."""
     signals = Signal.objects.filter(user__in=_publishers())
-    missing = ACTIVE_SIGNALS - signals.active().count()
+    planned: list[Planned] = []
     if not signals.exists():
         progress("Publishing signals")
-        _publish(now_ms, settings.DEMO_SEED, PAST_SIGNALS, wanted_status="closed")
+        planned += _plan(now_ms, settings.DEMO_SEED, PAST_SIGNALS, are_closed=True)
+    missing = ACTIVE_SIGNALS - signals.active().count()
     if missing > 0:
-        _publish(now_ms, settings.DEMO_SEED + signals.count(), missing, wanted_status="active")
+        seed = settings.DEMO_SEED + signals.count() + len(planned)
+        planned += _plan(now_ms, seed, missing, are_closed=False)
+    _happen(planned)
 
 
 def _publishers() -> QuerySet[User]:
@@ -45,79 +61,61 @@ def _publishers() -> QuerySet[User]:
 
 
 @transaction.atomic
-def _publish(now_ms: int, seed: int, wanted: int, wanted_status: str) -> None:
+def _happen(planned: list[Planned]) -> None:
+    """One after the other as they would have: the ledger is in order of time."""
+    acts: list[tuple[datetime, Callable[[], object]]] = []
+    for signal, quote, closing in planned:
+        acts.append((signal.published_at, lambda signal=signal, quote=quote: enter(signal, quote)))  # type: ignore[misc]
+        if closing is not None:
+            acts.append((moment(closing.at_ms), lambda closing=closing: close(closing)))  # type: ignore[misc]
+    for _, act in sorted(acts, key=lambda each: each[0]):
+        act()
+
+
+def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Planned]:
     dice = random.Random(seed)  # noqa: S311 - the demo's dice guard nothing
     publishers = cycle(_publishers().order_by("username"))
+    instruments = Instrument.objects.in_bulk()
     # Old enough to have been decided, or young enough to be open still.
-    youngest, oldest = (600, MOST_MINUTES) if wanted_status == "closed" else (1, 2_000)
-    made: list[Signal] = []
+    youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)
+    made: list[Planned] = []
     # Nobody has an opinion on the test instrument.
     offered = [facts for facts in catalogue.active() if facts.symbol != TEST]
     for facts in islice(cycle(offered), 20 * wanted):
         start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
         path = simulated_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
         start = next(path, None)
-        signal = None if start is None else _signal(facts, start, path, dice)
-        if signal is not None and signal.status == wanted_status:
-            signal.user = next(publishers)
-            made.append(signal)
+        found = None if start is None else _planned(facts, start, path, dice)
+        if found is not None and (found.closing is not None) == are_closed:
+            found.signal.user = next(publishers)
+            found.signal.instrument = instruments[facts.id]
+            made.append(found)
         if len(made) == wanted:
             break
-    Signal.objects.bulk_create(made)
+    return made
 
 
-def _signal(facts: InstrumentFacts, start: Candle, path: Iterator[Candle], dice: random.Random) -> Signal:
+def _planned(facts: InstrumentFacts, start: Candle, path: Iterator[Candle], dice: random.Random) -> Planned:
     """A signal published at the close of a minute, with levels that its volatility suggests."""
-    digits = facts.digits
     direction = dice.choice(("buy", "sell"))
     sign = 1 if direction == "buy" else -1
-    tradable = start.ask_low + start.close - start.low if direction == "buy" else start.close
+    bid, ask = start.close, start.ask_low + start.close - start.low
+    tradable = ask if direction == "buy" else bid
     risk = max(30 * (start.high - start.low), tradable * 0.002) * dice.uniform(0.7, 1.6)
-    entry = Decimal(f"{tradable:.{digits}f}")
-    return _judged(
-        Signal(
-            instrument_id=facts.id,
-            direction=direction,
-            entry=entry,
-            tradable_price=entry,
-            stop_loss=Decimal(f"{tradable - sign * risk:.{digits}f}"),
-            take_profit=Decimal(f"{tradable + sign * risk * dice.uniform(1.0, 2.5):.{digits}f}"),
-            published_at=store.moment(start.opened_ms + MINUTE_MS),
-            expires_at=store.moment(start.opened_ms + MINUTE_MS) + LIFETIME,
-        ),
-        facts,
-        path,
+
+    def price(value: float) -> Decimal:
+        return Decimal(f"{value:.{facts.digits}f}")
+
+    at_ms = start.opened_ms + MINUTE_MS
+    signal = Signal(
+        instrument_id=facts.id,
+        direction=direction,
+        entry=price(tradable),
+        tradable_price=price(tradable),
+        stop_loss=price(tradable - sign * risk),
+        take_profit=price(tradable + sign * risk * dice.uniform(1.0, 2.5)),
+        published_at=store.moment(at_ms),
+        expires_at=store.moment(at_ms) + LIFETIME,
     )
-
-
-def _judged(signal: Signal, facts: InstrumentFacts, path: Iterator[Candle]) -> Signal:
-    is_buy = signal.direction == "buy"
-    stop, target = float(signal.stop_loss), float(signal.take_profit)
-    for candle in path:
-        opens_at = candle.open if is_buy else candle.open + candle.ask_low - candle.low
-        if store.moment(candle.opened_ms) >= signal.expires_at:
-            return _closed(signal, facts, opens_at, candle, Signal.CloseReason.EXPIRED)
-        # If one candle spans both levels, the stop wins.
-        if candle.low <= stop if is_buy else candle.ask_high >= stop:
-            gap = min(stop, opens_at) if is_buy else max(stop, opens_at)
-            return _closed(signal, facts, gap, candle, Signal.CloseReason.STOP_LOSS)
-        if candle.high >= target if is_buy else candle.ask_low <= target:
-            return _closed(signal, facts, target, candle, Signal.CloseReason.TAKE_PROFIT)
-    return signal
-
-
-def _closed(signal: Signal, facts: InstrumentFacts, price: float, candle: Candle, reason: str) -> Signal:
-    close_price = Decimal(f"{price:.{facts.digits}f}")
-    outcome = result(
-        signal.direction,
-        signal.entry,
-        signal.stop_loss,
-        signal.tradable_price,
-        close_price,
-        Decimal(str(facts.pip_size)),
-    )
-    signal.status = Signal.Status.CLOSED
-    signal.close_price, signal.close_reason = close_price, reason
-    signal.closed_at = max(store.moment(candle.opened_ms) + timedelta(seconds=30), signal.published_at)
-    signal.pnl, signal.pnl_percent, signal.pnl_r = outcome
-    return signal
+    quote = Quoted(price(bid), price(ask), at_ms)
+    return Planned(signal, quote, first_exit(signal, quote, path, facts.digits))

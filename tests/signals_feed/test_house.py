@@ -76,8 +76,9 @@ def test_market_with_too_few_bars_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("direction", "expected"),
-    [("buy", ("1.10010", "1.09810", "1.10410")), ("sell", ("1.10000", "1.10200", "1.09600"))],
+    [("buy", ("1.09810", "1.10410")), ("sell", ("1.10200", "1.09600"))],
 )
 def test_levels_start_from_the_price_that_is_paid(direction: str, expected: tuple[str, ...]) -> None:
     idea = Idea("EURUSD", direction, 0.002, 0.004, 1)
-    assert levels(idea, 1.1, 1.1001, 5) == tuple(map(Decimal, expected))
+    found = levels(idea, Decimal("1.1"), Decimal("1.1001"), 5)
+    assert found == tuple(map(Decimal, expected))
