@@ -7,9 +7,11 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from accounts import page_tokens
+from accounts.events import feed
 from accounts.models import Account, User
 from accounts.services import change_tier, save_user_access
 from tests.accounts.pages import browser, logged_in, token_of
+from tests.client import Server
 from tests.contract.answers import within_two_seconds
 from tests.contract.streams.client import Frame, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -66,7 +68,7 @@ def test_renewed_token_may_follow_on_the_same_socket(opened: Open, page: Client,
 
 
 def test_open_socket_outlives_its_token_as_long_as_its_session(
-    opened: Open, page: Client, account: Account, ticker: Ticker, symbol: str
+    service: Server, opened: Open, page: Client, account: Account, ticker: Ticker, symbol: str
 ) -> None:
     with shortened(page_tokens, "LIVES_S", 1):
         token = token_of(page)
@@ -79,6 +81,7 @@ def test_open_socket_outlives_its_token_as_long_as_its_session(
     assert late.closed == 4401
     # Also when all who use the account are looked at again.
     change_tier(account, make_tier("other", streams=7), by="test")
+    service.run(feed.read())
     ticker(symbol)
     assert socket.hear()["symbol"] == symbol
     page.post("/accounts/logout/")
