@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.models import Account, ControlEvent, User
 from market.models import Candle, FormingMinute, LastQuote
@@ -34,14 +35,14 @@ def seed(progress: Progress) -> None:
 @transaction.atomic
 def remove(progress: Progress) -> None:
     """What the demo brought goes; what people made meanwhile stays."""
-    demo_users = User.objects.filter(account__is_demo=True)
+    demo_users = User.objects.filter(Q(account__is_demo=True) | Q(account__visitor_from__gt=""))
     if not demo_users.exists():
         return
     progress("Removing the demo data")
     remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
     _remove_market()
-    for account in Account.objects.filter(is_demo=True):
+    for account in Account.objects.filter(user__in=demo_users):
         ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)
     demo_users.delete()
     ControlEvent.objects.publish("instruments.changed", by="demo")

@@ -14,6 +14,7 @@ from accounts.models import Account, ControlEvent, PageSession, User
 from accounts.page_ring import find_page_caller
 from accounts.page_tokens import read
 from accounts.tiers import Caller
+from config.demo.seed import remove
 from tests.accounts.pages import ask, browser, logged_in, token_of
 from tests.factories import make_account, make_user
 
@@ -140,6 +141,13 @@ def test_browser_that_comes_back_too_late_gets_another_account() -> None:
     age(before)
     visitors.prune()
     assert caller_of(client).account_id != before
+
+
+def test_visitors_go_with_the_demo_and_nobody_else_does() -> None:
+    caller_of(browser())
+    kept = {make_user("without an account"), make_account(make_user("ada")).user}
+    remove(lambda told: None)
+    assert set(User.objects.all()) == kept
 
 
 def test_asking_again_is_use() -> None:
