@@ -10,13 +10,17 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from market.back_office import page as market_page
+from news.back_office import calibration, queue
 
 # Title, model (or page of its own) and icon; who may see a page is asked of its own rules.
 GROUPS = (
     (
         "Editorial",
         (
+            ("Drafts", "news_queue", "inbox"),
             ("News", "news.newsitem", "newspaper"),
+            ("News sources", "news.source", "rss_feed"),
+            ("Calibration", "news_calibration_page", "analytics"),
             ("Signals", "signals_feed.signal", "ads_click"),
         ),
     ),
@@ -54,7 +58,11 @@ GROUPS = (
 )
 
 
-PAGES: dict[str, Callable[[HttpRequest], bool]] = {"market_status": market_page.may_see}
+PAGES: dict[str, Callable[[HttpRequest], bool]] = {
+    "market_status": market_page.may_see,
+    "news_queue": queue.may_see,
+    "news_calibration_page": calibration.may_see,
+}
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:

@@ -51,10 +51,11 @@ def choose_category(item: NewsItem, category: str) -> None:
 
 
 @transaction.atomic
-def override_score(item: NewsItem, score: float | None, *, by: str) -> None:
+def override_score(item: NewsItem, score: float | None, *, by: str, only_draft: bool = False) -> None:
     """Staff know better than the model, or take their own score back."""
+    found = _locked(item, only_draft)
     if score is None:
-        if _locked(item).status == Status.PUBLISHED:
+        if found.status == Status.PUBLISHED:
             raise Unscored("A published item keeps a score. Reject it first.")
         item.sentiment_score, item.model = None, ""
         item.save(update_fields=("sentiment_score", "model"))

@@ -14,13 +14,13 @@ from accounts.models import Account, AiUsage, ApiKey, ControlEvent, Tier, User
 from instruments.models import Instrument, TradingCalendar
 from market.ingest.keys import issue_ingest_key
 from market.models import Candle, IngestKey
-from news.models import NewsItem
+from news.models import NewsItem, Source
 from signals_feed.models import Signal
 from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
 
 MODELS: tuple[type[Model], ...] = (
     *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle, IngestKey),
-    *(NewsItem, Signal, Group, EmailAddress, LogEntry),
+    *(NewsItem, Source, Signal, Group, EmailAddress, LogEntry),
 )
 SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
 
@@ -32,6 +32,7 @@ def one_of_each() -> dict[type[Model], Model]:
     make_candle(make_instrument())
     issue_ingest_key("desk", by="test")
     make_news()
+    Source.objects.create(name="Example Wire", address="https://example.com/feed.xml")
     make_signal()
     Group.objects.create(name="newsroom")
     EmailAddress.objects.create(user=account.user, email="ada@example.com")

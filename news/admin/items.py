@@ -1,0 +1,124 @@
+"""News items: drafts first, published or rejected in bulk, scored by hand where the model is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from accounts.back_office.pages import StaffAdmin, actor, label
+from news.models import NewsItem
+from news.scoring import score_title
+from news.services import Unscored, override_score, publish, reject, score_again, take_back
+
+from .forms import NewsItemForm
+from .history import score_history
+
+FROM_QUEUE = "queue"
+
+
+@admin.register(NewsItem)
+class NewsItemAdmin(StaffAdmin[NewsItem]):
+    form = NewsItemForm
+    list_display = (
+        *("title", "state", "category", "sentiment_label", "score", "model", "source", "published_at"),
+    )
+    list_filter = ("status", "category", "origin")
+    # The names of the states happen to sort as the work does: draft, published, rejected.
+    ordering = ("status", "-published_at", "-pk")
+    sortable_by = ()
+    search_fields = ("title",)
+    autocomplete_fields = ("symbols",)
+    readonly_fields = ("status", "model", "sentiment_label", "arrived_at", "scores")
+    actions = (
+        *("publish_chosen", "reject_chosen", "take_back_chosen", "score_again_chosen"),
+        "replace_score_of_chosen",
+    )
+    fieldsets = (
+        (None, {"fields": ("title", "summary", ("category", "source"), "url", "published_at", "symbols")}),
+        ("Sentiment", {"fields": ("sentiment_score", ("sentiment_label", "model"), "scores")}),
+        ("In the feed", {"fields": ("status", "arrived_at")}),
+    )
+
+    @label("Status", draft="warning", published="success", rejected="danger")
+    def state(self, item: NewsItem) -> str:
+        return item.status
+
+    @label("Sentiment", bullish="success", bearish="danger")
+    def sentiment_label(self, item: NewsItem) -> str:
+        return item.sentiment
+
+    @admin.display(description="Score")
+    def score(self, item: NewsItem) -> str:
+        return "" if item.sentiment_score is None else f"{item.sentiment_score:+.2f}"
+
+    @admin.display(description="Scores, the newest first")
+    def scores(self, item: NewsItem) -> str:
+        return score_history(item)
+
+    def save_model(self, request: HttpRequest, obj: NewsItem, form: Any, change: bool) -> None:
+        score = obj.sentiment_score
+        if not change:
+            obj.sentiment_score = None
+            obj.save()
+        if "sentiment_score" in form.changed_data:
+            override_score(obj, score, by=actor(request))
+        # Only what was edited: a colleague may have published or rejected the item meanwhile.
+        obj.save(update_fields=set(form.changed_data) - {"symbols", "sentiment_score"})
+
+    def response_post_save_change(self, request: HttpRequest, obj: NewsItem) -> HttpResponse:
+        if FROM_QUEUE in request.GET:
+            return redirect("news_queue")
+        return super().response_post_save_change(request, obj)
+
+    @admin.action(description="Publish", permissions=("change",))
+    def publish_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
+        self.act(request, queryset, publish, "Published")
+
+    @admin.action(description="Reject", permissions=("change",))
+    def reject_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
+        self.act(request, queryset, reject, "Rejected")
+
+    @admin.action(description="Back to the drafts", permissions=("change",))
+    def take_back_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
+        self.act(request, queryset, take_back, "Back to the drafts")
+
+    @admin.action(description="Score again; published items keep theirs", permissions=("change",))
+    def score_again_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
+        self.act(request, queryset, self._scorer(request), "Scored again")
+
+    @admin.action(description="Score again, published items too", permissions=("change",))
+    def replace_score_of_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
+        scorer = self._scorer(request, replace_published=True)
+        self.act(request, queryset, scorer, "Scored again, published or not")
+
+    @staticmethod
+    def _scorer(request: HttpRequest, *, replace_published: bool = False) -> Callable[[NewsItem], object]:
+        return lambda item: score_again(
+            item, score_title, by=actor(request), replace_published=replace_published
+        )
+
+    def act(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[NewsItem],
+        act: Callable[[NewsItem], object],
+        done: str,
+    ) -> None:
+        """One by one: what one refuses holds up none of the others."""
+        count = 0
+        for item in self.few_enough(request, queryset) or ():
+            try:
+                with transaction.atomic():
+                    act(item)
+                    self.log_change(request, item, f"{done}.")
+                count += 1
+            except Unscored as error:
+                self.message_user(request, str(error), messages.ERROR)
+        if count:
+            self.message_user(request, f"{done}: {count}.", messages.SUCCESS)

@@ -1,0 +1,57 @@
+"""What the queue can do with a draft, each told to the reader and kept in the admin's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+
+from accounts.back_office.pages import actor
+from news.admin.forms import ScoreField
+from news.models import NewsItem
+from news.models.categories import Category
+from news.services import Decided, Unscored, choose_category, override_score, publish, reject
+
+
+class UnknownAct(Exception):
+    """No button of the page sends this."""
+
+
+def act_on(request: HttpRequest, item: NewsItem, act: str, score: str) -> None:
+    try:
+        with transaction.atomic():
+            done = perform(item, act, score, actor(request))
+            LogEntry.objects.log_actions(
+                int(str(request.user.pk)), [item], CHANGE, f"{done}.", single_object=True
+            )
+    except (Unscored, Decided, UnknownAct) as error:
+        messages.error(request, str(error))
+    except ValidationError as error:
+        messages.error(request, f"“{item.title}”: {error.messages[0]}")
+    else:
+        messages.success(request, f"{done}: “{item.title}”.")
+
+
+def perform(item: NewsItem, act: str, score: str, by: str) -> str:
+    """Do it, and say what was done."""
+    name, _, value = act.partition(":")
+    simple: dict[str, tuple[Callable[..., None], str]] = {
+        "publish": (publish, "Published"),
+        "reject": (reject, "Rejected"),
+    }
+    if act in simple:
+        perform_one, done = simple[act]
+        perform_one(item, only_draft=True)
+        return done
+    if name == "category" and value in Category.values:
+        choose_category(item, value)
+        return f"Category {value}"
+    if act == "score":
+        wanted = ScoreField().clean(score)
+        override_score(item, wanted, by=by, only_draft=True)
+        return f"Score {wanted:+.2f}"
+    raise UnknownAct("This page cannot do that. Reload it.")

@@ -1,0 +1,63 @@
+"""The calibration for staff: the figures of GET /api/news/calibration, read as a table."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from news.calibration.figures import ENOUGH, Figures, add_up
+from news.calibration.outcomes import MAIN_SYMBOLS
+
+PERMISSION = "news.view_newsitem"
+
+
+def may_see(request: HttpRequest) -> bool:
+    return request.user.is_authenticated and request.user.has_perm(PERMISSION)
+
+
+@require_safe
+def calibration_page(request: HttpRequest) -> HttpResponse:
+    if not may_see(request):
+        raise PermissionDenied
+    context = {
+        **admin.site.each_context(request),
+        "title": "Calibration",
+        "at": timezone.now(),
+        "enough": ENOUGH,
+        "tables": tables(add_up()),
+    }
+    request.current_app = admin.site.name
+    return TemplateResponse(request, "admin/news_calibration.html", context)
+
+
+def tables(figures: list[Figures]) -> list[dict[str, Any]]:
+    """One a category, one row a label and horizon."""
+    return [
+        {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": [shown(row) for row in rows]}
+        for category, rows in groupby(figures, key=lambda row: row.category)
+    ]
+
+
+def shown(row: Figures) -> dict[str, Any]:
+    return {
+        "sentiment": row.sentiment,
+        "horizon": row.horizon,
+        "count": row.count,
+        "left_out": row.left_out,
+        "pending": row.pending,
+        "mean": percent(row.mean_move_percent),
+        "median": percent(row.median_move_percent),
+        "hits": "–" if row.hit_rate is None else f"{row.hit_rate:.0%}",
+        "too_few": row.too_few,
+    }
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.3f} %".replace("-", "−")
