@@ -88,7 +88,7 @@ SOMETIMES = ("X-Last-Closed",)
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
-    404: "There is no such symbol.",
+    404: "What the path or the parameter names does not exist.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
     503: "The service cannot answer just now.",

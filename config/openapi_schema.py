@@ -23,14 +23,16 @@ from accounts.serializers import ErrorSerializer
 
 from .openapi_refusals import Json, answer_headers, error_responses
 
+
+def in_path(name: str, description: str, *examples: str) -> OpenApiParameter:
+    shown = [OpenApiExample(example, example) for example in examples]
+    return OpenApiParameter(name, str, OpenApiParameter.PATH, description=description, examples=shown)
+
+
 PATH_PARAMETERS = {
-    "symbol": OpenApiParameter(
-        "symbol",
-        str,
-        OpenApiParameter.PATH,
-        description="Instrument code, in upper or lower case.",
-        examples=[OpenApiExample("EURUSD", "EURUSD"), OpenApiExample("XAUUSD", "XAUUSD")],
-    )
+    "symbol": in_path("symbol", "Instrument code, in upper or lower case.", "EURUSD", "XAUUSD"),
+    "id": in_path("id", "Identifier of a signal, as in the feed.", "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77"),
+    "user": in_path("user", "Publisher, as in the feed.", "marta"),
 }
 
 
@@ -60,8 +62,8 @@ class ApiSchema(AutoSchema):
         return [{"ApiKey": []}]
 
     def get_override_parameters(self) -> list[Any]:
-        in_path = [PATH_PARAMETERS[name] for name in PATH_PARAMETERS if f"{{{name}}}" in self.path]
-        return [*in_path, *_query_parameters(self.described)]
+        named = [PATH_PARAMETERS[name] for name in PATH_PARAMETERS if f"{{{name}}}" in self.path]
+        return [*named, *_query_parameters(self.described)]
 
     def get_response_serializers(self) -> Any:
         body = self.described.body

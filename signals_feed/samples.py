@@ -28,3 +28,25 @@ CLOSED = {
     "closed_at": "2026-11-20T08:31:17.004Z",
     "close_reason": "take_profit",
 }
+PUBLISHER = {
+    "user": "marta",
+    "active": 1,
+    "signals": 2,
+    "win_rate": 0.5,
+    "expectancy_r": 0.5,
+    "total_r": 1.0,
+    "too_few": True,
+    "best_excursion_r": 2.0,
+    "worst_excursion_r": -1.125,
+    "max_drawdown_r": 1.0,
+    "max_drawdown_signals": 1,
+    "closed_by": {"take_profit": 1, "stop_loss": 1, "manual": 0, "expired": 0, "cancelled": 0},
+    "by_symbol": [
+        {"symbol": "EURUSD", "signals": 1, "win_rate": 0.0, "expectancy_r": -1.0, "total_r": -1.0},
+        {"symbol": "XAUUSD", "signals": 1, "win_rate": 1.0, "expectancy_r": 2.0, "total_r": 2.0},
+    ],
+    "equity": [
+        {"signals": 1, "time": "2026-11-20T08:31:17.004Z", "r": 2.0, "low_r": 2.0, "high_r": 2.0},
+        {"signals": 2, "time": "2026-11-20T11:02:54.310Z", "r": 1.0, "low_r": 1.0, "high_r": 1.0},
+    ],
+}

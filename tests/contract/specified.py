@@ -10,7 +10,8 @@ MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
 ANALYSIS = "/api/analysis/{symbol}"
 SESSION, LIMITS = "/api/session", "/api/limits"
-PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, NEWS, ANALYSIS, SESSION, LIMITS]
+PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
+PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, PROOF, LEDGER, PUBLISHER, NEWS, ANALYSIS, SESSION, LIMITS]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
@@ -45,6 +46,12 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "limit": up_to_500(50),
         "symbol": ("query", {"type": "string"}),
     },
+    PROOF: {"id": ("path", {"type": "string"})},
+    LEDGER: {
+        "after": ("query", {"type": "integer", "minimum": 0, "maximum": 999_999_999, "default": 0}),
+        "limit": up_to_500(50),
+    },
+    PUBLISHER: {"user": ("path", {"type": "string"})},
     NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     SESSION: {},
@@ -55,6 +62,9 @@ STATUSES = {
     MARKET: {"200", "400", "401", "404", "429", "500", "503"},
     QUOTE: {"200", "401", "404", "429", "500", "503"},
     SIGNALS: {"200", "400", "401", "404", "429", "500", "503"},
+    PROOF: {"200", "401", "404", "429", "500", "503"},
+    LEDGER: {"200", "400", "401", "429", "500", "503"},
+    PUBLISHER: {"200", "401", "404", "429", "500", "503"},
     NEWS: {"200", "400", "401", "429", "500", "503"},
     ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
@@ -87,6 +97,34 @@ FIELDS = {
         **SIGNAL,
         **dict.fromkeys(("pnl", "pnl_percent", "pnl_r", "close_price"), "number"),
         **dict.fromkeys(("closed_at", "close_reason"), "string"),
+    },
+    "Proof": {
+        **dict.fromkeys(("id", "user", "symbol", "direction", "status"), "string"),
+        **dict.fromkeys(("inputs", "steps", "ledger"), "array"),
+        "entry": None,
+        "exit": None,
+    },
+    "Input": {"name": "string", "value": "number", "exact": "string"},
+    "Step": {
+        **dict.fromkeys(("name", "formula", "exact"), "string"),
+        "value": "number",
+        "decimals": ["integer", "null"],
+    },
+    "Ledger": {"head": None, "items": "array", "count": "integer"},
+    "LedgerItem": {
+        **dict.fromkeys(("kind", "signal", "payload", "previous", "hash"), "string"),
+        "position": "integer",
+    },
+    "Publisher": {
+        "user": "string",
+        "too_few": "boolean",
+        **dict.fromkeys(("active", "signals", "max_drawdown_signals"), "integer"),
+        **dict.fromkeys(("total_r", "max_drawdown_r"), "number"),
+        **dict.fromkeys(
+            ("win_rate", "expectancy_r", "best_excursion_r", "worst_excursion_r"), ["number", "null"]
+        ),
+        **dict.fromkeys(("by_symbol", "equity"), "array"),
+        "closed_by": None,
     },
     "NewsList": {"items": "array"},
     "NewsItem": {

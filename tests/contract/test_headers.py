@@ -7,6 +7,7 @@ from time_machine import Traveller
 
 from tests.client import Api, Server
 from tests.contract.answers import PATHS
+from tests.contract.published import make_shown
 from tests.contract.raw import conversation
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, put_quote
 
@@ -32,7 +33,7 @@ OF_ONE_ANSWER = {
 
 @pytest.fixture(scope="module", autouse=True)
 def rows(shared: Api) -> None:
-    make_instrument("EURUSD")
+    make_shown(make_instrument("EURUSD"))
     make_instrument("UNQUOTED")
     put_quote("EURUSD")
 

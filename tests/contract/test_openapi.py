@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
         if isinstance(pattern, URLResolver):
             yield from routes(pattern.url_patterns, route)
         else:
-            yield "/" + route.replace("(?P<symbol>[^/]+)", "{symbol}")
+            yield "/" + re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", route)
 
 
 def test_document_is_valid_openapi_3_1() -> None:

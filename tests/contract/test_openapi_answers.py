@@ -9,6 +9,7 @@ import pytest
 
 from tests.client import Api, Server
 from tests.contract.documented import DOCUMENT, operation, problems, resolved, response
+from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
     make_account,
     make_instrument,
@@ -21,6 +22,7 @@ from tests.factories import (
 )
 
 HOUR_MS = 3_600_000
+NAMES = {"symbol": "EURUSD", "id": SHOWN, "user": "marta"}
 JSON_EXAMPLES = [
     pytest.param(path, int(status), example["value"], id=f"{path} {status} {name}")
     for path in DOCUMENT["paths"]
@@ -41,6 +43,11 @@ ANSWERS = [
     ("/api/signals", "?status=all&symbol=eurusd", 200),
     ("/api/signals", "?symbol=NOPE", 404),
     ("/api/signals", "?limit=0", 400),
+    ("/api/signals/{id}/proof", "", 200),
+    ("/api/signals/ledger", "", 200),
+    ("/api/signals/ledger", "?after=1&limit=1", 200),
+    ("/api/signals/ledger", "?limit=0", 400),
+    ("/api/publishers/{user}", "", 200),
     ("/api/news", "", 200),
     ("/api/news", "?expand=id,url,source,summary,symbols,model", 200),
     ("/api/news", "?category=stocks", 400),
@@ -60,6 +67,7 @@ def market(shared_server: Server) -> None:
     put_candles("EURUSD", "1h", [HOUR_MS * number for number in range(3)])
     make_signal(eurusd)
     make_signal(eurusd, status="closed")
+    make_shown(eurusd)
     make_news(summary="Yields eased.", url="https://example.com/1", source="desk").symbols.add(eurusd)
 
 
@@ -86,7 +94,13 @@ def check(answer: httpx.Response, path: str, status: int) -> None:
 @pytest.mark.usefixtures("market")
 @pytest.mark.parametrize(("path", "query", "status"), ANSWERS)
 def test_answer_is_as_described(shared: Api, path: str, query: str, status: int) -> None:
-    check(shared.ask(path.format(symbol="EURUSD") + query), path, status)
+    check(shared.ask(path.format(**NAMES) + query), path, status)
+
+
+@pytest.mark.usefixtures("market")
+@pytest.mark.parametrize("path", ["/api/signals/{id}/proof", "/api/publishers/{user}"])
+def test_missing_signal_and_publisher_are_as_described(shared: Api, path: str) -> None:
+    check(shared.ask(path.format(id="none", user="nobody")), path, 404)
 
 
 @pytest.mark.usefixtures("market")
@@ -108,8 +122,8 @@ def test_used_up_ai_calls_and_unknown_symbol_are_as_described(shared: Api) -> No
 @pytest.mark.usefixtures("market")
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
 def test_refused_key_is_as_described(shared: Api, path: str) -> None:
-    check(shared.ask(path.format(symbol="EURUSD"), key=None), path, 401)
-    check(shared.ask(path.format(symbol="EURUSD"), key="tw_live_no"), path, 401)
+    check(shared.ask(path.format(**NAMES), key=None), path, 401)
+    check(shared.ask(path.format(**NAMES), key="tw_live_no"), path, 401)
 
 
 @pytest.mark.usefixtures("market")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.client import Api
 from tests.contract.answers import PATHS, refusal
+from tests.contract.published import make_shown
 from tests.factories import make_instrument, make_signal, put_quote
 
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
@@ -81,7 +82,7 @@ def named(table: list[tuple[str, str, dict[str, Any]]]) -> list[Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def rows(shared: Api) -> None:
-    make_instrument("EURUSD")
+    make_shown(make_instrument("EURUSD"))
     put_quote("EURUSD")
     make_signal()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.client import Api
+from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
     make_account,
     make_instrument,
@@ -28,7 +29,9 @@ def rows(shared: Api) -> None:
         make_signal(instrument)
         make_signal(instrument, status="closed")
         make_news(f"Item {number}").symbols.add(instrument)
+    make_shown(instrument)
     shared.ask("/api/symbols")
+    shared.ask("/api/publishers/marta")
     shared.ask("/api/analysis/EURUSD")
 
 
@@ -42,6 +45,11 @@ def rows(shared: Api) -> None:
         ("/api/market/NOSUCH/quote", 0),
         ("/api/signals?status=all", 1),
         ("/api/signals?status=closed&symbol=EURUSD", 1),
+        (f"/api/signals/{SHOWN}/proof", 3),
+        ("/api/signals/none/proof", 0),
+        ("/api/signals/ledger", 2),
+        ("/api/publishers/marta", 1),
+        ("/api/publishers/nobody", 1),
         ("/api/news", 1),
         ("/api/news?category=forex,gold&expand=id,url,source,summary,model", 1),
         ("/api/news?expand=symbols", 1),

@@ -10,6 +10,7 @@ from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import ScenarioRecorder
 
 from tests.client import Api, Server
+from tests.contract.published import make_shown
 from tests.factories import make_instrument, make_news, make_signal, put_candles, put_quote
 
 EXAMPLES = 40
@@ -25,6 +26,7 @@ def market(shared_server: Server) -> None:
         put_candles(symbol, "1h", [HOUR_MS * number for number in range(3)])
         make_signal(instrument)
         make_signal(instrument, status="closed")
+    make_shown(instrument)
     make_news()
 
 

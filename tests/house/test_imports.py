@@ -68,6 +68,7 @@ PURE = (
     "signals_feed/equity.py",
     "signals_feed/frames.py",
     "signals_feed/house.py",
+    "signals_feed/proof.py",
     "signals_feed/scorecards.py",
     "status/picture.py",
 )

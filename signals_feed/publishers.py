@@ -1,0 +1,106 @@
+"""Who publishes, and how well: scorecards are kept and only added to when somebody asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from threading import Lock
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from django.db.models import Count, F, Q, QuerySet
+
+from .models import Signal
+from .scorecards import Outcome, Scorecard
+
+T = TypeVar("T")
+MOST_KEPT = 1_000
+COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
+
+
+class Publisher(NamedTuple):
+    user_id: int
+    name: str
+    is_demo: bool
+    active: int
+    closed: int
+
+
+def find(name: str) -> Publisher | None:
+    """None for those who never published, whether or not somebody has the name."""
+    if "\0" in name:
+        # PostgreSQL cannot even be asked.
+        return None
+    found = Signal.objects.filter(user__username=name).values("user_id", demo=F("user__account__is_demo")).annotate(
+        active=Count("pk", filter=Q(status=Signal.Status.ACTIVE)),
+        closed=Count("pk", filter=Q(status=Signal.Status.CLOSED)),
+    )
+    row = found.order_by("user_id").first()
+    if row is None:
+        return None
+    return Publisher(row["user_id"], name, bool(row["demo"]), row["active"], row["closed"])
+
+
+class Kept:
+    """A publisher's scorecard and the last signal in it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        self.scorecard = Scorecard()
+        self.last: tuple[datetime, UUID] | None = None
+
+    def add_to(self, closed: int, of: QuerySet[Signal]) -> None:
+        if self.scorecard.all.signals == closed:
+            return
+        if self.scorecard.all.signals > closed:
+            # The demo took its signals away.
+            self.begin()
+        self._read(of)
+        if self.scorecard.all.signals < closed:
+            # Some closed before the last one that was known, as those do that are judged after an outage.
+            self.begin()
+            self._read(of)
+
+    def _read(self, signals: QuerySet[Signal]) -> None:
+        if self.last is not None:
+            at, pk = self.last
+            signals = signals.filter(Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk))
+        for pk, *columns in signals.order_by("closed_at", "pk").values_list("pk", *COLUMNS).iterator():
+            outcome = Outcome(*columns)
+            self.scorecard.add(outcome)
+            self.last = outcome.closed_at, pk
+
+
+class Scorecards:
+    """Of this process. What is closed never changes, so any process comes to the same numbers."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, Kept] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, publisher: Publisher, tell: Callable[[Scorecard], T]) -> T:
+        """What `tell` says of the scorecard as it is now; nobody adds to it meanwhile."""
+        kept = self._get(publisher.user_id)
+        closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
+        with kept.lock:
+            kept.add_to(publisher.closed, closed)
+            return tell(kept.scorecard)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+    def _get(self, user_id: int) -> Kept:
+        with self._lock:
+            kept = self._kept.setdefault(user_id, Kept())
+            self._kept.move_to_end(user_id)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+            return kept
+
+
+scorecards = Scorecards()
