@@ -3,6 +3,8 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from accounts.api import UnknownPathViewSet
 from market.back_office.page import market_status
+from news.back_office.calibration import calibration_page
+from news.back_office.queue import queue_page
 
 from . import health, openapi
 from .asyncapi import asyncapi
@@ -35,6 +37,8 @@ urlpatterns = [
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),
     path("admin/market/status/", admin.site.admin_view(market_status), name="market_status"),
+    path("admin/news/queue/", admin.site.admin_view(queue_page), name="news_queue"),
+    path("admin/news/calibration/", admin.site.admin_view(calibration_page), name="news_calibration_page"),
     path("admin/", admin.site.urls),
 ]
 
