@@ -24,6 +24,7 @@ INSTRUCTIONS = (
 )
 # It read the same data, so where it says the opposite one of the two is wrong.
 CONFIDENCE_WHERE_THEY_DIFFER = 0.5
+VERDICT = {"model", "direction", "score", "confidence", "summary"}
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 
@@ -39,7 +40,7 @@ class Unfounded(Exception):
 def material_of(draft: Analysis) -> dict[str, Any]:
     """Without the verdict of the model before it."""
     material: dict[str, Any] = msgspec.to_builtins(draft)
-    return {name: value for name, value in material.items() if name not in ("model", "summary")}
+    return {name: value for name, value in material.items() if name not in VERDICT}
 
 
 def with_opinion(draft: Analysis, model: str, opinion: Opinion, material: Mapping[str, Any]) -> Analysis:

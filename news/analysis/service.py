@@ -49,14 +49,14 @@ class Analyses:
         """By the model of that name, or by the best that answers."""
         analyst = analysts.preferred() if model is None else analysts.named(model)
         try:
-            return await self._answer_by(analyst, instrument, payer)
+            return await self.answer_by(analyst, instrument, payer)
         except ModelFailed as failure:
             logger.warning("%s made no analysis of %s: %s", analyst.identifier, instrument.symbol, failure)
             if model is not None:
                 raise unavailable(analyst, failure) from None
-        return await self._answer_by(analysts.always, instrument, payer)
+        return await self.answer_by(analysts.always, instrument, payer)
 
-    async def _answer_by(self, analyst: Analyst, instrument: InstrumentFacts, payer: Payer) -> Given:
+    async def answer_by(self, analyst: Analyst, instrument: InstrumentFacts, payer: Payer) -> Given:
         key = Key(instrument.symbol, analyst.identifier)
         while True:
             entry = await self._answers.get(key, now_ms())

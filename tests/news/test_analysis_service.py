@@ -1,0 +1,187 @@
+"""One answer for all who ask at once; the one whose request made it pays, and nobody for a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from accounts.ai_allowance import AiStanding
+from accounts.exceptions import AiQuotaExceeded
+from accounts.models import Account, AiUsage
+from accounts.tiers import Allowances, Caller
+from instruments.catalogue import InstrumentFacts, catalogue
+from news.analysis.analysts import ModelFailed
+from news.analysis.answer import Analysis
+from news.analysis.facts import Facts
+from news.analysis.offline import analyse
+from news.analysis.payer import Payer
+from news.analysis.service import Analyses, Given
+from tests.factories import NOON, make_account, make_instrument
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+LIMIT = 3
+
+
+class HeldAnalyst:
+    """Answers when a test lets it, well or not."""
+
+    identifier = "held-1"
+    patience_s = 5.0
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.calls = 0
+        self.fault: Exception | None = None
+
+    def is_healthy(self) -> bool:
+        return True
+
+    async def analyse(self, facts: Facts) -> Analysis:
+        self.calls += 1
+        self.begun.set()
+        await self.go.wait()
+        if self.fault is not None:
+            raise self.fault
+        return analyse(facts)
+
+
+@pytest.fixture
+def instrument() -> InstrumentFacts:
+    return catalogue.get(make_instrument("EURUSD").symbol)
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account()
+
+
+@pytest.fixture
+def stranger() -> Account:
+    return make_account()
+
+
+@pytest.fixture
+async def analyses(transactional_db: None) -> AsyncIterator[Analyses]:
+    running = Analyses()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def analyst() -> HeldAnalyst:
+    return HeldAnalyst()
+
+
+def payer(account: Account, limit: int = LIMIT) -> Payer:
+    caller = Caller(account.pk, 1, "somebody", Allowances("free", 60, 2, limit), None, False)
+    return Payer(caller, AiStanding(NOON.date(), limit, 0))
+
+
+async def used(account: Account) -> int:
+    return sum([row.used async for row in AiUsage.objects.filter(account=account)])
+
+
+def asked(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, payers: list[Payer]
+) -> list[asyncio.Task[Given]]:
+    return [asyncio.create_task(analyses.answer_by(analyst, instrument, each)) for each in payers]
+
+
+async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    tasks = asked(analyses, analyst, instrument, [payer(account) for _ in range(20)])
+    analyst.go.set()
+
+    given = await asyncio.gather(*tasks)
+
+    assert (analyst.calls, await used(account)) == (1, 1)
+    assert len({each.fields for each in given}) == 1
+    assert [each.was_made_before for each in given].count(False) == 1
+
+
+async def test_failure_is_shared_and_costs_nothing(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    analyst.fault = ModelFailed("it is ill")
+    mine = payer(account)
+    tasks = asked(analyses, analyst, instrument, [mine, payer(account), payer(account)])
+    analyst.go.set()
+
+    given = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(each) for each in given] == [ModelFailed] * 3
+    assert (analyst.calls, await used(account), mine.standing.remaining) == (1, 0, LIMIT)
+
+
+async def test_fault_of_ours_costs_nothing_either(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    analyst.fault = ZeroDivisionError()
+    analyst.go.set()
+
+    with pytest.raises(ZeroDivisionError):
+        await analyses.answer_by(analyst, instrument, payer(account))
+    assert await used(account) == 0
+
+
+async def test_who_cannot_pay_stands_in_nobodys_way(
+    analyses: Analyses,
+    analyst: HeldAnalyst,
+    instrument: InstrumentFacts,
+    account: Account,
+    stranger: Account,
+) -> None:
+    tasks = asked(analyses, analyst, instrument, [payer(account, limit=0), payer(stranger)])
+    analyst.go.set()
+
+    refused, given = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(refused, AiQuotaExceeded)
+    assert isinstance(given, Given)
+    assert (await used(account), await used(stranger)) == (0, 1)
+
+
+async def test_answer_is_made_for_the_others_though_the_first_has_gone(
+    analyses: Analyses,
+    analyst: HeldAnalyst,
+    instrument: InstrumentFacts,
+    account: Account,
+    stranger: Account,
+) -> None:
+    first, second = asked(analyses, analyst, instrument, [payer(account), payer(stranger)])
+    await analyst.begun.wait()
+    first.cancel()
+    analyst.go.set()
+
+    given = await second
+
+    assert given.was_made_before
+    assert (analyst.calls, await used(account), await used(stranger)) == (1, 1, 0)
+
+
+async def test_stopping_gives_back_what_was_not_made(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    (task,) = asked(analyses, analyst, instrument, [payer(account)])
+    await analyst.begun.wait()
+
+    await analyses.stop()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert await used(account) == 0
+
+
+async def test_call_is_counted_before_the_model_is_asked(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    (task,) = asked(analyses, analyst, instrument, [payer(account)])
+    await analyst.begun.wait()
+    before = await used(account)
+    analyst.go.set()
+    await task
+
+    assert before == 1
