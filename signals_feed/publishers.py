@@ -32,7 +32,8 @@ def find(name: str) -> Publisher | None:
     if "\0" in name:
         # PostgreSQL cannot even be asked.
         return None
-    found = Signal.objects.filter(user__username=name).values("user_id", demo=F("user__account__is_demo")).annotate(
+    own = Signal.objects.filter(user__username=name)
+    found = own.values("user_id", demo=F("user__account__is_demo")).annotate(
         active=Count("pk", filter=Q(status=Signal.Status.ACTIVE)),
         closed=Count("pk", filter=Q(status=Signal.Status.CLOSED)),
     )
