@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -15,6 +17,14 @@ from market.streams.protocol import CONTROLS
 
 from .asyncapi import content, scheme_of
 from .message_words import Json, Message, described
+
+EXAMPLES = (
+    ("Subscribe", '{"action": "subscribe", "symbols": ["BTCUSD"], "api_key": "KEY"}'),
+    ("List", '{"action": "list", "id": 1}'),
+    ("Ping", '{"action": "ping", "id": 2}'),
+    ("Unsubscribe", '{"action": "unsubscribe", "symbols": ["BTCUSD"]}'),
+    ("A mistake", '{"action": "subscribe", "symbols": "BTCUSD", "api_key": "KEY"}'),
+)
 
 
 class Stream(NamedTuple):
@@ -59,4 +69,12 @@ def unannounced(document: Json) -> list[Json]:
 @require_safe
 def streams_page(request: HttpRequest) -> HttpResponse:
     url = f"{scheme_of(request)}://{request.get_host()}/ws/market"
-    return render(request, "docs/streams.html", {**words(), "url": url, "tiers": Tier.objects.all()})
+    page = {**words(), "url": url, "tiers": Tier.objects.all(), **console(request)}
+    return render(request, "docs/streams.html", page)
+
+
+def console(request: HttpRequest) -> dict[str, Any]:
+    """What the page's own socket needs: its key, where it may have one."""
+    has_page_key = settings.DEMO or request.user.is_authenticated
+    config = {"csrf": get_token(request) if has_page_key else "", "hasPageKey": has_page_key}
+    return {"console": config, "has_page_key": has_page_key, "examples": EXAMPLES}

@@ -6,7 +6,7 @@ from market.back_office.page import market_status
 from news.back_office.calibration import calibration_page
 from news.back_office.queue import queue_page
 
-from . import health, openapi
+from . import docs_pages, health, openapi
 from .asyncapi import asyncapi
 from .session import SessionViewSet
 from .streams_page import streams_page
@@ -28,14 +28,19 @@ urlpatterns = [
     path("", include("market.ingest_urls")),
     path("openapi.json", openapi.openapi, name="openapi"),
     path("asyncapi.json", asyncapi, name="asyncapi"),
+    re_path(r"^docs/?$", docs_pages.start_page, name="docs"),
     path("docs/api", openapi.api_page, name="api_page"),
     path("docs/streams", streams_page, name="streams_page"),
+    path("docs/data", docs_pages.data_page, name="data_page"),
+    path("docs/changelog", docs_pages.changelog_page, name="changelog"),
+    path("llms.txt", docs_pages.llms, name="llms"),
     path("", include("status.urls")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),
+    path("", include("signals_feed.page_urls")),
     path("admin/market/status/", admin.site.admin_view(market_status), name="market_status"),
     path("admin/news/queue/", admin.site.admin_view(queue_page), name="news_queue"),
     path("admin/news/calibration/", admin.site.admin_view(calibration_page), name="news_calibration_page"),
