@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,13 +12,11 @@ from django.db import connection
 from playwright.sync_api import Page
 
 from accounts.models import User
-from instruments.models import Instrument
-from signals_feed.models import Signal
-from signals_feed.services import publish
 from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
+from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 
@@ -102,10 +99,7 @@ class ChromiumWorld:
             threads.submit(self._publish).result()
 
     def _publish(self) -> None:
-        prices = {"entry": "1.0842", "stop_loss": "1.081", "take_profit": "1.09", "tradable_price": "1.0842"}
-        instrument = Instrument.objects.get(symbol=self.symbol)
-        terms = {name: Decimal(price) for name, price in prices.items()}
-        publish(Signal(instrument=instrument, user=self._publisher, direction="buy", **terms))
+        publish_signal(self.symbol, self._publisher)
         connection.close()
 
 

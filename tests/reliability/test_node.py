@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
-from decimal import Decimal
 
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from instruments.models import Instrument
-from signals_feed.models import Signal
-from signals_feed.services import publish
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW
+from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
 from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
@@ -56,11 +53,8 @@ class NodeWorld:
         self._service.tick(SYMBOL, count)
 
     def publish_signal(self) -> None:
-        prices = {"entry": "1.0842", "stop_loss": "1.081", "take_profit": "1.09", "tradable_price": "1.0842"}
         with self._service.installation.orm():
-            instrument = Instrument.objects.get(symbol=SYMBOL)
-            terms = {name: Decimal(price) for name, price in prices.items()}
-            publish(Signal(instrument=instrument, user=make_user(), direction="buy", **terms))
+            publish_signal(SYMBOL, make_user())
 
 
 @pytest.fixture
