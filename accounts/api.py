@@ -22,6 +22,7 @@ from .loopback import is_loopback
 from .parameters import QuerySerializer, read_parameters
 from .throttling import limit_headers, refuse, throttle
 from .tiers import Caller
+from .usage_tally import usage
 
 access_log = logging.getLogger("accounts.access")
 encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -134,6 +135,8 @@ class ApiViewSet(ViewSet):
         headers |= limit_headers(standing, self.caller.allowances.tier)
         if not standing.admitted and not self.is_free:
             raise refuse(standing, self.caller)
+        if not self.is_free:
+            usage.note_request(self.caller.account_id)
         check_host(header(request, b"host"), scope_of(request)["http_version"])
         action = self._action_for(str(request.method))
         return await action(request, **kwargs)  # type: ignore[no-any-return]

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from .outbox import ControlEvent
 from .page_sessions import PageSession
+from .usage import Usage
 
-__all__ = ["Account", "AiUsage", "ApiKey", "ControlEvent", "PageSession", "Tier", "User"]
+__all__ = ["Account", "AiUsage", "ApiKey", "ControlEvent", "PageSession", "Tier", "Usage", "User"]
 
 
 class User(AbstractUser):

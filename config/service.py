@@ -15,6 +15,7 @@ from accounts.exceptions import Overloaded
 from accounts.streams import open_streams
 from accounts.tasks import end
 from accounts.throttling import throttle
+from accounts.usage_tally import usage
 from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
@@ -22,7 +23,6 @@ from market.streams import service as streams
 from news.analysis.service import analyses
 from news.service import newsroom
 from signals_feed.stream import signals
-from signals_feed.watcher import watcher
 from status.recorder import recorder
 
 from . import uptime
@@ -50,7 +50,6 @@ class Service:
         await uptime.start()
         await market.start()
         await signals.start()
-        await watcher.start()
         await house.start()
         await recorder.start()
         await analyses.start()
@@ -66,7 +65,6 @@ class Service:
         await analyses.stop()
         await recorder.stop()
         await house.stop()
-        await watcher.stop()
         await signals.stop()
         await market.stop()
         streams.stop()
@@ -93,12 +91,13 @@ class Service:
             try:
                 await record_use()
             except (DatabaseError, Overloaded) as error:
-                logger.warning("The last use of keys waits for the database: %s", error)
+                logger.warning("What was used waits for the database: %s", error)
 
 
 async def record_use() -> None:
     for ring in (key_ring, ingest_ring):
         await ring.record_use()
+    await usage.record()
 
 
 service = Service()

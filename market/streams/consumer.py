@@ -10,6 +10,7 @@ from django.conf import settings
 from accounts.slots import RETRY_AFTER_S, Code, Refusal, Slot
 from accounts.streams import open_streams
 from accounts.tiers import Caller
+from accounts.usage_tally import usage
 from instruments.catalogue import catalogue
 from market.services import now_ms
 
@@ -65,6 +66,7 @@ class StreamConsumer(StreamSocket):
         if isinstance(slot, Refusal):
             raise too_many_streams(slot.limit, slot.open)
         self._slot = slot
+        usage.note_stream(caller.account_id)
         if self._is_over:
             slot.release()
         elif changes != sockets.changes:
