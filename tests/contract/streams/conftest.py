@@ -8,11 +8,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import redis
 from django.conf import settings
 
 from accounts.models import Account
 from tests.client import Server
+from tests.contract.streams import on_daphne
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
+from tests.contract.streams.daphne_server import DaphneServer
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
@@ -22,10 +25,43 @@ _numbers = itertools.count(1)
 Open = Callable[..., Socket]
 
 
+make_server: Callable[[], Server] = DaphneServer if on_daphne.IS_CHOSEN else Server
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is excepted has to fail, or it is no exception."""
+    for item in items if on_daphne.IS_CHOSEN else ():
+        name = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
+        if reason := on_daphne.EXCEPTED.get(name):
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+@pytest.fixture(scope="module")
+def shared_server(db: None) -> Iterator[Server]:
+    """What a test leaves behind here, the others of its file meet."""
+    forget_redis()
+    with make_server() as running:
+        yield running
+
+
+@pytest.fixture
+def server(transactional_db: None) -> Iterator[Server]:
+    """One for a test that ends it."""
+    forget_redis()
+    with make_server() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def ticker(shared_server: Server) -> Iterator[Ticker]:
     with ticking(shared_server) as made:
         yield made
+
+
+def forget_redis() -> None:
+    if settings.REDIS_URL:
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.flushdb()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pytest
 
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, told
+from tests.contract.streams.conftest import make_server
 from tests.contract.streams.ticker import ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
@@ -30,7 +31,7 @@ def test_last_tick_is_known_after_a_restart(server: Server, key: str) -> None:
     with ticking(server) as ticker:
         tick = ticker(symbol, 3)[-1]
     server.stop()
-    with Server() as again, Socket(again, key=key) as socket:
+    with make_server() as again, Socket(again, key=key) as socket:
         reply = socket.subscribe(symbol, features=["seq", "snapshot"])
         heard = socket.hear()
     assert reply["positions"] == {symbol: 3}

@@ -30,8 +30,10 @@ async def idle(service: Server, key: str, *symbols: str, **fields: Any) -> Async
     message = {"action": "subscribe", "symbols": symbols, "api_key": key, **fields}
     client.send(TEXT, json.dumps(message).encode())
     assert json.loads((await client.hear())[1])["type"] == "subscribed"
-    yield client
-    client.abort()
+    try:
+        yield client
+    finally:
+        client.abort()
 
 
 async def last_words(client: RawClient) -> tuple[Frame, int]:
