@@ -30,6 +30,7 @@ OPEN = [
 OWN = [
     "/",
     "/settings/keys",
+    "/settings/usage",
     "/settings/keys/1/roll",
     "/accounts/email/",
     "/accounts/password/change/",
