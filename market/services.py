@@ -22,6 +22,7 @@ from .engine.reader import Reader
 from .engine.redis_bus import RedisBus
 from .engine.reloading import reload_candles
 from .engine.runner import Runner
+from .engine.witness import witnesses
 from .models import EngineState
 from .prices.board import Quote
 from .prices.market import Prices
@@ -57,7 +58,7 @@ class Market:
             await self._reader.start()
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
             return
-        self.runner = Runner(self.engine, self.make_feed, LocalBus(self._hear))
+        self.runner = Runner(self.engine, self.make_feed, LocalBus(self._hear), witnesses())
         await self.runner.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
@@ -72,7 +73,8 @@ class Market:
 
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""
-        self.runner = Runner(self.engine, self.make_feed, RedisBus(settings.REDIS_URL))
+        bus = RedisBus(settings.REDIS_URL)
+        self.runner = Runner(self.engine, self.make_feed, bus, witnesses())
         return self.runner
 
     @property

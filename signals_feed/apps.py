@@ -8,6 +8,8 @@ class SignalsFeedConfig(AppConfig):
     name = "signals_feed"
     verbose_name = "Signals"
     default_auto_field = "django.db.models.BigAutoField"
+    # Named here for the engine, which imports nothing of this app.
+    market_witness = "signals_feed.watcher.watcher"
 
     def ready(self) -> None:
         from . import checks  # noqa: F401

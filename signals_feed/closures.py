@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Field
 
 from accounts.models import ControlEvent
 
@@ -108,8 +109,12 @@ def _close_row(signal: Signal, closing: Closing) -> Evidence | None:
         rule=closing.rule,
         best=best,
         worst=worst,
-        **closing.shown,
+        **{name: _column(name).to_python(value) for name, value in closing.shown.items()},
     )
+
+
+def _column(name: str) -> Field[Any, Any]:
+    return Evidence._meta.get_field(name)  # type: ignore[return-value]
 
 
 def _tell(closed: list[tuple[Signal, Evidence]]) -> None:

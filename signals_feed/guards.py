@@ -1,7 +1,7 @@
 """What the database itself refuses: triggers, put up after every migrate where they are missing.
 
-SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. To change one,
-drop the old one in a migration; what stands here is put up after it."""
+SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration. To change
+one, drop the old one in a migration; what stands here is put up after it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ GUARDS = (
         "ledger_goes_on",
         ENTRY,
         "INSERT",
-        f"NEW.position <> 1 AND NOT EXISTS (SELECT 1 FROM {ENTRY} e"
+        f"NEW.position <> 1 AND NOT EXISTS (SELECT 1 FROM {ENTRY} e"  # noqa: S608 - names of our own
         " WHERE e.position = NEW.position - 1 AND e.hash = NEW.previous)"
         f" OR NEW.kind = 'remove' AND NOT {IS_DEMO}",
         "A ledger entry follows the last one, and only the signals of the demo are ever removed.",
@@ -80,7 +80,7 @@ GUARDS = (
         "ledger_head_goes_on",
         HEAD,
         "UPDATE",
-        "NEW.position <= OLD.position OR NOT EXISTS"
+        "NEW.position <= OLD.position OR NOT EXISTS"  # noqa: S608 - names of our own
         f" (SELECT 1 FROM {ENTRY} e WHERE e.position = NEW.position AND e.hash = NEW.hash)",
         "The head of the ledger moves to a later entry.",
     ),
@@ -135,7 +135,7 @@ def statements(guard: Guard, vendor: str) -> list[str]:
     condition = guard.condition.format(differs="IS DISTINCT FROM") or "true"
     row = "OLD" if act == "DELETE" else "NEW"
     return [
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "  # noqa: S608 - names of our own
         f"IF {condition} THEN RAISE EXCEPTION '{refusal}' USING ERRCODE = 'check_violation'; END IF; "
         f"RETURN {row}; END $$",
         f"DROP TRIGGER IF EXISTS {name} ON {table}",
@@ -146,7 +146,7 @@ def statements(guard: Guard, vendor: str) -> list[str]:
 def against_truncate(table: str) -> list[str]:
     name = f"{table}_is_kept"
     return [
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "  # noqa: S608 - names of our own
         f"RAISE EXCEPTION '{table} is never emptied.' USING ERRCODE = 'check_violation'; END $$",
         f"DROP TRIGGER IF EXISTS {name} ON {table}",
         f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()",

@@ -1,69 +1,29 @@
-"""Closes what waits for a tradable price: cancelled and expired signals."""
+"""Watches every active signal on every tick, and closes it once.
+
+Where it runs: in the process that has the engine, and nowhere else. It is a witness of the engine
+(market/engine/ witness.py), so it hears each tick before anybody else does, and whatever makes one engine of
+many makes one watcher of many: the lease. A closing is a transaction that holds the lease, so that an engine
+that was replaced closes nothing any more. A stand-in first hears what its predecessor had put on the bus and
+not written yet. And whoever closes at the same moment, by hand or from a second engine: the row that is
+still active decides (closures.py).
+
+What is lost when it is killed: nothing that the database knows of. A tick that closes a signal is written as
+a `Hit` in the same transaction as the engine's checkpoint that contains the tick, unless the signal was
+closed before that, which usually takes milliseconds. So a restart goes on either from before the tick, which
+then never happened for anybody, or closes by the very same tick. The checkpoint also marks the minute up to
+which all prices were judged. Minutes that were stored after it by others, as by the demo's simulation of a
+pause, are judged as minutes when the engine starts, and minutes out of a venue's history as they come; what
+nobody stored is judged by the first tick after the gap.
+
+A signal that is published anywhere is heard of within a quarter of a second, at once in this process; the
+last ticks are remembered for it, and it is judged from the first tick after the one that it was published
+at. The one stretch that nobody judges is between a publication and a kill within that quarter of a second.
+
+Signals of instruments that are not offered wait until they are; on a closed or stale market, cancelled and
+expired ones wait for the first tick."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
+from .watching.watch import Watch
 
-from django.db import DataError, IntegrityError, InterfaceError, OperationalError
-from django.utils import timezone
-
-from accounts.exceptions import Overloaded
-from accounts.tasks import end
-from accounts.threads import in_thread
-from instruments.catalogue import catalogue
-from market import services as market
-
-from .models import Signal
-from .prices import price
-from .quotes import Quoted
-from .services import Closing, close
-
-logger = logging.getLogger(__name__)
-
-LOOK_S = 1.0
-
-
-class Watcher:
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._watch(), name="signal watcher")
-
-    async def stop(self) -> None:
-        await end(self._task)
-
-    async def _watch(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await in_thread(close_due)
-            except (OperationalError, InterfaceError, Overloaded) as error:
-                logger.warning("Signals that are due wait for the database: %s", error)
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("Signals that are due could not be closed")
-
-
-def close_due() -> int:
-    """Close what is due and can be traded now; the rest waits for its market."""
-    closed = 0
-    for signal in Signal.objects.due_to_close(timezone.now()):
-        try:
-            closed += _close_at_market(signal)
-        except (IntegrityError, DataError, ArithmeticError):
-            logger.exception("Signal %s cannot be closed; the others are", signal.pk)
-    return closed
-
-
-def _close_at_market(signal: Signal) -> bool:
-    facts = catalogue.find(signal.instrument.symbol)
-    quote = market.quote(signal.instrument.symbol)
-    if facts is None or quote is None or market.state(facts) != "open":
-        return False
-    reason = Signal.CloseReason.CANCELLED if signal.cancel_reason else Signal.CloseReason.EXPIRED
-    quoted = Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
-    return close(Closing.at_current(signal, reason, quoted, market.now_ms()))
-
-
-watcher = Watcher()
+watcher = Watch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -30,25 +30,41 @@ class Checkpoint(NamedTuple):
     source_seqs: Mapping[str, int] = {}
 
 
-def write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, place: Place) -> None:
-    """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours."""
+def write(
+    rows: list[Row],
+    checkpoints: dict[int, Checkpoint],
+    lease: Lease,
+    place: Place,
+    notes: Sequence[Callable[[], None]] = (),
+) -> None:
+    """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours; and with
+    them what others note who heard of the same ticks."""
     try:
-        _write(rows, checkpoints, lease, place)
+        _write(rows, checkpoints, lease, place, notes)
     except (IntegrityError, DataError):
         # What the database will never take, such as candles of an instrument that was deleted, would
         # keep everything else waiting behind it.
         for instrument_id in {row[0] for row in rows} | checkpoints.keys():
             own = [row for row in rows if row[0] == instrument_id]
             try:
-                _write(own, {i: c for i, c in checkpoints.items() if i == instrument_id}, lease, place)
+                own_checkpoint = {i: c for i, c in checkpoints.items() if i == instrument_id}
+                _write(own, own_checkpoint, lease, place, notes)
             except (IntegrityError, DataError) as error:
                 logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
 
 
 @transaction.atomic
-def _write(rows: list[Row], checkpoints: dict[int, Checkpoint], lease: Lease, place: Place) -> None:
+def _write(
+    rows: list[Row],
+    checkpoints: dict[int, Checkpoint],
+    lease: Lease,
+    place: Place,
+    notes: Sequence[Callable[[], None]],
+) -> None:
     # First, so that two writers wait here and not for each other's candles.
     lease.beat(place)
+    for note in notes:
+        note()
     write_candles(rows)
     write_quotes(checkpoints.items())
     minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from django.db import Error
 
@@ -26,6 +26,7 @@ from .lease import Deposed, Lease, Place
 from .redis_bus import RedisBus
 from .status import status_of, told
 from .store import Row
+from .witness import Start, Witness
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +45,16 @@ def now_ms() -> int:
 class Runner:
     """One engine with what keeps it going."""
 
-    def __init__(self, engine: Engine, make_feed: MakeFeed, bus: LocalBus | RedisBus) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        make_feed: MakeFeed,
+        bus: LocalBus | RedisBus,
+        witnesses: Sequence[Witness] = (),
+    ) -> None:
         self.engine = engine
         self.bus = bus
+        self.witnesses = witnesses
         self.lease = Lease()
         self.desk = FeedDesk(engine, make_feed, self.hand_on)
         self.deposed = asyncio.Event()
@@ -78,8 +86,11 @@ class Runner:
         loaded: Loaded = await in_thread(load, self.engine.prices)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
-        for record in await self.bus.open(self, loaded.place):
+        tail = await self.bus.open(self, loaded.place)
+        for record in tail:
             self.engine.repeat(record, at_ms)
+        for witness in self.witnesses:
+            await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
         self.is_running = True
         self._run(self._keep_time, CLOCK_S, "market clock")
         self._run(self._keep_telling, TELL_S, "market status")
@@ -94,6 +105,8 @@ class Runner:
         self._tasks.clear()
         await self.desk.stop()
         self.hand_on()
+        for witness in self.witnesses:
+            await witness.end()
         if self._holds:
             await self.flush()
         await self.bus.close()
@@ -115,6 +128,8 @@ class Runner:
         """Publish what was decided."""
         if self.engine.records:
             records, self.engine.records = self.engine.records, []
+            for witness in self.witnesses:
+                witness.hear(records)
             self.bus.publish(records)
 
     def flush_soon(self) -> None:
@@ -131,9 +146,10 @@ class Runner:
         rows, engine.rows = engine.rows, []
         changed, engine.changed = engine.changed, {}
         made = engine.checkpoints(changed.values())
+        notes = [witness.notes() for witness in self.witnesses]
         is_written = False
         try:
-            await in_thread(self._write, rows, made, self.bus.seal())
+            await in_thread(self._write, rows, made, self.bus.seal(), notes)
             is_written = True
         except Deposed:
             self._lost_lease(rows)
@@ -146,10 +162,17 @@ class Runner:
                 self._put_back(rows)
                 engine.changed = changed | engine.changed
 
-    def _write(self, rows: list[Row], made: dict[int, Checkpoint], place: Place) -> None:
+    def _write(
+        self, rows: list[Row], made: dict[int, Checkpoint], place: Place, notes: list[Callable[[], None]]
+    ) -> None:
         """One after the other: an import flushes too, and a cancelled flush goes on in its thread."""
         with self._writing:
-            checkpoints.write(rows, made, self.lease, place)
+            checkpoints.write(rows, made, self.lease, place, notes)
+
+    def _hold(self) -> None:
+        if not self._holds:
+            raise Deposed
+        self.lease.hold()
 
     def _lost_lease(self, rows: list[Row]) -> None:
         if self._holds or rows:

@@ -14,14 +14,15 @@ from django.db import DatabaseError, connection, transaction
 
 from accounts.models import ControlEvent
 from signals_feed.models import Signal
-from signals_feed.services import NotActive, cancel, close
+from signals_feed.services import NotActive, cancel
 from tests.factories import NOON, make_instrument, make_signal
+from tests.signals_feed.acting import close_at
 
 BID, ASK = Decimal("1.0850"), Decimal("1.0852")
 
 
 def closed(signal: Signal, reason: str = "manual") -> bool:
-    return close(signal, reason=reason, bid=BID, ask=ASK, at=NOON)
+    return close_at(signal, BID, ASK, reason, NOON)
 
 
 def kinds() -> list[str]:
@@ -114,7 +115,7 @@ def test_second_close_changes_nothing() -> None:
     signal = make_signal()
     closed(signal)
 
-    close(signal, reason="expired", bid=Decimal(2), ask=Decimal(2), at=NOON + timedelta(hours=1))
+    close_at(signal, Decimal(2), Decimal(2), "expired", NOON + timedelta(hours=1))
 
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("manual", BID)

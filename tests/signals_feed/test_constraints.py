@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from signals_feed.models import Signal
-from tests.factories import NOON, make_instrument, make_signal, make_user
+from tests.factories import NOON, RESULT, make_instrument, make_signal, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,14 @@ def create(**fields: Any) -> Signal:
     """As it is written, without the factory's reckoning of a result."""
     terms = {"direction": "buy", "entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900"}
     given = {"tradable_price": "1.0842", "published_at": NOON, **terms, **fields}
-    return Signal.objects.create(instrument=make_instrument(), user=make_user(), **given)
+    begun = {name: value for name, value in given.items() if name not in RESULT}
+    signal = Signal.objects.create(instrument=make_instrument(), user=make_user(), **begun)
+    # What is closed was active before.
+    ended = {name: value for name, value in given.items() if name in RESULT}
+    if ended:
+        Signal.objects.filter(pk=signal.pk).update(**ended)
+        signal.refresh_from_db()
+    return signal
 
 
 def refuses(name: str, **fields: Any) -> None:

@@ -23,10 +23,10 @@ from market.streams.outgoing import SENT
 from signals_feed.announcements import LATEST, position_of, read
 from signals_feed.items import COLUMNS, encode_signal
 from signals_feed.models import Announcement, Signal
-from signals_feed.services import close, publish
 from signals_feed.stream import SignalStream
 from tests.factories import NOON, make_instrument, make_signal, make_user
 from tests.market.streams.hubs import Line
+from tests.signals_feed.acting import close_at, put_in_feed
 from tests.signals_feed.announcing import AWAY, Journal, heard, join, make_announced, make_stream
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -52,14 +52,14 @@ def make_draft(instrument: Instrument, user: User, **terms: Any) -> Signal:
 
 def published(instrument: Instrument, user: User, **terms: Any) -> Signal:
     signal = make_draft(instrument, user, **terms)
-    publish(signal)
+    put_in_feed(signal)
     return signal
 
 
 def closed(signal: Signal, reason: str = "manual") -> Signal:
     if reason == "cancelled":
         Signal.objects.filter(pk=signal.pk).update(cancel_reason="wrong symbol")
-    assert close(signal, reason=reason, bid=BID, ask=ASK)
+    assert close_at(signal, BID, ASK, reason)
     return signal
 
 
@@ -106,7 +106,7 @@ def test_publication_that_is_rolled_back_is_not_announced(eurusd: Instrument, ma
 def test_publication_that_cannot_be_announced_does_not_happen(eurusd: Instrument, marta: User) -> None:
     signal = published(eurusd, marta)
     with pytest.raises(IntegrityError):
-        publish(signal)
+        put_in_feed(signal)
     assert (Signal.objects.count(), Announcement.objects.count()) == (1, 1)
 
 
@@ -137,7 +137,7 @@ def test_closure_is_what_rest_answers_with_a_type_and_the_time_it_closed(
     eurusd: Instrument, marta: User
 ) -> None:
     signal = published(eurusd, marta, published_at=NOON)
-    close(signal, reason="manual", bid=BID, ask=ASK, at=NOON + timedelta(minutes=1))
+    close_at(signal, BID, ASK, at=NOON + timedelta(minutes=1))
     announced = read(0, LATEST, 10)[1]
     assert announced.frame == b'{"type":"signal.closed",' + rest(signal)[1:-1] + b',"time":1795003260000}'
 

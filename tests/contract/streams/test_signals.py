@@ -17,13 +17,13 @@ from django.utils import timezone
 from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.models import Signal
-from signals_feed.services import close, publish
 from signals_feed.stream import signals
 from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.contract.streams.client import Frame, Socket, code_of
 from tests.contract.streams.conftest import Open
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
+from tests.signals_feed.acting import close_at, put_in_feed
 
 SIGNALS = "/ws/signals"
 SIGNAL = {"id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "timestamp", "time"}
@@ -46,7 +46,7 @@ def hasty(publisher: User, symbol: str) -> Publish:
         fields: dict[str, Any] = {field: Decimal(price) for field, price in prices.items()} | terms
         instrument = Instrument.objects.get(symbol=name or symbol)
         signal = Signal(instrument=instrument, user=publisher, direction="buy", **fields)
-        publish(signal)
+        put_in_feed(signal)
         return signal
 
     return new
@@ -65,7 +65,7 @@ def published(service: Server, hasty: Publish) -> Publish:
 
 
 def closed(signal: Signal) -> Signal:
-    assert close(signal, reason="manual", bid=Decimal("1.0850"), ask=Decimal("1.0852"))
+    assert close_at(signal, Decimal("1.0850"), Decimal("1.0852"))
     return signal
 
 

@@ -1,0 +1,42 @@
+"""Who follows the engine in its own process, and keeps what it made of it together with the engine's own
+state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from django.apps import apps
+from django.utils.module_loading import import_string
+
+from market.prices.records import AnyRecord
+
+
+class Start(NamedTuple):
+    epoch: Callable[[], str]
+    """Of the numbering, which may begin anew."""
+    hold: Callable[[], None]
+    """Within a transaction: raises Deposed unless this engine is the one that writes, and keeps it so."""
+    tail: list[AnyRecord]
+    """What another engine decided and had not written yet: heard first."""
+
+
+class Witness(Protocol):
+    async def begin(self, start: Start) -> None:
+        """The engine knows again what the database holds; nothing has come since."""
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        """Everything that the engine decides, before anybody else hears of it. It may neither wait nor
+        raise."""
+
+    def notes(self) -> Callable[[], None]:
+        """Called as the engine's state is about to be written, and the result within that transaction: what
+        it must know of all it has heard so far, if another is to go on from there."""
+
+    async def end(self) -> None: ...
+
+
+def witnesses() -> list[Witness]:
+    """Those that the apps name, so that none of them is imported from here."""
+    named = [getattr(app, "market_witness", None) for app in apps.get_app_configs()]
+    return [import_string(name) for name in named if name]

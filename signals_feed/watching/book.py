@@ -1,0 +1,77 @@
+"""What is watched of one symbol: its signals, when they end, and its last ticks. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+
+from market.prices.records import Taken
+from signals_feed.judging import Minute
+
+from .side import Side, Watched
+
+# For signals that are heard of only after the next tick: ten seconds of a hundred a second.
+RECENT = 1_000
+_numbers = count()
+
+
+class Book:
+    __slots__ = ("_ends", "buys", "dropped_ms", "ends_ms", "recent", "sells")
+
+    def __init__(self) -> None:
+        self.buys, self.sells = Side(1), Side(-1)
+        self.recent: deque[Taken] = deque()
+        self.dropped_ms: int | None = None
+        """The time of the last tick that is remembered no more."""
+        self.ends_ms: float = inf
+        """When the first of them ends."""
+        self._ends: list[tuple[int, int, Watched]] = []
+
+    def side(self, watched: Watched) -> Side:
+        return self.buys if watched.levels.is_buy else self.sells
+
+    def add(self, watched: Watched) -> None:
+        self.side(watched).add(watched)
+        heappush(self._ends, (watched.levels.ends_ms, next(_numbers), watched))
+        self.ends_ms = self._ends[0][0]
+
+    def remove(self, watched: Watched) -> None:
+        self.side(watched).remove(watched)
+
+    def see(self, minute: Minute) -> None:
+        """How far the prices of a minute went that nobody saw tick by tick."""
+        for side, low, high in (
+            (self.buys, minute.bid_low, minute.bid_high),
+            (self.sells, minute.ask_low, minute.ask_high),
+        ):
+            if low is not None and high is not None:
+                side.see(side.sign * float(low))
+                side.see(side.sign * float(high))
+
+    def take(self, tick: Taken) -> list[Watched]:
+        """A tick; returns whom it may close, who are watched no more."""
+        recent = self.recent
+        if len(recent) == RECENT:
+            self.dropped_ms = recent.popleft().time_ms
+        recent.append(tick)
+        buys, sells = self.buys, self.sells
+        bid, ask = tick.bid, -tick.ask
+        met: list[Watched] = []
+        if buys.live and buys.see(bid):
+            met += buys.met(bid)
+        if sells.live and sells.see(ask):
+            met += sells.met(ask)
+        return met + list(self.ended(tick.time_ms)) if tick.time_ms >= self.ends_ms else met
+
+    def ended(self, at_ms: int) -> Iterator[Watched]:
+        """Those that are over by then; they are watched no more."""
+        ends = self._ends
+        while ends and (ends[0][0] <= at_ms or not ends[0][2].is_live):
+            watched = heappop(ends)[2]
+            if watched.is_live:
+                self.remove(watched)
+                yield watched
+        self.ends_ms = ends[0][0] if ends else inf

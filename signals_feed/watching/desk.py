@@ -1,0 +1,172 @@
+"""Every watched signal of every symbol, in memory: ticks go in, closings come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import isfinite
+from uuid import UUID
+
+from instruments.catalogue import catalogue
+from market.prices.records import Refilled, Taken
+from signals_feed.closures import Closing, by_candle, tick_shown
+from signals_feed.evidence import Evidence
+from signals_feed.excursions import Seen
+from signals_feed.judging import Exit, at_current, by_minute, by_tick
+from signals_feed.prices import price
+from signals_feed.quotes import Quoted
+
+from .book import Book
+from .loading import Active, minute_of
+from .side import Watched
+
+TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
+
+
+class Desk:
+    def __init__(self, epoch: Callable[[], str], close: Callable[[Closing], None], at_ms: int) -> None:
+        self.books: dict[str, Book] = {}
+        self.watched: dict[UUID, Watched] = {}
+        self._epoch, self._close = epoch, close
+        self._begun_ms = at_ms
+        self._dropped_ms: int | None = None
+        """Before then ticks were missed."""
+
+    def clear(self, at_ms: int) -> None:
+        """Begin anew; what was remembered can no longer be relied on."""
+        self.books.clear()
+        self.watched.clear()
+        self._begun_ms = self._dropped_ms = at_ms
+
+    def take(self, tick: Taken) -> None:
+        book = self.books.get(tick.symbol)
+        if book is None:
+            book = self._open(tick.symbol)
+        if met := book.take(tick):
+            before = book.recent[-2] if len(book.recent) > 1 else None
+            for watched in met:
+                self._judge(book, watched, tick, before)
+
+    def refill(self, record: Refilled) -> None:
+        """A minute out of a venue's history."""
+        book = self.books.get(record.symbol)
+        facts = catalogue.known(record.symbol)
+        if book is None or facts is None or record.basis == "trades":
+            return
+        candle = record.minute
+        prices = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
+        rounded = [price(round(each, facts.digits)) for each in prices]
+        minute = minute_of(record.basis, candle.opened_ms, *rounded)
+        book.see(minute)
+        for watched in [each for each in self.watched.values() if each.symbol == record.symbol]:
+            if exit_ := by_minute(watched.levels, minute):
+                book.remove(watched)
+                self._ended(by_candle(watched.id, exit_, minute, self._seen(book, watched)))
+
+    def admit(self, found: Active) -> bool:
+        """Watch a signal from the tick on that it was published at; False if that is remembered no more."""
+        book = self.books.get(found.symbol) or self._open(found.symbol)
+        if known := self.watched.get(found.id):
+            self._change(book, known, found)
+            return True
+        watched = Watched(found.id, found.symbol, found.levels)
+        side = book.side(watched)
+        if found.entry is not None:
+            watched.see(side.sign * float(found.entry.bid if watched.levels.is_buy else found.entry.ask))
+        if not self.covers(found):
+            watched.since_ms = self.known_from_ms(found.symbol)
+        self.watched[found.id] = watched
+        if not self._judge_recent(book, watched, found):
+            book.add(watched)
+        return watched.since_ms == 0 or self._missed_ms(book) is None
+
+    def forget(self, signal: UUID) -> None:
+        watched = self.watched.pop(signal, None)
+        if watched is not None:
+            self.books[watched.symbol].remove(watched)
+
+    def end(self, symbol: str, at_ms: int) -> None:
+        """Those that are over leave at the last tick's price."""
+        book = self.books[symbol]
+        if book.recent:
+            tick = book.recent[-1]
+            for watched in list(book.ended(at_ms)):
+                exit_ = at_current(watched.levels, price(tick.bid), price(tick.ask))
+                self._ended(self._closing(book, watched, exit_, tick, TICK, at_ms))
+
+    def covers(self, found: Active) -> bool:
+        return self.known_from_ms(found.symbol) <= found.levels.since_ms
+
+    def known_from_ms(self, symbol: str) -> int:
+        """From when on all ticks are remembered."""
+        book = self.books.get(symbol)
+        missed_ms = self._dropped_ms if book is None else self._missed_ms(book)
+        return self._begun_ms if missed_ms is None else missed_ms
+
+    def _missed_ms(self, book: Book) -> int | None:
+        return self._dropped_ms if book.dropped_ms is None else book.dropped_ms
+
+    def _open(self, symbol: str) -> Book:
+        book = self.books[symbol] = Book()
+        return book
+
+    def _change(self, book: Book, known: Watched, found: Active) -> None:
+        """It was cancelled: it goes on until the next price, and has seen what it saw."""
+        best, worst = book.side(known).extremes(known)
+        sign = book.side(known).sign
+        book.remove(known)
+        again = Watched(found.id, found.symbol, found.levels)
+        again.since_ms = known.since_ms
+        again.best, again.worst = sign * best, sign * worst
+        self.watched[found.id] = again
+        book.add(again)
+
+    def _judge_recent(self, book: Book, watched: Watched, found: Active) -> bool:
+        """By the remembered ticks that came after its own."""
+        sign = book.side(watched).sign
+        for before, tick in pairwise([None, *book.recent]):
+            if tick is None or not self._is_after(tick, found):
+                continue
+            watched.see(sign * (tick.bid if watched.levels.is_buy else tick.ask))
+            if by_tick(watched.levels, price(tick.bid), price(tick.ask), tick.time_ms):
+                self._judge(book, watched, tick, before)
+                return True
+        return False
+
+    def _is_after(self, tick: Taken, found: Active) -> bool:
+        entry = found.entry
+        if entry is not None and entry.seq and entry.epoch == self._epoch():
+            return tick.seq > entry.seq
+        return tick.time_ms > found.levels.since_ms
+
+    def _judge(self, book: Book, watched: Watched, tick: Taken, before: Taken | None) -> None:
+        exit_ = by_tick(watched.levels, price(tick.bid), price(tick.ask), tick.time_ms)
+        if exit_ is None:
+            book.add(watched)
+            return
+        source = AFTER_GAP if _is_gap(before, tick) else TICK
+        self._ended(self._closing(book, watched, exit_, tick, source, tick.time_ms))
+
+    def _closing(
+        self, book: Book, watched: Watched, exit_: Exit, tick: Taken, source: str, at_ms: int
+    ) -> Closing:
+        quoted = Quoted(price(tick.bid), price(tick.ask), tick.time_ms, self._epoch(), tick.seq)
+        shown, seen = tick_shown(quoted), self._seen(book, watched)
+        return Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, shown, seen)
+
+    def _seen(self, book: Book, watched: Watched) -> Seen | None:
+        extremes = book.side(watched).extremes(watched)
+        if not all(map(isfinite, extremes)):
+            return None
+        return Seen(price(max(extremes)), price(min(extremes)), watched.since_ms)
+
+    def _ended(self, closing: Closing) -> None:
+        self.watched.pop(closing.signal, None)
+        self._close(closing)
+
+
+def _is_gap(before: Taken | None, tick: Taken) -> bool:
+    """As long as a quote is stale after, or the first that this process hears."""
+    facts = catalogue.known(tick.symbol)
+    stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
+    return before is None or tick.time_ms - before.time_ms > stale_ms

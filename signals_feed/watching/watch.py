@@ -1,0 +1,195 @@
+"""The watcher as the engine and the control events see it. Its place and its promises:
+signals_feed/watcher.py."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from accounts.events import PASSING, EventFeed, feed
+from accounts.tasks import end
+from accounts.threads import in_thread
+from instruments.catalogue import catalogue
+from market import services as market
+from market.engine.witness import Start
+from market.prices.records import AnyRecord, Refilled, Taken
+from signals_feed.judging import MINUTE_MS
+
+from .closer import Closer
+from .desk import Desk
+from .loading import Active, judge_stored, read_active, read_hits, read_mark_ms, write_notes
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.25
+# A minute is written within a second of its end.
+STORED_AFTER_MS = MINUTE_MS + 3_000
+AT_ONCE = 200
+
+
+class Watch:
+    def __init__(self, events: EventFeed = feed) -> None:
+        self.desk: Desk | None = None
+        """None while the engine does not run here."""
+        self._closer: Closer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake = asyncio.Event()
+        self._news: set[UUID] = set()
+        """Published or cancelled, and still to be read."""
+        self._again: dict[UUID, int] = {}
+        """To be judged by the stored minutes from that moment on: some ticks after their publication were
+        no longer remembered."""
+        self._is_new = True
+        """All are still to be read."""
+        self._is_reading = self._is_broken = False
+        self._gone: set[UUID] = set()
+        """Closed while others were being read."""
+        for kind in ("signal.published", "signal.cancelled"):
+            events.on(kind, self._read_soon)
+        events.on("signal.closed", self._closed)
+
+    async def begin(self, start: Start) -> None:
+        self._closer = Closer(start.hold)
+        self.desk = Desk(start.epoch, self._closer.add, market.now_ms())
+        self._news.clear()
+        self._again.clear()
+        self._is_new, self._is_broken, self._wake = True, False, asyncio.Event()
+        self._wake.set()
+        self.hear(start.tail)
+        self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
+
+    async def end(self) -> None:
+        await end(*self._tasks)
+        self._tasks.clear()
+        if self._closer is not None:
+            await self._closer.end()
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        desk = self.desk
+        if desk is None:
+            return
+        try:
+            for record in records:
+                if type(record) is Taken:
+                    desk.take(record)
+                elif type(record) is Refilled:
+                    desk.refill(record)
+        except Exception:  # noqa: BLE001 - the engine goes on whatever breaks here
+            logger.exception("A tick could not be judged: all signals are read anew")
+            self._is_new = self._is_broken = True
+
+    def notes(self) -> Callable[[], None]:
+        waiting = [] if self._closer is None else self._closer.waiting()
+        is_settled = not (self._is_new or self._is_reading or self._news or self._again)
+        # The minute that is forming has been judged in part.
+        until_ms = market.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
+        return partial(write_notes, waiting, until_ms)
+
+    def _read_soon(self, told: dict[str, Any]) -> None:
+        if self.desk is not None:
+            self._news.add(UUID(told["signal"]))
+            self._wake.set()
+
+    def _closed(self, told: dict[str, Any]) -> None:
+        if self.desk is not None and self._closer is not None:
+            signal = UUID(told["signal"])
+            self.desk.forget(signal)
+            self._closer.forget(signal)
+            self._news.discard(signal)
+            self._again.pop(signal, None)
+            self._gone.add(signal)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            try:
+                await self._look()
+            except PASSING as error:
+                logger.warning("The watched signals wait for the database: %s", error)
+                await asyncio.sleep(LOOK_S)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The signal watcher broke and goes on")
+                await asyncio.sleep(1)
+
+    async def _look(self) -> None:
+        if self._is_new:
+            await self._read_all()
+        if self._news:
+            await self._read_news()
+        await self._judge_again()
+        self._end_what_is_over()
+
+    async def _read_all(self) -> None:
+        desk, closer = self._parts()
+        self._is_reading = True
+        if self._is_broken:
+            desk.clear(market.now_ms())
+            self._is_broken = False
+        self._gone.clear()
+        for hit in await in_thread(read_hits):
+            closer.add(hit)
+        mark_ms = await in_thread(read_mark_ms)
+        found = await in_thread(read_active)
+        await self._judge(found, mark_ms)
+        for begin in range(0, len(found), AT_ONCE):
+            self._admit(found[begin : begin + AT_ONCE])
+            await asyncio.sleep(0)
+        self._is_new, self._is_reading = self._is_broken, False
+
+    async def _read_news(self) -> None:
+        self._gone.clear()
+        news = frozenset(self._news)
+        found = await in_thread(read_active, news)
+        # Minutes that are over need judging only where the remembered ticks do not reach back so far.
+        await self._judge([each for each in found if not self._parts()[0].covers(each)], 0)
+        self._admit(found)
+        self._news -= news
+
+    async def _judge(self, found: list[Active], since_ms: int, until_ms: int | None = None) -> None:
+        """By the stored minutes: those that were over before the ticks that are remembered."""
+        desk, closer = self._parts()
+        symbols = {each.symbol for each in found}
+        until = {symbol: until_ms or desk.known_from_ms(symbol) for symbol in symbols}
+        for closing in await in_thread(judge_stored, found, since_ms, until):
+            desk.forget(closing.signal)
+            closer.add(closing)
+
+    def _admit(self, found: list[Active]) -> None:
+        desk, closer = self._parts()
+        for each in found:
+            if each.id in closer.pending or each.id in self._gone:
+                continue
+            if not desk.admit(each):
+                self._again[each.id] = market.now_ms() + STORED_AFTER_MS
+
+    async def _judge_again(self) -> None:
+        now_ms = market.now_ms()
+        due = [signal for signal, at_ms in self._again.items() if at_ms <= now_ms]
+        if due:
+            await self._judge(await in_thread(read_active, due), 0, now_ms)
+            for signal in due:
+                self._again.pop(signal, None)
+
+    def _end_what_is_over(self) -> None:
+        """Expired and cancelled ones leave at the current price, if there is one."""
+        desk, _ = self._parts()
+        now_ms = market.now_ms()
+        for symbol, book in desk.books.items():
+            if book.ends_ms <= now_ms:
+                facts = catalogue.find(symbol)
+                if facts is not None and market.state(facts) == "open":
+                    desk.end(symbol, now_ms)
+
+    def _parts(self) -> tuple[Desk, Closer]:
+        if self.desk is None or self._closer is None:
+            raise RuntimeError("The watcher looks only while the engine runs here.")
+        return self.desk, self._closer
