@@ -33,7 +33,7 @@ def read_release(text: str) -> Release:
 
 
 def marked(text: str) -> SafeString:
-    html = escape(text)
+    html = str(escape(text))
     for sign, element in MARKS:
         html = re.sub(sign, element, html)
     return mark_safe(html)  # noqa: S308 - escaped above

@@ -44,8 +44,8 @@ def row_of(facts: InstrumentFacts) -> Row:
     today = market.prices.history(facts).builder.forming("1d")
     opened = today.open if today else None
     change = 100 * (quote.bid - opened) / opened if opened else None
-    written = (f"{price:.{facts.digits}f}" for price in (quote.bid, quote.ask, quote.spread))
-    return Row(facts, state, *written, opened, change)
+    bid, ask, spread = (f"{price:.{facts.digits}f}" for price in (quote.bid, quote.ask, quote.spread))
+    return Row(facts, state, bid, ask, spread, opened, change)
 
 
 def first_choice(rows: list[Row]) -> str:

@@ -16,9 +16,9 @@ class MinuteQuerySet(models.QuerySet["Minute"]):
 
     def slowest(self) -> list[tuple[datetime, int | None, int | None, int | None]]:
         """Minute by minute, the figures of the slowest process."""
-        worst = {name: models.Max(f"{name}_ms") for name in ("p50", "p95", "p99")}
-        rows = self.order_by("at").values("at").annotate(**worst)
-        return [(row["at"], row["p50"], row["p95"], row["p99"]) for row in rows]
+        rows = self.order_by("at").values("at")
+        worst = rows.annotate(p50=models.Max("p50_ms"), p95=models.Max("p95_ms"), p99=models.Max("p99_ms"))
+        return list(worst.values_list("at", "p50", "p95", "p99"))
 
     def served_by_day(self) -> dict[str, int]:
         """For each day in how many of its minutes at least one process served."""

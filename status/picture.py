@@ -23,15 +23,20 @@ class Picture(NamedTuple):
 
 
 def picture(rows: Sequence[tuple[datetime, int | None, int | None, int | None]], now: datetime) -> Picture:
-    top_ms = max([LEAST_TOP_MS, *(value for row in rows for value in row[1:] if value is not None)])
+    top_ms = max([LEAST_TOP_MS, *(value for _, *values in rows for value in values if value is not None)])
     begin = now - timedelta(hours=1)
 
-    def points(column: int) -> str:
-        return " ".join(
+    def line(name: str, values: list[int | None]) -> Line:
+        points = (
             f"{WIDTH * (row[0] - begin).total_seconds() / 3600:.1f},{HEIGHT * (1 - value / top_ms):.1f}"
-            for row in rows
-            if (value := row[column]) is not None and row[0] >= begin
+            for row, value in zip(rows, values, strict=True)
+            if value is not None and row[0] >= begin
         )
+        return Line(name, " ".join(points))
 
-    lines = [Line(name, points(column)) for column, name in enumerate(("p50", "p95", "p99"), start=1)]
-    return Picture(WIDTH, HEIGHT, top_ms, lines)
+    columns = (
+        ("p50", [row[1] for row in rows]),
+        ("p95", [row[2] for row in rows]),
+        ("p99", [row[3] for row in rows]),
+    )
+    return Picture(WIDTH, HEIGHT, top_ms, [line(*column) for column in columns])

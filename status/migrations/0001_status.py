@@ -6,51 +6,95 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Incident',
+            name="Incident",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('title', models.CharField(max_length=120)),
-                ('impact', models.CharField(choices=[('maintenance', 'planned maintenance'), ('minor', 'some are affected'), ('major', 'most are affected')], default='minor', max_length=11)),
-                ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('ended_at', models.DateTimeField(blank=True, help_text='Empty while it lasts.', null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("title", models.CharField(max_length=120)),
+                (
+                    "impact",
+                    models.CharField(
+                        choices=[
+                            ("maintenance", "planned maintenance"),
+                            ("minor", "some are affected"),
+                            ("major", "most are affected"),
+                        ],
+                        default="minor",
+                        max_length=11,
+                    ),
+                ),
+                ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("ended_at", models.DateTimeField(blank=True, help_text="Empty while it lasts.", null=True)),
             ],
             options={
-                'ordering': ('-started_at', '-pk'),
-                'constraints': [models.CheckConstraint(condition=models.Q(('ended_at', None), ('ended_at__gte', models.F('started_at')), _connector='OR'), name='incident_ends_after_it_begins'), models.CheckConstraint(condition=models.Q(('impact__in', ('maintenance', 'minor', 'major'))), name='incident_impact_is_known')],
+                "ordering": ("-started_at", "-pk"),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ended_at", None), ("ended_at__gte", models.F("started_at")), _connector="OR"
+                        ),
+                        name="incident_ends_after_it_begins",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("impact__in", ("maintenance", "minor", "major"))),
+                        name="incident_impact_is_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Minute',
+            name="Minute",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('process', models.CharField(max_length=16)),
-                ('p50_ms', models.PositiveIntegerField(null=True)),
-                ('p95_ms', models.PositiveIntegerField(null=True)),
-                ('p99_ms', models.PositiveIntegerField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("process", models.CharField(max_length=16)),
+                ("p50_ms", models.PositiveIntegerField(null=True)),
+                ("p95_ms", models.PositiveIntegerField(null=True)),
+                ("p99_ms", models.PositiveIntegerField(null=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('at', 'process'), name='minute_once_a_process')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("at", "process"), name="minute_once_a_process")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Note',
+            name="Note",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('incident', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notes', to='status.incident')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "incident",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notes",
+                        to="status.incident",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-at', '-pk'),
+                "ordering": ("-at", "-pk"),
             },
         ),
     ]

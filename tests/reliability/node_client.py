@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
-import shutil
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.contract.streams.client import HEARD_WITHIN_S, Frame
+from tests.npm import require_npm
 
 DIRECTORY = Path(__file__).parent / "node"
-INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-INSTALLED_WITHIN_S = 120.0
-NO_NODE = "Node is missing: install nodejs and npm (`apt-get install nodejs npm` as root), then try again."
 
 
 def require_node() -> None:
-    """With the client of the lock; without Node a test is skipped, but CI fails."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        if os.environ.get("CI"):
-            raise RuntimeError(NO_NODE)
-        pytest.skip(NO_NODE)
-    installed, lock = DIRECTORY / "node_modules/.package-lock.json", DIRECTORY / "package-lock.json"
-    if installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime:
-        return
-    done = subprocess.run(INSTALL, cwd=DIRECTORY, timeout=INSTALLED_WITHIN_S, capture_output=True, text=True)
-    assert done.returncode == 0, f"The client could not be installed from npm:\n{done.stderr[-2000:]}"
+    require_npm(DIRECTORY)
 
 
 class NodeSocket:
