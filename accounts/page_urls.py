@@ -3,12 +3,14 @@ from django.views.generic import RedirectView
 
 from . import pages
 from .page_access import page_token
+from .session_pages import end_session
 from .usage_pages import usage
 
 urlpatterns = [
     re_path(r"^page-token/?$", page_token, name="page_token"),
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", pages.keys, name="keys"),
+    path("settings/sessions/<int:pk>/end", end_session, name="end_session"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", pages.revoke, name="revoke_key"),

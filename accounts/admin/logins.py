@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from allauth.account.models import EmailAddress
+from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.contrib import admin
 from django.db.models import Model
@@ -11,6 +12,8 @@ from django.http import HttpRequest
 from accounts.back_office.pages import ReadOnlyAdmin, StaffAdmin
 
 admin.site.unregister(EmailAddress)
+# Everybody ends their own, in the settings panel.
+admin.site.unregister(UserSession)
 
 
 @admin.register(EmailAddress)

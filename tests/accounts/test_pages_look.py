@@ -31,6 +31,7 @@ OWN = [
     "/",
     "/settings/keys",
     "/settings/usage",
+    "/accounts/sessions/",
     "/settings/keys/1/roll",
     "/accounts/email/",
     "/accounts/password/change/",
