@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from uuid import UUID
 
@@ -33,14 +34,13 @@ class Closer:
         self.stuck: dict[UUID, Closing] = {}
         """Those that the database refuses."""
         self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._working = asyncio.Lock()
         self._task = asyncio.create_task(self._run(), name="signal closer")
 
     def add(self, closing: Closing) -> None:
         """The first that hits a signal is the one that counts."""
         if closing.signal not in self.stuck:
             self.pending.setdefault(closing.signal, closing)
-            self._idle.clear()
             self._wake.set()
 
     def forget(self, signal: UUID) -> None:
@@ -51,22 +51,24 @@ class Closer:
         return [*self.pending.values(), *self.stuck.values()]
 
     async def end(self) -> None:
-        try:
+        with suppress(TimeoutError, Deposed, *PASSING):
             async with asyncio.timeout(LAST_S):
-                if self.pending:
-                    await self._idle.wait()
-        except TimeoutError:
-            logger.warning("%d signals are closed when the engine starts again", len(self.pending))
+                await self.work_off()
+        if self.pending:
+            logger.warning("%d signals are closed when an engine starts again", len(self.pending))
         await end(self._task)
+
+    async def work_off(self) -> None:
+        async with self._working:
+            while self.pending:
+                await self._close_some()
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
-                while self.pending:
-                    await self._close_some()
-                self._idle.set()
+                await self.work_off()
             except Deposed:
                 await self._try_again()
             except PASSING as error:

@@ -35,9 +35,9 @@ class Watch:
     def __init__(self, events: EventFeed = feed) -> None:
         self.desk: Desk | None = None
         """None while the engine does not run here."""
-        self._closer: Closer | None = None
+        self.closer: Closer | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._wake = asyncio.Event()
+        self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._news: set[UUID] = set()
         """Published or cancelled, and still to be read."""
         self._again: dict[UUID, int] = {}
@@ -53,11 +53,12 @@ class Watch:
         events.on("signal.closed", self._closed)
 
     async def begin(self, start: Start) -> None:
-        self._closer = Closer(start.hold)
-        self.desk = Desk(start.epoch, self._closer.add, market.now_ms())
+        self.closer = Closer(start.hold)
+        self.desk = Desk(start.epoch, self.closer.add, market.now_ms())
         self._news.clear()
         self._again.clear()
-        self._is_new, self._is_broken, self._wake = True, False, asyncio.Event()
+        self._is_new, self._is_broken = True, False
+        self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._wake.set()
         self.hear(start.tail)
         self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
@@ -65,8 +66,8 @@ class Watch:
     async def end(self) -> None:
         await end(*self._tasks)
         self._tasks.clear()
-        if self._closer is not None:
-            await self._closer.end()
+        if self.closer is not None:
+            await self.closer.end()
 
     def hear(self, records: list[AnyRecord]) -> None:
         desk = self.desk
@@ -83,7 +84,7 @@ class Watch:
             self._is_new = self._is_broken = True
 
     def notes(self) -> Callable[[], None]:
-        waiting = [] if self._closer is None else self._closer.waiting()
+        waiting = [] if self.closer is None else self.closer.waiting()
         is_settled = not (self._is_new or self._is_reading or self._news or self._again)
         # The minute that is forming has been judged in part.
         until_ms = market.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
@@ -95,10 +96,10 @@ class Watch:
             self._wake.set()
 
     def _closed(self, told: dict[str, Any]) -> None:
-        if self.desk is not None and self._closer is not None:
+        if self.desk is not None and self.closer is not None:
             signal = UUID(told["signal"])
             self.desk.forget(signal)
-            self._closer.forget(signal)
+            self.closer.forget(signal)
             self._news.discard(signal)
             self._again.pop(signal, None)
             self._gone.add(signal)
@@ -112,7 +113,7 @@ class Watch:
                 pass
             self._wake.clear()
             try:
-                await self._look()
+                await self.look()
             except PASSING as error:
                 logger.warning("The watched signals wait for the database: %s", error)
                 await asyncio.sleep(LOOK_S)
@@ -120,13 +121,15 @@ class Watch:
                 logger.exception("The signal watcher broke and goes on")
                 await asyncio.sleep(1)
 
-    async def _look(self) -> None:
-        if self._is_new:
-            await self._read_all()
-        if self._news:
-            await self._read_news()
-        await self._judge_again()
-        self._end_what_is_over()
+    async def look(self) -> None:
+        """Read what is new, and end what is over."""
+        async with self._looking:
+            if self._is_new:
+                await self._read_all()
+            if self._news:
+                await self._read_news()
+            await self._judge_again()
+            self._end_what_is_over()
 
     async def _read_all(self) -> None:
         desk, closer = self._parts()
@@ -190,6 +193,6 @@ class Watch:
                     desk.end(symbol, now_ms)
 
     def _parts(self) -> tuple[Desk, Closer]:
-        if self.desk is None or self._closer is None:
+        if self.desk is None or self.closer is None:
             raise RuntimeError("The watcher looks only while the engine runs here.")
-        return self.desk, self._closer
+        return self.desk, self.closer
