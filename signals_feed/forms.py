@@ -9,6 +9,7 @@ from uuid import uuid4
 from django import forms
 
 from instruments.catalogue import catalogue
+from market import services as market
 
 from .models import Signal
 
@@ -30,6 +31,13 @@ def price_field(help_text: str) -> forms.DecimalField:
     )
 
 
+def first_traded(symbols: list[str]) -> str:
+    """Of which something can be published now, if there is one."""
+    facts = (each for symbol in symbols if (each := catalogue.find(symbol)) is not None)
+    is_open = (each.symbol for each in facts if market.state(each) == "open")
+    return next(is_open, next(iter(symbols), ""))
+
+
 class PublishForm(forms.Form):
     symbol = forms.ChoiceField(choices=offered, label="Instrument")
     direction = forms.ChoiceField(choices=Signal.Direction.choices)
@@ -44,4 +52,4 @@ class PublishForm(forms.Form):
         """Whose quote stands beside the form."""
         known = [symbol for symbol, _ in offered()]
         value: Any = self["symbol"].value()
-        return value if value in known else next(iter(known), "")
+        return value if value in known else first_traded(known)

@@ -34,7 +34,9 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
         status = 403 if request.method == "POST" else 200
         return render(request, "signals/not_a_publisher.html", status=status)
     if request.method != "POST":
-        return page(request, PublishForm(initial={"symbol": request.GET.get("symbol", "")}))
+        form = PublishForm(initial={"symbol": request.GET.get("symbol", "")})
+        form.initial["symbol"] = form.chosen_symbol
+        return page(request, form)
     form = PublishForm(request.POST)
     if form.is_valid() and publish_form(form, request.user):
         signal = form.cleaned_data

@@ -21,7 +21,7 @@ function showQuote(told) {
   for (const name of ["bid", "ask", "spread"]) part(name).textContent = told[name] ?? "–";
   part("age").textContent = told.bid ? age(told.age_ms) : "no quote yet";
   part("state").textContent = told.words;
-  part("take").hidden = !told.bid;
+  part("take").hidden = told.state !== "open";
 }
 
 function showResult({ id, price, pnl, pnl_r, tone }) {
@@ -29,7 +29,7 @@ function showResult({ id, price, pnl, pnl_r, tone }) {
   if (!card || !price) return;
   card.querySelector("[data-price]").textContent = price;
   const result = card.querySelector("[data-result]");
-  result.textContent = `${pnl} pips, ${pnl_r} R`;
+  result.textContent = `${pnl}\u00a0pips, ${pnl_r}\u00a0R`;
   result.className = tone;
 }
 

@@ -1,0 +1,149 @@
+"""Publishing as a person does it: beside the live quote, with the keyboard, on a phone."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Permission
+from playwright.sync_api import Page, Route
+
+from accounts.models import User
+from tests.browser.conftest import OpenPage
+from tests.browser.test_keys_page import NAME_OF_FOCUSED, PASSWORD, PRESS_TWICE, tab_to, width_of
+from tests.client import Server
+from tests.factories import make_instrument, make_signal, make_user, put_quote
+
+PAGE = "/settings/signals"
+
+
+@pytest.fixture(autouse=True)
+def anna(server: Server) -> User:
+    # A time to come, so that the quote is fresh however long the browser takes.
+    make_instrument("EURUSD", stale_after_s=3_600)
+    make_instrument("GBPUSD", stale_after_s=3_600)
+    quote("EURUSD", 1.0841)
+    quote("GBPUSD", 1.3102)
+    user = make_user("anna", PASSWORD)
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    make_signal(user=user, status="closed")
+    return user
+
+
+def quote(symbol: str, bid: float) -> None:
+    put_quote(symbol, bid, round(bid + 0.00014, 5))
+
+
+def log_in(page: Page) -> None:
+    page.goto(f"/accounts/login/?next={PAGE}")
+    page.get_by_label("Username or e-mail").fill("anna")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"**{PAGE}")
+
+
+def fill(page: Page, entry: str = "1.08424", stop_loss: str = "1.0810", take_profit: str = "1.0900") -> None:
+    page.get_by_label("Entry").fill(entry)
+    page.get_by_label("Stop loss").fill(stop_loss)
+    page.get_by_label("Take profit").fill(take_profit)
+
+
+def publish(page: Page) -> None:
+    page.get_by_role("button", name="Publish").click()
+
+
+def test_a_signal_lives_from_the_form_to_its_close(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page)
+    publish(page)
+    page.get_by_text("Published: buy EURUSD.").wait_for()
+    page.locator("[data-result]", has_text="-1.4").wait_for()
+
+    quote("EURUSD", 1.0860)
+    page.locator("[data-result]", has_text="+17.6").wait_for()
+    page.locator("summary", has_text="Close now").click()
+    page.get_by_role("button", name="Yes, close it now").click()
+
+    page.get_by_text("Closed: buy EURUSD, +17.6 pips.").wait_for()
+    page.get_by_role("link", name="your public scorecard").click()
+    page.get_by_role("img", name="Results of anna summed up").wait_for()
+
+
+def test_quote_beside_the_form_is_live_and_says_when_it_is_not(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    quote("EURUSD", 1.0855)
+    page.locator("[data-bid]", has_text="1.08550").wait_for()
+
+    page.get_by_label("Instrument").select_option("GBPUSD")
+    page.locator("[data-bid]", has_text="1.31020").wait_for()
+    page.get_by_label("Direction").select_option("sell")
+    page.get_by_role("button", name="Take the market price").click()
+    assert page.get_by_label("Entry").input_value() == "1.31020"
+
+    page.route("**/live?*", lambda route: route.fulfill(status=200, body="no JSON"))
+    page.get_by_text("The quote does not come through").wait_for()
+    page.unroute("**/live?*")
+    page.get_by_text("The quote does not come through").wait_for(state="hidden")
+
+
+def test_refusal_stands_beside_its_field_and_is_read_out_with_it(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page, entry="1.0700")
+    publish(page)
+
+    field = page.get_by_label("Entry")
+    assert field.get_attribute("aria-invalid") == "true"
+    described = str(field.get_attribute("aria-describedby")).split()
+    words = " ".join(page.locator(f"#{name}").inner_text() for name in described)
+    assert "may not be below the ask, which is 1.08424" in words
+    assert page.get_by_label("Stop loss").input_value() == "1.0810"
+
+
+def test_pressing_twice_sends_one_form(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    fill(page)
+    held: list[Route] = []
+    page.route(f"**{PAGE}", lambda route: hold_form(route, held))
+    page.get_by_role("button", name="Publish").evaluate(PRESS_TWICE)
+    held[0].continue_()
+    page.get_by_text("Published: buy EURUSD.").wait_for()
+    assert len(held) == 1
+    assert page.locator("[data-signal]").count() == 1
+
+
+def hold_form(route: Route, held: list[Route]) -> None:
+    if route.request.method == "POST":
+        held.append(route)
+    else:
+        route.continue_()
+
+
+def test_signal_is_published_by_keyboard_alone(open_page: OpenPage) -> None:
+    page = open_page()
+    log_in(page)
+    for name, text in (("Entry", "1.08424"), ("Stop loss", "1.0810"), ("Take profit", "1.0900")):
+        tab_to(page, name)
+        page.keyboard.type(text)
+    page.keyboard.press("Tab")
+    assert page.evaluate(NAME_OF_FOCUSED) == "Publish"
+    page.keyboard.press("Enter")
+    page.get_by_text("Published: buy EURUSD.").wait_for()
+
+
+def test_nothing_is_wider_than_a_small_phone(open_page: OpenPage) -> None:
+    page = open_page(viewport={"width": 360, "height": 740})
+    log_in(page)
+    fill(page)
+    publish(page)
+    page.get_by_text("Published: buy EURUSD.").wait_for()
+    widths = [opened_width(page)]
+    page.goto("/publishers/anna")
+    widths.append(opened_width(page))
+    assert widths == [360, 360]
+
+
+def opened_width(page: Page) -> int:
+    page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    return width_of(page)
