@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseRedirect
 from django.shortcuts import redirect
 
 from accounts.back_office.pages import StaffAdmin, actor, label
@@ -71,7 +71,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         # Only what was edited: a colleague may have published or rejected the item meanwhile.
         obj.save(update_fields=set(form.changed_data) - {"symbols", "sentiment_score"})
 
-    def response_post_save_change(self, request: HttpRequest, obj: NewsItem) -> HttpResponse:
+    def response_post_save_change(self, request: HttpRequest, obj: NewsItem) -> HttpResponseRedirect:
         if FROM_QUEUE in request.GET:
             return redirect("news_queue")
         return super().response_post_save_change(request, obj)

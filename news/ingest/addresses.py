@@ -42,6 +42,8 @@ def read_feed_address(text: str, *, any_port: bool = False) -> httpx2.URL:
 
 def read_story_address(link: str, feed_address: str) -> str:
     """The whole address of a story, or nothing: half an address, or a script, leads nowhere."""
+    if not link.strip():
+        return ""
     try:
         address = urljoin(feed_address, link.strip())
         parts = urlsplit(address)

@@ -21,7 +21,9 @@ MOST_MARKS = 4
 
 def clean(text: str, longest: int) -> str:
     """Without tags, with entities unescaped once, on one line."""
-    without_tags = nh3.clean(text[:LONGEST_READ], tags=set())
+    # Half a surrogate pair is no letter of any text, and cannot be handed on.
+    whole = text[:LONGEST_READ].encode(errors="ignore").decode()
+    without_tags = nh3.clean(whole, tags=set())
     plain = "".join(visible(unicodedata.normalize("NFC", html.unescape(without_tags))))
     return shorten(" ".join(plain.split()), longest)
 

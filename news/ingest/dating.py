@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import calendar
-import time
 from datetime import UTC, datetime, timedelta
 
 # A feed may keep months of stories; what is older than this is no news when it is first seen.
 OLDEST = timedelta(days=7)
 
 
-def read_time(parsed: time.struct_time | None) -> int | None:
+def read_time(parsed: tuple[int, ...] | None) -> int | None:
     """Milliseconds of what feedparser made of a date, None where it made none."""
     if parsed is None:
         return None

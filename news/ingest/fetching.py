@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
@@ -58,7 +61,7 @@ class Fetcher:
         asks = ASKS | {name: value for name, value in validators.items() if value}
         try:
             # All in all: the client's own limits start anew with each byte.
-            async with asyncio.timeout(self._timeout_s), self._client() as client:
+            async with asyncio.timeout(self._timeout_s), open_client(await asyncio.to_thread(tls)) as client:
                 return await self._follow(client, address, asks)
         except TimeoutError:
             raise FetchFailed(f"no whole answer within {self._timeout_s:g} s") from None
@@ -66,11 +69,6 @@ class Fetcher:
             raise FetchFailed(str(error)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise FetchFailed(f"the connection failed ({type(error).__name__})") from None
-
-    @staticmethod
-    def _client() -> httpx2.AsyncClient:
-        # A proxy of the environment would connect where we cannot check; a cookie would follow us around.
-        return httpx2.AsyncClient(timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S), trust_env=False)
 
     async def _follow(self, client: httpx2.AsyncClient, address: str, asks: Mapping[str, str]) -> Fetched:
         for _ in range(MAX_HOPS + 1):
@@ -140,6 +138,22 @@ class Fetcher:
 
     def _may_ask(self, host: AnyAddress) -> bool:
         return is_public(host) or (self._allow_loopback and host.is_loopback)
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """Made once and in a thread: reading the certificates takes longer than the loop may stand still."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+def open_client(context: ssl.SSLContext) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        verify=context,
+        timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
+        # A proxy of the environment would connect where we cannot check.
+        trust_env=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+    )
 
 
 async def read_body(response: httpx2.Response) -> bytes:

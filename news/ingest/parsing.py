@@ -50,7 +50,7 @@ def read_feed(body: bytes, content_type: str, address: str) -> Feed:
         resolve_relative_uris=False,
         sanitize_html=False,
     )
-    if not read.entries and not read.version:
+    if not read.entries and not read.get("version"):
         raise NoFeed(seems(body))
     newest = sorted(read.entries, key=_age)[:MAX_ENTRIES]
     entries = [_entry(found, address) for found in newest]

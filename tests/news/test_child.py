@@ -1,0 +1,64 @@
+"""Reading in a process apart: what hangs, swells or breaks there stays there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from news.ingest import child
+from news.ingest.child import Question, Reply, read_apart, understand
+from news.ingest.parsing import NoFeed
+from tests.news.feed_server import item, rss
+
+ADDRESS = "https://wire.example/rss/all.xml"
+
+
+async def test_a_feed_is_read() -> None:
+    feed = await read_apart(rss(item("Gold steadies")), "application/xml", ADDRESS)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
+async def test_what_it_refuses_it_refuses_in_words() -> None:
+    with pytest.raises(NoFeed, match="the answer is empty"):
+        await read_apart(b"", "", ADDRESS)
+
+
+async def test_tens_of_thousands_of_entries_are_read_to_the_newest() -> None:
+    body = rss(*(f"<item><title>{number}</title></item>" for number in range(20_000)))
+    feed = await read_apart(body, "", ADDRESS)
+    assert (len(feed.entries), feed.left_out) == (200, 19_800)
+
+
+@pytest.mark.parametrize("answer", [b"", b"\xff", b"Traceback", msgspec.msgpack.encode({"feed": 7})])
+def test_a_child_that_died_leaves_a_sentence(answer: bytes) -> None:
+    with pytest.raises(NoFeed, match="reading it took too much time or memory"):
+        understand(answer)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["while True: pass", "x = bytearray(2_000_000_000)"],
+    ids=["time", "memory"],
+)
+def test_its_limits_hold(program: str) -> None:
+    limited = (
+        "import resource; from news.ingest.child import limit; "
+        f"limit(resource.RLIMIT_CPU, 1); limit(resource.RLIMIT_AS, 500_000_000)\n{program}\nprint('done')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited], cwd=child.ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode != 0, done.stdout) == (True, b"")
+
+
+def test_as_a_program_it_answers_what_it_was_asked() -> None:
+    question = msgspec.msgpack.encode(Question(rss(item("Gold")), "", ADDRESS))
+    done = subprocess.run(
+        [sys.executable, "-m", child.PROGRAM], cwd=child.ROOT, input=question, capture_output=True, check=True
+    )
+    reply = msgspec.msgpack.decode(done.stdout, type=Reply)
+    assert reply.feed is not None
+    assert [entry.title for entry in reply.feed.entries] == ["Gold"]
