@@ -11,10 +11,10 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine clean
+.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-streams bench-streams-soak clean
 
 help: ## List the targets.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
@@ -44,6 +44,12 @@ bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
 	@$(BIN)/python -m tests.benchmarks.engine
+
+bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="own sets".
+	@$(BIN)/python -m tests.benchmarks.streams
+
+bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
+	@$(BIN)/python -m tests.benchmarks.streams.soak
 
 lock: $(VENV)/.dev ## Renew both locks.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \

@@ -1,0 +1,105 @@
+"""`make bench-streams`: the product and its peers in turn, three rounds, the tables of docs/performance.md.
+QUICK=1 is one round; ONLY="own sets" runs the cases whose name begins with that. Ends with 1 when a goal
+is missed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from . import report
+from .cases import CASES, Case
+from .load import Load, measure
+from .places import prepare
+from .product_runs import Product
+from .servers import Start, servers
+
+ROUNDS, TRIES = 3, 3
+Loads = dict[tuple[str, str], list[Load]]
+
+
+def main() -> int:
+    rounds = 1 if os.environ.get("QUICK") else ROUNDS
+    chosen = [case for case in CASES if case.name.startswith(os.environ.get("ONLY", ""))]
+    with ready() as starts:
+        bench = Bench(starts)
+        for number in range(rounds):
+            for case in chosen:
+                bench.run(case)
+                say(f"Round {number + 1} of {rounds}: {case.name}\n")
+    say(f"\n{report.whole(bench.loads, bench.not_run, machine())}\n")
+    missed = report.missed(bench.loads)
+    say(
+        "".join(
+            f"Missed: {goal.case}, {goal.figure} against {goal.against or 'the bound'}\n" for goal in missed
+        )
+    )
+    return 1 if missed else 0
+
+
+@contextmanager
+def ready() -> Iterator[dict[str, Start]]:
+    """How each server is started, after all that is needed was built and installed."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    for package in prepare():
+        say(f"{package} is not there: apt-get install {package}\n")
+    with TemporaryDirectory(prefix="tickwire-streams-") as directory:
+        # nginx and PostgreSQL give their rights away, and must still come in.
+        Path(directory).chmod(0o755)
+        yield servers(Path(directory), Product(Path(directory)))
+
+
+class Bench:
+    def __init__(self, starts: dict[str, Start]) -> None:
+        self._starts = starts
+        self.loads: Loads = defaultdict(list)
+        self.not_run: dict[str, str] = {}
+
+    def run(self, case: Case) -> None:
+        for server in case.servers:
+            if server in self.not_run:
+                continue
+            try:
+                self.loads[case.name, server].append(self._calmest(server, case))
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                self._give_up(server, error)
+
+    def _calmest(self, server: str, case: Case) -> Load:
+        """Again when others used the cores, and then the one that was disturbed least."""
+        tried: list[Load] = []
+        while len(tried) < TRIES and all(load.is_disturbed for load in tried):
+            with self._starts[server]() as target:
+                tried.append(measure(target, case.options))
+        return min(tried, key=lambda load: load.waited)
+
+    def _give_up(self, server: str, error: Exception) -> None:
+        """A peer that does not run is named; the product must run."""
+        if server.startswith("Tickwire"):
+            raise error
+        self.not_run[server] = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        say(f"{server} is not run: {error}\n")
+
+
+def machine() -> str:
+    names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = names[0].partition(":")[2].strip() if names else platform.machine()
+    python = platform.python_version()
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}, Python {python}."
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

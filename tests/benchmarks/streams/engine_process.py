@@ -1,0 +1,28 @@
+"""`TICK_PORT`: `manage.py run_engine` with a door for ticks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import django
+
+WATCH_S = 0.05
+
+
+async def main(tick_port: int) -> None:
+    from market.management.commands.run_engine import Command
+    from market.services import market
+
+    from .door import open_door
+
+    running = asyncio.create_task(Command().run())
+    while market.runner is None or not market.runner.is_running:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(WATCH_S)
+    await open_door(tick_port)
+    await running
+
+
+if __name__ == "__main__":
+    django.setup()
+    asyncio.run(main(int(sys.argv[1])))

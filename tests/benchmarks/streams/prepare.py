@@ -1,0 +1,26 @@
+"""Fills the database of VAR_DIR and DATABASE_URL, and prints a key with room for all the sockets."""
+
+from __future__ import annotations
+
+import sys
+
+import django
+
+SYMBOLS, STREAMS = 50, 100_000
+
+
+def main() -> None:
+    django.setup()
+    from django.core.management import call_command
+
+    from tests.factories import make_account, make_instrument, make_key, make_tier
+
+    call_command("migrate", verbosity=0)
+    for number in range(SYMBOLS):
+        # A volume is passed on as it is, so that a tick is known again by it.
+        make_instrument(f"SYM{number:03}", source="push", volume_kind="traded")
+    sys.stdout.write(make_key(make_account(tier=make_tier("crowd", streams=STREAMS))))
+
+
+if __name__ == "__main__":
+    main()
