@@ -2,6 +2,7 @@ from django.urls import path, re_path
 from django.views.generic import RedirectView
 
 from . import pages
+from .event_pages import events
 from .page_access import page_token
 from .session_pages import end_session
 from .usage_pages import usage
@@ -11,6 +12,7 @@ urlpatterns = [
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", pages.keys, name="keys"),
     path("settings/sessions/<int:pk>/end", end_session, name="end_session"),
+    re_path(r"^settings/events/?$", events, name="events"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", pages.revoke, name="revoke_key"),
