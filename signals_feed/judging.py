@@ -1,13 +1,13 @@
 """When a signal ends and at which price: by a tick, or by a stored minute where no tick is known. Pure.
 
-A tick says everything: the stop fills at the first tradable price at or beyond it, the target at its own price,
-and if one tick satisfies both the stop wins.
+A tick says everything: the stop fills at the first tradable price at or beyond it, the target at its own
+price, and if one tick satisfies both the stop wins.
 
-A minute says how far the price went but not in which order, so it is read against the publisher: where the stop
-was reached it wins, and it fills at the worst price of the minute, unless the minute opened beyond it, which is a
-price that is known. So what a minute decides is never better than what its ticks would have decided. A minute that
-began before the signal was published decides nothing, nor does one of trade prices; one of mids says nothing of
-the bid."""
+A minute says how far the price went but not in which order, so it is read against the publisher: where the
+stop was reached it wins, and it fills at the worst price of the minute, unless the minute opened beyond it,
+which is a price that is known. So what a minute decides is never better than what its ticks would have
+decided. A minute that began before the signal was published decides nothing, nor does one of trade prices;
+one of mids says nothing of the bid."""
 
 from __future__ import annotations
 

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
+from instruments.catalogue import catalogue
+from signals_feed.quotes import current
+from signals_feed.services import Refused, Terms, publish
+
+
+def price(text: str) -> Decimal:
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite():
+        raise ArgumentTypeError(f"{text} is no price.")
+    return found
+
+
+class Command(BaseCommand):
+    help = (
+        "Publish a trade signal, with the checks of the publishing page. It goes out at once on every process that "
+        "serves, and the engine watches it from its next tick on. The price is the engine's last checkpoint, "
+        "which is a second old at most."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("publisher", help="The name of a user who may publish.")
+        parser.add_argument("symbol")
+        parser.add_argument("direction", choices=("buy", "sell"))
+        parser.add_argument("--stop", type=price, required=True, help="Below the entry of a buy.")
+        parser.add_argument("--target", type=price, required=True, help="On the other side.")
+        parser.add_argument("--entry", type=price, help="Without it: at the market.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        publisher = User.objects.filter(username=options["publisher"]).first()
+        if publisher is None:
+            raise CommandError(f"There is no user {options['publisher']}.")
+        catalogue.load_now()
+        symbol = options["symbol"].upper()
+        terms = Terms(symbol, options["direction"], options["stop"], options["target"], options["entry"])
+        try:
+            signal = publish(terms, publisher, current(symbol))
+        except Refused as refused:
+            raise CommandError(str(refused)) from None
+        self.stdout.write(
+            f"Published {signal.pk}: {signal.direction} {symbol} at {signal.entry:f}, "
+            f"stop {signal.stop_loss:f}, target {signal.take_profit:f}."
+        )

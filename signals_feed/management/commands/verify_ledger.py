@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from signals_feed.verify import Noted, verify
+
+
+def noted(text: str) -> Noted:
+    position, _, hash_ = text.partition(":")
+    if not position.isascii() or not position.isdigit() or len(hash_) != 64:
+        raise ArgumentTypeError("A head is written as POSITION:HASH, as this command prints it.")
+    return Noted(int(position), hash_)
+
+
+class Command(BaseCommand):
+    help = (
+        "Check every ledger entry against the one before it, and every signal and its evidence against its "
+        "entries; name the first that was altered. Note the head it prints elsewhere: whoever can rewrite the "
+        "whole database can rewrite the ledger with it, and only a head from before shows it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--head",
+            type=noted,
+            metavar="POSITION:HASH",
+            help="A head noted earlier, which must be in the ledger.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verdict = verify(options["head"])
+        if verdict.fault:
+            raise CommandError(f"{verdict.fault} {verdict.entries} entries before it hold.")
+        self.stdout.write(f"{verdict.entries} entries hold. Head: {verdict.entries}:{verdict.head}")
