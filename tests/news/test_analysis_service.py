@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+import redis.asyncio
+from django.conf import settings
 
 from accounts.ai_allowance import AiStanding
 from accounts.exceptions import AiQuotaExceeded
 from accounts.models import Account, AiUsage
+from accounts.threads import in_thread
 from accounts.tiers import Allowances, Caller
 from instruments.catalogue import InstrumentFacts, catalogue
 from news.analysis.analysts import ModelFailed
@@ -64,6 +67,9 @@ def stranger() -> Account:
 
 @pytest.fixture
 async def analyses(transactional_db: None) -> AsyncIterator[Analyses]:
+    if settings.REDIS_URL:
+        async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
+            await client.flushdb()
     running = Analyses()
     await running.start()
     yield running
@@ -81,7 +87,7 @@ def payer(account: Account, limit: int = LIMIT) -> Payer:
 
 
 async def used(account: Account) -> int:
-    return sum([row.used async for row in AiUsage.objects.filter(account=account)])
+    return sum(await in_thread(list, AiUsage.objects.filter(account=account).values_list("used", flat=True)))
 
 
 def asked(
@@ -153,7 +159,7 @@ async def test_answer_is_made_for_the_others_though_the_first_has_gone(
     stranger: Account,
 ) -> None:
     first, second = asked(analyses, analyst, instrument, [payer(account), payer(stranger)])
-    await analyst.begun.wait()
+    await asyncio.wait_for(analyst.begun.wait(), 10)
     first.cancel()
     analyst.go.set()
 
@@ -167,7 +173,7 @@ async def test_stopping_gives_back_what_was_not_made(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
     (task,) = asked(analyses, analyst, instrument, [payer(account)])
-    await analyst.begun.wait()
+    await asyncio.wait_for(analyst.begun.wait(), 10)
 
     await analyses.stop()
     await asyncio.gather(task, return_exceptions=True)
@@ -179,7 +185,7 @@ async def test_call_is_counted_before_the_model_is_asked(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
     (task,) = asked(analyses, analyst, instrument, [payer(account)])
-    await analyst.begun.wait()
+    await asyncio.wait_for(analyst.begun.wait(), 10)
     before = await used(account)
     analyst.go.set()
     await task
