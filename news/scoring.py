@@ -20,9 +20,9 @@ Scorer = Callable[[str, str], Scored | None]
 
 
 def score_title(title: str, category: str) -> Scored | None:
-    from news.sentiment import current_model
-
     try:
+        from news.sentiment import current_model
+
         found = current_model().score(title, category)
     except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
         logger.exception("The sentiment model failed on a title; staff score it")
