@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 from django.core.management import call_command
-from django.db import IntegrityError, connection, models, transaction
+from django.db import IntegrityError, models, transaction
 
 from signals_feed import guards
 from signals_feed.models import Evidence, LedgerEntry, LedgerHead, Signal

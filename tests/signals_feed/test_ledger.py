@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import StringIO
 from typing import Any
 
@@ -218,7 +218,7 @@ def test_missing_trigger_is_a_fault() -> None:
 
 
 def test_fact_that_is_rolled_back_is_in_no_ledger() -> None:
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with suppress(ZeroDivisionError), transaction.atomic():
         make_published()
         raise ZeroDivisionError
 
@@ -248,6 +248,10 @@ def test_nobody_elses_signals_are_removed() -> None:
 @pytest.mark.parametrize("table", guards.KEPT_WHOLE)
 def test_nothing_is_emptied(table: str) -> None:
     make_story()
+    statement = f"DELETE FROM {table}"  # noqa: S608 - names of our own
+    if connection.vendor == "postgresql":
+        sql("SET CONSTRAINTS ALL IMMEDIATE")
+        statement = f"TRUNCATE {table} CASCADE"
 
     with pytest.raises(IntegrityError), transaction.atomic():
-        sql(f"TRUNCATE {table} CASCADE" if connection.vendor == "postgresql" else f"DELETE FROM {table}")
+        sql(statement)

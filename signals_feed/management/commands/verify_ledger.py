@@ -18,8 +18,8 @@ def noted(text: str) -> Noted:
 class Command(BaseCommand):
     help = (
         "Check every ledger entry against the one before it, and every signal and its evidence against its "
-        "entries; name the first that was altered. Note the head it prints elsewhere: whoever can rewrite the "
-        "whole database can rewrite the ledger with it, and only a head from before shows it."
+        "entries; name the first that was altered. Note the head it prints elsewhere: whoever can rewrite "
+        "the whole database can rewrite the ledger with it, and only a head from before shows it."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
