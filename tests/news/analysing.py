@@ -34,7 +34,7 @@ def make_all_bars(closes: Sequence[float]) -> dict[str, tuple[Bar, ...]]:
 
 
 def make_news_fact(score: float = 0.6, age_h: float = 1, **fields: Any) -> NewsFact:
-    defaults = {"id": 1, "title": "Euro climbs", "names_symbol": True}
+    defaults: dict[str, Any] = {"id": 1, "title": "Euro climbs", "names_symbol": True}
     return NewsFact(score=score, published_ms=int(NOW_MS - age_h * HOUR_MS), **(defaults | fields))
 
 
@@ -44,7 +44,7 @@ def make_signal_fact(side: int = 1, entry: float = 1.08, risk: float = 0.004) ->
 
 def make_flow(ask: float = 80, bid: float = 20, count: int = 100, **fields: Any) -> FlowFact:
     windows = tuple(FlowWindow(minutes, bid, ask, count) for minutes in (5, 15, 60))
-    defaults = {"cumulative_delta": ask - bid, "has_sides": True, "last_ms": NOW_MS - 500}
+    defaults: dict[str, Any] = {"cumulative_delta": ask - bid, "has_sides": True, "last_ms": NOW_MS - 500}
     return FlowFact(windows, **(defaults | fields))
 
 

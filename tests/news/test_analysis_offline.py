@@ -89,7 +89,7 @@ def test_nothing_known_is_neutral_without_any_confidence() -> None:
     assert (analysis.direction, analysis.score, analysis.confidence) == ("neutral", 0, 0)
     assert analysis.weights_sum == 0
     assert not any(each.available or each.weight or each.evidence for each in analysis.drivers)
-    assert analysis.price is analysis.levels.atr_bands is analysis.levels.day is None
+    assert (analysis.price, analysis.levels.atr_bands, analysis.levels.day) == (None, None, None)
 
 
 @given(facts)

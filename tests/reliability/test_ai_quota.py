@@ -111,13 +111,11 @@ def test_crowd_of_many_accounts_pays_once_for_one_symbol(scaled: Installation, t
 
 def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, tell: Tell) -> None:
     """Where two processes do not count together, this is what the harness sees."""
-    apart = [
-        migrated(Installation(directory, f"sqlite:///{directory / 'own.sqlite3'}"))
-        for directory in (tmp_path / "one", tmp_path / "other")
-        if not directory.mkdir()
-    ]
-    secret = keys.generate()
-    for installation in apart:
+    apart, secret = [], keys.generate()
+    for directory in (tmp_path / "one", tmp_path / "other"):
+        directory.mkdir()
+        installation = migrated(Installation(directory, f"sqlite:///{directory / 'own.sqlite3'}"))
+        apart.append(installation)
         prepare(installation, SYMBOLS[:CROWD])
         with installation.orm():
             issue_key(make_account(tier="five"), "test", by="test", secret=secret)
