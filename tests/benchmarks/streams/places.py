@@ -55,7 +55,7 @@ def install(packages: list[str]) -> None:
 
 
 def build() -> None:
-    sources = [str(path) for path in sorted((HERE / "load").glob("*.c"))]
+    sources = [str(path) for path in sorted((HERE / "client").glob("*.c"))]
     subprocess.run([*GCC, *sources, "-o", LOAD], check=True)
     subprocess.run([*GCC, str(HERE / "peers" / "limit.c"), "-o", LIMIT], check=True)
     if is_there(NEEDED["libssl-dev"]):

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../load/frames.h"
+#include "../client/frames.h"
 
 enum { SYMBOLS = 50, MOST_FILES = 1 << 16, EVENTS = 256, SYMBOL_AT = 14, ROOM = 1 << 17 };
 

@@ -175,5 +175,5 @@ uint64_t missing(const struct client *client)
     for (int symbol = 0; symbol < symbols; symbol++)
         if (client->wanted >> symbol & 1)
             due += published[symbol];
-    return due - client->got;
+    return due > client->got ? due - client->got : 0;
 }
