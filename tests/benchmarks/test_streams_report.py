@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tests.benchmarks.streams import report
-from tests.benchmarks.streams.cases import GOALS, Goal
+from tests.benchmarks.streams.cases import CASES, GOALS, Goal
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.names import LIMIT, NODE, OURS
 
@@ -76,7 +76,7 @@ def test_the_table_says_where_the_client_was_the_limit_or_others_disturbed() -> 
 
 
 def test_every_goal_is_of_a_case_that_is_measured() -> None:
-    cases = {case.name: case.servers for case in report.CASES}
+    cases = {case.name: case.servers for case in CASES}
 
     assert all(goal.of in cases[goal.case] for goal in GOALS)
     assert all(goal.against in cases[goal.case] for goal in GOALS if goal.against)

@@ -16,7 +16,7 @@ from .lines import Lines, symbol_of
 hearers: defaultdict[str, dict[Any, None]] = defaultdict(dict)
 
 
-class Client(WSListener):  # type: ignore[misc]
+class Client(WSListener):
     def on_ws_frame(self, transport: Any, frame: Any) -> None:
         if frame.msg_type == WSMsgType.TEXT:
             for symbol in msgspec.json.decode(frame.get_payload_as_bytes())["symbols"]:

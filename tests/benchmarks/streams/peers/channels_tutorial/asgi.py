@@ -12,5 +12,5 @@ django_application = get_asgi_application()
 
 from .consumers import TickConsumer  # noqa: E402
 
-routes = URLRouter([re_path(r"", TickConsumer.as_asgi())])  # type: ignore[arg-type]
+routes = URLRouter([re_path(r"", TickConsumer.as_asgi())])
 application = ProtocolTypeRouter({"http": django_application, "websocket": routes})
