@@ -1,0 +1,74 @@
+"""The client that does not block."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from types import TracebackType
+
+import httpx
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+
+from .calls import Calls, Value, given, read, wait_before_again
+from .errors import ApiError, Json
+from .session import SILENCE_S, OnMissed, Session, SignalSession, address, warn
+
+
+class AsyncClient(Calls[Awaitable[Json]]):
+    def __init__(
+        self, api_key: str | None = None, url: str | None = None, *, timeout: float = 10, retries: int = 2
+    ) -> None:
+        super().__init__(api_key, url, timeout, retries)
+        self._http = httpx.AsyncClient(**self._options())
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **parameters: Value) -> Json:
+        for attempt in range(self.retries + 1):
+            try:
+                return read(await self._http.get(path, params=given(parameters)))
+            except (ApiError, httpx.TransportError) as failure:
+                wait_s = wait_before_again(failure, attempt)
+                if wait_s is None or attempt == self.retries:
+                    raise
+            await asyncio.sleep(wait_s)
+        raise AssertionError("unreachable")
+
+    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncIterator[Json]:
+        """Prices as they happen."""
+        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed))
+
+    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncIterator[Json]:
+        """Who bought and sold, and absorption; of all instruments where none is named."""
+        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed))
+
+    def follow_signals(
+        self, *symbols: str, closures: bool = True, since: str | None = None, on_missed: OnMissed = warn
+    ) -> AsyncIterator[Json]:
+        """Signals as they are published and, with a `type`, as they end; first those after the one named."""
+        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed))
+
+    async def _follow(self, session: Session) -> AsyncIterator[Json]:
+        while True:
+            try:
+                async with connect(address(self.url, session), max_size=None) as socket:
+                    await socket.send(session.subscribe())
+                    while True:
+                        async with asyncio.timeout(SILENCE_S):
+                            text = await socket.recv()
+                        frame = session.hear(text)
+                        if frame is not None:
+                            yield frame
+            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError):
+                pass
+            await asyncio.sleep(session.wait_after_end())

@@ -1,0 +1,126 @@
+"""`tickwire`: the service at the command line."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterable
+
+import httpx
+
+from .errors import ApiError, Json, StreamError
+from .synchronous import Client
+
+CANDLE = ("time", "open", "high", "low", "close", "volume")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    wanted = parser().parse_args(arguments)
+    try:
+        with Client(wanted.key, wanted.url) as client:
+            wanted.run(client, wanted)
+    except (ApiError, StreamError, ValueError) as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    except httpx.TransportError as failure:
+        print(
+            f"The service could not be reached at {failure.request.url.copy_with(path='/')}: {failure}",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read has enough, as `head` does; the interpreter must not complain of it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="tickwire", description="Quotes, candles and signals of a Tickwire service."
+    )
+    top.add_argument("--key", help="API key; else TICKWIRE_API_KEY.")
+    top.add_argument("--url", help="Where the service is; else TICKWIRE_URL, else http://127.0.0.1:8000.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    quote = commands.add_parser("quote", help="The current quote, once.")
+    quote.add_argument("symbol", nargs="+")
+    quote.set_defaults(run=show_quotes)
+
+    watch = commands.add_parser("watch", help="Prices as they happen, until Ctrl-C.")
+    watch.add_argument("symbol", nargs="+")
+    watch.add_argument("--json", action="store_true", help="One JSON object a line.")
+    watch.set_defaults(run=show_prices)
+
+    signals = commands.add_parser("signals", help="The feed of signals.")
+    signals.add_argument("--status", choices=("active", "closed", "all"), default="active")
+    signals.add_argument("--symbol")
+    signals.add_argument("--limit", type=int, default=20)
+    signals.add_argument(
+        "--follow", action="store_true", help="Then new ones as they come, and how they end."
+    )
+    signals.set_defaults(run=show_signals)
+
+    candles = commands.add_parser("candles", help="Candles, oldest first.")
+    candles.add_argument("symbol")
+    candles.add_argument("--timeframe", default="1h", help="1m, 5m, 15m, 1h, 4h or 1d.")
+    candles.add_argument("--bars", type=int, default=100)
+    candles.add_argument("--closed-only", action="store_true")
+    candles.add_argument("--csv", action="store_true")
+    candles.set_defaults(run=show_candles)
+    return top
+
+
+def show_quotes(client: Client, wanted: argparse.Namespace) -> None:
+    for symbol in wanted.symbol:
+        quote = client.quote(symbol)
+        prices = f"{quote['bid']} / {quote['ask']}  spread {quote['spread']}"
+        say(f"{quote['symbol']:10} {prices}  {quote['timestamp']}")
+
+
+def show_prices(client: Client, wanted: argparse.Namespace) -> None:
+    for tick in client.watch(*wanted.symbol):
+        say(json.dumps(tick) if wanted.json else f"{tick['symbol']:10} {tick['bid']} / {tick['ask']}")
+
+
+def show_signals(client: Client, wanted: argparse.Namespace) -> None:
+    feed = client.signals(status=wanted.status, symbol=wanted.symbol, limit=wanted.limit)
+    for signal in reversed(feed["items"]):
+        say(describe(signal))
+    if wanted.follow:
+        # From the newest that was shown, so that none falls between the two.
+        since = feed["items"][0]["id"] if feed["items"] else None
+        for signal in client.follow_signals(*filter(None, [wanted.symbol]), since=since):
+            say(describe(signal))
+
+
+def describe(signal: Json) -> str:
+    terms = f"{signal['direction']:4} {signal['symbol']:10} at {signal['entry']}"
+    levels = f"stop {signal['stop_loss']}, target {signal['take_profit']}, by {signal['user']}"
+    if "pnl" not in signal:
+        return f"{signal['timestamp']}  {terms}, {levels}"
+    result = f"{signal['close_reason']}, {signal['pnl']:+} pips, {signal['pnl_r']:+} R"
+    return f"{signal['closed_at']}  {terms}, {levels}: {result}"
+
+
+def show_candles(client: Client, wanted: argparse.Namespace) -> None:
+    market = client.market(
+        wanted.symbol, timeframe=wanted.timeframe, bars=wanted.bars, closed_only=wanted.closed_only
+    )
+    rows: Iterable[list[object]] = ([candle[name] for name in CANDLE] for candle in market["ohlcv"])
+    if wanted.csv:
+        table = csv.writer(sys.stdout)
+        table.writerow(CANDLE)
+        table.writerows(rows)
+        return
+    for row in rows:
+        say("  ".join(str(value) for value in row))
+
+
+def say(line: str) -> None:
+    # At once, also into a pipe: who follows wants to see it now.
+    print(line, flush=True)

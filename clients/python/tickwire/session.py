@@ -1,0 +1,146 @@
+"""What a stream knows between its connections: what to say, where it was, how to go on. It does no I/O."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Callable, Sequence
+
+from .errors import Json, StreamError
+
+logger = logging.getLogger(__name__)
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 15.0
+# The service says something at least every ten seconds.
+SILENCE_S = 20.0
+OnMissed = Callable[[list[str]], None]
+
+
+def warn(symbols: list[str]) -> None:
+    logger.warning("Something was missed of %s", ", ".join(symbols))
+
+
+class Session:
+    def __init__(
+        self,
+        path: str,
+        api_key: str,
+        symbols: Sequence[str] = (),
+        features: Sequence[str] = (),
+        on_missed: OnMissed = warn,
+    ) -> None:
+        self.path = path
+        self._api_key, self._symbols, self._on_missed = api_key, [s.upper() for s in symbols], on_missed
+        self._features = sorted({"seq", "heartbeat", *features})
+        self._epoch: str | None = None
+        self._positions: dict[str, int] = {}
+        self._error: Json | None = None
+        self._failures = 0
+        self._was_live = False
+
+    def subscribe(self) -> str:
+        """The first message of a connection."""
+        self._error = None
+        message: Json = {"action": "subscribe", "api_key": self._api_key, "features": self._features}
+        if self._symbols:
+            message["symbols"] = self._symbols
+        self.add_place(message)
+        return json.dumps(message)
+
+    def add_place(self, message: Json) -> None:
+        if self._epoch is not None and self._positions:
+            message["resume"] = {"epoch": self._epoch, "positions": self._positions}
+
+    def hear(self, text: str | bytes) -> Json | None:
+        """A frame: returned if it is data."""
+        frame: Json = json.loads(text)
+        kind = frame.get("type")
+        if kind == "subscribed":
+            self.take_reply(frame)
+        elif kind == "gap":
+            self._epoch = frame["epoch"]
+            self._lose(frame["symbols"])
+        elif kind == "error":
+            self._take_error(frame)
+        elif kind in ("heartbeat", "notice", "pong", "unsubscribed", "subscriptions", "conflated"):
+            return None
+        else:
+            self.note(frame)
+            return frame
+        return None
+
+    def take_reply(self, reply: Json) -> None:
+        unknown = [each["symbol"] for each in reply["rejected"]]
+        if unknown and not reply["symbols"] and not self._was_live:
+            message = f"There is no such symbol: {', '.join(unknown)}."
+            raise StreamError({"code": "symbol_not_found", "status": 404, "message": message})
+        if unknown:
+            logger.warning("Unknown symbols: %s", ", ".join(unknown))
+        self._epoch = reply.get("epoch")
+        lost = reply.get("unrecovered", [])
+        for symbol, seq in reply.get("positions", {}).items():
+            if symbol in lost or symbol not in self._positions:
+                self._positions[symbol] = seq
+        self._failures = 0
+        if self._was_live and lost:
+            self._on_missed(lost)
+        self._was_live = True
+
+    def note(self, frame: Json) -> None:
+        if "seq" in frame:
+            self._positions[frame["symbol"]] = frame["seq"]
+
+    def wait_after_end(self) -> float:
+        """The connection ended: seconds to wait before the next, or StreamError."""
+        error = self._error or {}
+        if error and not error["retry"]:
+            raise StreamError(error)
+        longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._failures)
+        self._failures += 1
+        return max(longest_s * random.uniform(0.5, 1.0), float(error.get("retry_after", 0)))  # noqa: S311
+
+    def _lose(self, symbols: list[str]) -> None:
+        for symbol in symbols:
+            self._positions.pop(symbol, None)
+        self._on_missed(symbols)
+
+    def _take_error(self, frame: Json) -> None:
+        if frame["fatal"]:
+            self._error = {**frame["error"], "retry": frame["retry"]}
+        else:
+            raise StreamError(frame["error"])
+
+
+class SignalSession(Session):
+    """Signals have no numbers: the place is the last one that was published."""
+
+    def __init__(
+        self, api_key: str, symbols: Sequence[str], closures: bool, since: str | None, on_missed: OnMissed
+    ) -> None:
+        super().__init__("/ws/signals", api_key, symbols, on_missed=on_missed)
+        self._closures, self._since = closures, since
+        self._ended: set[str] = set()
+
+    def add_place(self, message: Json) -> None:
+        if self._closures:
+            message["events"] = ["signal.closed"]
+        if self._since is not None:
+            message["since"] = self._since
+
+    def hear(self, text: str | bytes) -> Json | None:
+        frame = super().hear(text)
+        if frame is None:
+            return None
+        if frame.get("type") != "signal.closed":
+            self._since, self._ended = frame["id"], set()
+        elif frame["id"] in self._ended:
+            # Told before the connection broke, and after that signal.
+            return None
+        else:
+            self._ended.add(frame["id"])
+        return frame
+
+
+def address(url: str, session: Session) -> str:
+    return "ws" + url.removeprefix("http") + session.path

@@ -1,0 +1,72 @@
+"""The client that waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+import httpx
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.sync.client import connect
+
+from .calls import Calls, Value, given, read, wait_before_again
+from .errors import ApiError, Json
+from .session import SILENCE_S, OnMissed, Session, SignalSession, address, warn
+
+
+class Client(Calls[Json]):
+    def __init__(
+        self, api_key: str | None = None, url: str | None = None, *, timeout: float = 10, retries: int = 2
+    ) -> None:
+        super().__init__(api_key, url, timeout, retries)
+        self._http = httpx.Client(**self._options())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, path: str, **parameters: Value) -> Json:
+        for attempt in range(self.retries + 1):
+            try:
+                return read(self._http.get(path, params=given(parameters)))
+            except (ApiError, httpx.TransportError) as failure:
+                wait_s = wait_before_again(failure, attempt)
+                if wait_s is None or attempt == self.retries:
+                    raise
+            time.sleep(wait_s)
+        raise AssertionError("unreachable")
+
+    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> Iterator[Json]:
+        """Prices as they happen."""
+        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed))
+
+    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> Iterator[Json]:
+        """Who bought and sold, and absorption; of all instruments where none is named."""
+        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed))
+
+    def follow_signals(
+        self, *symbols: str, closures: bool = True, since: str | None = None, on_missed: OnMissed = warn
+    ) -> Iterator[Json]:
+        """Signals as they are published and, with a `type`, as they end; first those after the one named."""
+        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed))
+
+    def _follow(self, session: Session) -> Iterator[Json]:
+        while True:
+            try:
+                with connect(address(self.url, session), max_size=None) as socket:
+                    socket.send(session.subscribe())
+                    while True:
+                        frame = session.hear(socket.recv(timeout=SILENCE_S))
+                        if frame is not None:
+                            yield frame
+            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError):
+                pass
+            time.sleep(session.wait_after_end())

@@ -1,0 +1,239 @@
+"""The Python client against the real service: REST, streams that resume, the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tickwire import ApiError, AsyncClient, Client, StreamError
+
+from market import services as market
+from market.prices.timeframes import TIMEFRAMES, interval_start
+from market.streams.wire import Wire
+from tests.client import Server
+from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.ticker import Ticker, ticking
+from tests.factories import (
+    make_account,
+    make_instrument,
+    make_key,
+    make_news,
+    make_tier,
+    make_user,
+    put_candles,
+    put_quote,
+)
+
+SYMBOL = "EURUSD"
+WITHIN_S = 20.0
+Act = Callable[[], Any]
+
+
+@pytest.fixture
+def key(server: Server) -> str:
+    make_instrument(SYMBOL)
+    return make_key(make_account(tier=make_tier("roomy", streams=10)))
+
+
+@pytest.fixture
+def client(server: Server, key: str) -> Iterator[Client]:
+    with Client(key, server.url) as made:
+        yield made
+
+
+@pytest.fixture
+def ticker(server: Server, key: str) -> Iterator[Ticker]:
+    with ticking(server) as made:
+        yield made
+
+
+def drop_sockets(server: Server) -> None:
+    async def drop() -> None:
+        for connected in list(server._server.server_state.connections):
+            if isinstance(connected, Wire):
+                connected.transport.abort()
+
+    server.run(drop())
+
+
+def test_every_path_of_rest_has_a_call(client: Client) -> None:
+    put_quote(SYMBOL)
+    make_news()
+    answers = (
+        *(client.symbols(expand=["digits"]), client.quote("eurusd"), client.market(SYMBOL, bars=3)),
+        *(client.signals(status="all", symbol=SYMBOL), client.news(category=["forex"], expand=["id"])),
+        *(client.session(), client.limits(), client.ledger(), client.calibration(), client.analysis(SYMBOL)),
+    )
+    assert all(isinstance(answer, dict) for answer in answers)
+
+
+def test_refusal_says_what_is_allowed(client: Client) -> None:
+    with pytest.raises(ApiError, match="timeframe must be one of") as refused:
+        client.market(SYMBOL, timeframe="2h")
+    assert (refused.value.code, refused.value.field) == ("invalid_timeframe", "timeframe")
+    assert "1h" in (refused.value.allowed or [])
+
+
+def test_symbol_with_a_slash_stays_one_part_of_the_path(client: Client) -> None:
+    with pytest.raises(ApiError) as refused:
+        client.quote("../limits")
+    assert refused.value.status == 404
+
+
+def test_used_up_allowance_is_waited_for_and_the_call_succeeds(server: Server, key: str) -> None:
+    make_instrument("BTCUSD")
+    slow = make_key(make_account(tier=make_tier("tiny", requests_per_minute=1)))
+    with Client(slow, server.url, retries=0) as impatient:
+        impatient.symbols()
+        with pytest.raises(ApiError) as refused:
+            impatient.symbols()
+    assert refused.value.code == "rate_limit_exceeded"
+    assert 0 < (refused.value.retry_after or 0) <= 60
+
+
+def test_client_without_a_key_says_how_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TICKWIRE_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="TICKWIRE_API_KEY"):
+        Client()
+
+
+def test_prices_come_as_they_happen(client: Client, ticker: Ticker) -> None:
+    ticker(SYMBOL)
+    watched = client.watch(SYMBOL)
+    first = next(watched)
+    (tick,) = ticker(SYMBOL)
+    assert (first["symbol"], next(watched)["bid"]) == (SYMBOL, tick.bid)
+
+
+def test_broken_stream_goes_on_where_it_was(client: Client, server: Server, ticker: Ticker) -> None:
+    missed: list[str] = []
+    ticker(SYMBOL)
+    watched = client.watch(SYMBOL, on_missed=missed.extend)
+    heard = [next(watched)["seq"]]
+    for _ in range(3):
+        drop_sockets(server)
+        ticker(SYMBOL, 5)
+        heard += [tick["seq"] for tick in itertools.islice(watched, 5)]
+    assert heard == list(range(heard[0], heard[0] + 16))
+    assert missed == []
+
+
+def test_what_cannot_be_had_again_is_named(client: Client, server: Server, ticker: Ticker) -> None:
+    missed: list[str] = []
+    ticker(SYMBOL)
+    watched = client.watch(SYMBOL, on_missed=missed.extend)
+    next(watched)
+    drop_sockets(server)
+    ticker(SYMBOL, 1_500)
+    next(watched)
+    assert missed == [SYMBOL]
+
+
+def test_signals_published_meanwhile_are_replayed(client: Client, server: Server) -> None:
+    publisher = make_user("marta")
+    followed = client.follow_signals(since=publish_signal(SYMBOL, publisher))
+    published = [publish_signal(SYMBOL, publisher) for _ in range(2)]
+    assert [next(followed)["id"] for _ in published] == published
+    drop_sockets(server)
+    later = publish_signal(SYMBOL, publisher)
+    assert next(followed)["id"] == later
+
+
+def test_bad_key_ends_the_stream_at_once(server: Server, key: str) -> None:
+    with Client("tw_live_wrong", server.url) as wrong, pytest.raises(StreamError) as refused:
+        next(wrong.watch(SYMBOL))
+    assert refused.value.code == "invalid_api_key"
+
+
+def test_unknown_symbol_is_an_error_and_not_a_silence(client: Client, ticker: Ticker) -> None:
+    with pytest.raises(StreamError, match="NOPE"):
+        next(client.watch("NOPE"))
+
+
+def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticker) -> None:
+    ticker(SYMBOL)
+
+    async def hear() -> list[int]:
+        async with AsyncClient(key, server.url) as client:
+            assert (await client.session())["instruments_active"] == 1
+            watched = client.watch(SYMBOL)
+            heard = [(await anext(watched))["seq"]]
+            await asyncio.to_thread(drop_sockets, server)
+            await asyncio.to_thread(ticker, SYMBOL, 3)
+            heard += [(await anext(watched))["seq"] for _ in range(3)]
+            return heard
+
+    heard = asyncio.run(asyncio.wait_for(hear(), WITHIN_S))
+    assert heard == list(range(heard[0], heard[0] + 4))
+
+
+class Command:
+    def __init__(self, server: Server, key: str) -> None:
+        own = {"TICKWIRE_URL": server.url, "TICKWIRE_API_KEY": key, "PYTHONPATH": "clients/python"}
+        self._environment = os.environ | own
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self._words(words), **self._options(), capture_output=True, timeout=WITHIN_S)
+
+    def lines(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(self._words(words), **self._options(), stdout=subprocess.PIPE)
+
+    def _words(self, words: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "tickwire", *words]
+
+    def _options(self) -> dict[str, Any]:
+        return {"env": self._environment, "text": True, "cwd": Path.cwd()}
+
+
+@pytest.fixture
+def command(server: Server, key: str) -> Command:
+    return Command(server, key)
+
+
+def test_command_prints_a_quote(command: Command) -> None:
+    put_quote(SYMBOL, 1.0841, 1.08424)
+    assert command("quote", "eurusd").stdout.startswith("EURUSD     1.0841 / 1.08424  spread 0.00014")
+
+
+def test_command_writes_candles_as_csv(command: Command) -> None:
+    step_ms = TIMEFRAMES["5m"]
+    now_ms = interval_start(market.now_ms(), step_ms)
+    put_quote(SYMBOL)
+    put_candles(SYMBOL, "5m", [now_ms - 2 * step_ms, now_ms - step_ms])
+    done = command("candles", SYMBOL, "--timeframe", "5m", "--bars", "2", "--csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [set(row) for row in rows] == [{"time", "open", "high", "low", "close", "volume"}] * 2
+
+
+def test_command_follows_signals(command: Command) -> None:
+    publisher = make_user("marta")
+    publish_signal(SYMBOL, publisher)
+    with command.lines("signals", "--follow") as process:
+        assert process.stdout is not None
+        assert "by marta" in process.stdout.readline()
+        publish_signal(SYMBOL, publisher)
+        assert "buy  EURUSD" in process.stdout.readline()
+        process.terminate()
+
+
+def test_command_says_in_one_line_what_is_wrong(command: Command) -> None:
+    done = command("quote", "EURUSX")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "EURUSD" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_command_says_when_nobody_is_there(command: Command) -> None:
+    command._environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
+    done = command("quote", SYMBOL)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/")
