@@ -26,6 +26,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
         else "Access was taken away or given back."
     ),
     "password.changed": lambda facts: "The password changed.",
+    "stream.closed": lambda facts: f"A stream on {facts['path']} was closed.",
     "session.ended": lambda facts: "A session ended.",
 }
 

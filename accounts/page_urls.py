@@ -1,7 +1,7 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from . import pages
+from . import pages, stream_pages
 from .event_pages import events
 from .page_access import page_token
 from .session_pages import end_session
@@ -13,6 +13,8 @@ urlpatterns = [
     re_path(r"^settings/keys/?$", pages.keys, name="keys"),
     path("settings/sessions/<int:pk>/end", end_session, name="end_session"),
     re_path(r"^settings/events/?$", events, name="events"),
+    re_path(r"^settings/streams/?$", stream_pages.streams, name="open_streams"),
+    path("settings/streams/close", stream_pages.close, name="close_stream"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", pages.revoke, name="revoke_key"),

@@ -67,6 +67,14 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 
 
 @transaction.atomic
+def close_stream(account: Account, path: str, opened_at: float, *, by: str) -> None:
+    """Wherever it is open; `opened_at` in epoch seconds, to the microsecond."""
+    ControlEvent.objects.publish(
+        "stream.closed", by=by, account=account.pk, path=path, opened_at=round(opened_at, 6)
+    )
+
+
+@transaction.atomic
 def change_tier(account: Account, tier: Tier, *, by: str) -> None:
     Account.objects.filter(pk=account.pk).update(tier=tier)
     ControlEvent.objects.publish("account.changed", by=by, account=account.pk, tier=tier.name)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Code = Literal["taken_over", "stream_limit_exceeded"]
+Code = Literal["taken_over", "stream_limit_exceeded", "closed"]
 # By then the slots of a process that was killed are free.
 RETRY_AFTER_S = 5
 OnEnd = Callable[[Code], None]

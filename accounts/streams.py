@@ -26,6 +26,7 @@ class OpenStreams:
         self._shared: SharedSlots | None = None
         for kind in ("account.changed", "tier.changed"):
             events.on(kind, self.follow)
+        events.on("stream.closed", self.close)
 
     async def start(self) -> None:
         if settings.REDIS_URL:
@@ -67,6 +68,13 @@ class OpenStreams:
         for start in range(0, len(served), CHUNK):
             limits = await in_reserved_thread(limits_of, served[start : start + CHUNK])
             await asyncio.gather(*itertools.starmap(self.enforce, limits))
+
+    def close(self, facts: dict[str, Any]) -> None:
+        """Its account wants it closed; whichever process has it hears of that."""
+        for slot in self._here.of(facts["account"]):
+            stream = slot.stream
+            if (stream.path, round(stream.opened_at, 6)) == (facts["path"], facts["opened_at"]):
+                slot.end("closed")
 
     async def of(self, account_id: int) -> list[OpenStream]:
         """Over all processes; of this one alone while Redis does not answer."""

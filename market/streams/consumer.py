@@ -22,6 +22,9 @@ from .socket import StreamSocket
 from .sockets import sockets
 from .subscriptions import Subscriptions
 
+# As final as a takeover: a client that came back by itself would have to be closed again and again.
+CLOSED = "This stream was closed in the settings panel of your account."
+
 
 class StreamConsumer(StreamSocket):
     HEARTBEAT_AFTER_S: ClassVar[float] = 10.0
@@ -122,6 +125,8 @@ class StreamConsumer(StreamSocket):
     def _lost_slot(self, code: Code) -> None:
         if code == "taken_over":
             self.end(Refused("taken_over"))
+        elif code == "closed":
+            self.end(Refused("taken_over", CLOSED))
         else:
             limit = self._slot.limit if self._slot is not None else 0
             self.end(too_many_streams(limit, limit))

@@ -31,6 +31,7 @@ OWN = [
     "/",
     "/settings/keys",
     "/settings/usage",
+    "/settings/streams",
     "/settings/events",
     "/accounts/sessions/",
     "/settings/keys/1/roll",

@@ -1,0 +1,61 @@
+"""The settings panel's page of open streams, each with a button that closes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from .models import Account
+from .pages import PersonRequest, post_only
+from .services import close_stream
+from .streams import open_streams
+
+
+class StreamForm(forms.Form):
+    """Which stream is meant: an account opens no two on one path in the same microsecond."""
+
+    path = forms.CharField(max_length=40)
+    opened_at = forms.FloatField()
+
+
+class Row(NamedTuple):
+    path: str
+    opened_at: str
+    since: datetime
+
+
+@require_safe
+@login_required
+@never_cache
+def streams(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    found = async_to_sync(open_streams.of)(account.pk)
+    rows = [
+        Row(stream.path, f"{stream.opened_at:.6f}", datetime.fromtimestamp(stream.opened_at, UTC))
+        for stream in found
+    ]
+    return render(request, "settings/streams.html", {"streams": rows, "tier": account.tier})
+
+
+@post_only
+@login_required
+@never_cache
+def close(request: PersonRequest) -> HttpResponse:
+    form = StreamForm(request.POST)
+    if form.is_valid():
+        account = Account.objects.for_user(request.user)
+        path, opened_at = form.cleaned_data["path"], form.cleaned_data["opened_at"]
+        close_stream(account, path, opened_at, by=request.user.get_username())
+        messages.success(request, f"The stream on {path} closes within 2 seconds, if it is still open.")
+    else:
+        messages.error(request, "Choose one of the streams below.")
+    return redirect("open_streams")
