@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = ("config", "news", "signals_feed", "market", "instruments", "accounts", "tests")
+PLACES = ("clients/python", "config", "status", "news", "signals_feed", "market", "instruments", "accounts", "tests")
 MOST_LINES, MOST_FUNCTION_LINES, MIDDLE_LINES = 400, 40, 90
 VAGUE = {"utils", "helpers", "common", "misc", "base_utils"}
 

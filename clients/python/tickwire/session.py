@@ -96,7 +96,7 @@ class Session:
         error = self._error or {}
         if error and not error["retry"]:
             raise StreamError(error)
-        longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**self._failures)
+        longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * float(2**self._failures))
         self._failures += 1
         return max(longest_s * random.uniform(0.5, 1.0), float(error.get("retry_after", 0)))  # noqa: S311
 
