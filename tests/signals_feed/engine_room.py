@@ -42,7 +42,7 @@ class EngineRoom:
         self.records: list[AnyRecord] = []
         self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watch])
 
-    async def __aenter__(self) -> EngineRoom:
+    async def enter(self) -> EngineRoom:
         await self.events.start()
         assert await self.runner.try_lease()
         await self.runner.start()
@@ -50,7 +50,7 @@ class EngineRoom:
         await self.settle()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def leave(self) -> None:
         await self.runner.stop()
         await self.events.stop()
 
@@ -66,6 +66,11 @@ class EngineRoom:
             await self.watch.closer.work_off()
         await self.events.read()
 
+    async def stall(self) -> None:
+        """From now on nothing is closed, as while the database is busy with other things."""
+        if self.watch.closer is not None:
+            await end(self.watch.closer._task)
+
     async def kill(self) -> None:
         """As kill -9 does: what is not in the database is gone, and the lease waits for nobody."""
         closer = self.watch.closer
@@ -79,7 +84,10 @@ def run(act: Callable[[EngineRoom], Awaitable[T]], tail: Iterable[AnyRecord] = (
     """In a room of its own, which ends in order."""
 
     async def within() -> T:
-        async with EngineRoom(tail) as room:
+        room = await EngineRoom(tail).enter()
+        try:
             return await act(room)
+        finally:
+            await room.leave()
 
     return asyncio.run(within())
