@@ -22,6 +22,7 @@ GROUPS = (
             ("News sources", "news.source", "rss_feed"),
             ("Calibration", "news_calibration_page", "analytics"),
             ("Signals", "signals_feed.signal", "ads_click"),
+            ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
         ),
     ),
     (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 from uuid import uuid4
 
 from django import forms
@@ -31,11 +30,13 @@ def price_field(help_text: str) -> forms.DecimalField:
     )
 
 
-def first_traded(symbols: list[str]) -> str:
-    """Of which something can be published now, if there is one."""
-    facts = (each for symbol in symbols if (each := catalogue.find(symbol)) is not None)
-    is_open = (each.symbol for each in facts if market.state(each) == "open")
-    return next(is_open, next(iter(symbols), ""))
+def traded(wanted: str) -> str:
+    """The instrument that is asked for, or the first of which something can be published now."""
+    found = [facts for symbol, _ in offered() if (facts := catalogue.find(symbol)) is not None]
+    if any(facts.symbol == wanted for facts in found):
+        return wanted
+    is_open = (facts.symbol for facts in found if market.state(facts) == "open")
+    return next(is_open, found[0].symbol if found else "")
 
 
 class PublishForm(forms.Form):
@@ -50,6 +51,4 @@ class PublishForm(forms.Form):
     @property
     def chosen_symbol(self) -> str:
         """Whose quote stands beside the form."""
-        known = [symbol for symbol, _ in offered()]
-        value: Any = self["symbol"].value()
-        return value if value in known else first_traded(known)
+        return traded(str(self["symbol"].value()))

@@ -17,7 +17,7 @@ from accounts.pages import PersonRequest, post_only
 from instruments.catalogue import catalogue
 
 from . import quotes
-from .forms import PublishForm
+from .forms import PublishForm, traded
 from .live import age_words, quote_of, result_now
 from .models import Signal
 from .services import PERMISSION, NotActive, Refused, Terms, close_by_hand, publish
@@ -34,9 +34,7 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
         status = 403 if request.method == "POST" else 200
         return render(request, "signals/not_a_publisher.html", status=status)
     if request.method != "POST":
-        form = PublishForm(initial={"symbol": request.GET.get("symbol", "")})
-        form.initial["symbol"] = form.chosen_symbol
-        return page(request, form)
+        return page(request, PublishForm(initial={"symbol": traded(request.GET.get("symbol", ""))}))
     form = PublishForm(request.POST)
     if form.is_valid() and publish_form(form, request.user):
         signal = form.cleaned_data

@@ -15,12 +15,13 @@ from instruments.models import Instrument, TradingCalendar
 from market.ingest.keys import issue_ingest_key
 from market.models import Candle, IngestKey
 from news.models import NewsItem, Source
-from signals_feed.models import Signal
-from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
+from signals_feed.models import LedgerEntry, Signal
+from tests.contract.published import make_published, quoted
+from tests.factories import make_account, make_candle, make_instrument, make_key, make_news
 
 MODELS: tuple[type[Model], ...] = (
     *(Account, AiUsage, ApiKey, ControlEvent, Tier, User, Instrument, TradingCalendar, Candle, IngestKey),
-    *(NewsItem, Source, Signal, Group, EmailAddress, LogEntry),
+    *(NewsItem, Source, Signal, LedgerEntry, Group, EmailAddress, LogEntry),
 )
 SECOND_FACTOR = "KEEP-ME-TO-YOURSELF"
 
@@ -29,11 +30,12 @@ def one_of_each() -> dict[type[Model], Model]:
     account = make_account()
     make_key(account)
     AiUsage.objects.create(account=account, day=date(2026, 11, 18), used=3)
-    make_candle(make_instrument())
+    instrument = make_instrument()
+    make_candle(instrument)
     issue_ingest_key("desk", by="test")
     make_news()
     Source.objects.create(name="Example Wire", address="https://example.com/feed.xml")
-    make_signal()
+    make_published(instrument, quoted("1.08400", "1.08424"))
     Group.objects.create(name="newsroom")
     EmailAddress.objects.create(user=account.user, email="ada@example.com")
     LogEntry.objects.log_actions(account.user.pk, [account], ADDITION, "Made.", single_object=True)

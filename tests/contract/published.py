@@ -27,7 +27,7 @@ def make_published(instrument: Instrument, quote: Quoted, user: User | None = No
     direction = terms.pop("direction", "buy")
     tradable = quote.ask if direction == "buy" else quote.bid
     sign = 1 if direction == "buy" else -1
-    values = {
+    values: dict[str, Any] = {
         "entry": tradable,
         "stop_loss": tradable - sign * Decimal("0.0032"),
         "take_profit": tradable + sign * Decimal("0.0058"),
@@ -59,8 +59,6 @@ def end(signal: Signal, quote: Quoted, rule: str = "current", reason: str = "man
 
 def make_shown(instrument: Instrument) -> Signal:
     """The closed signal that the reference names in its examples, so that those paths answer."""
-    terms = {"id": UUID(SHOWN), "user": User.objects.filter(username="marta").first() or make_user("marta")}
-    return end(
-        make_published(instrument, quoted("1.08400", "1.08424", epoch="k3v9", seq=41), **terms),
-        quoted("1.08790", "1.08812", NOON + timedelta(hours=3)),
-    )
+    quote = quoted("1.08400", "1.08424", epoch="k3v9", seq=41)
+    signal = make_published(instrument, quote, make_user("marta"), id=UUID(SHOWN))
+    return end(signal, quoted("1.08790", "1.08812", NOON + timedelta(hours=3)))

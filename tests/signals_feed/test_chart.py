@@ -32,7 +32,7 @@ def test_highest_is_at_the_top_and_lowest_at_the_bottom() -> None:
     picture = draw(points(3, -1, 2))
     heights = [y for _, y in coordinates(picture.line)]
     assert (min(heights), max(heights)) == (EDGE, HEIGHT - EDGE)
-    assert (picture.top_r, picture.bottom_r) == (3, -1)
+    assert (picture.top_r, picture.bottom_r) == (Decimal(3), Decimal(-1))
 
 
 def test_nought_is_within_the_picture_even_if_all_is_above_it() -> None:

@@ -161,6 +161,13 @@ def test_quote_stands_beside_the_form(page: Client) -> None:
     assert '<option value="EURUSD" selected>' in text
 
 
+def test_page_begins_with_an_instrument_that_trades_now(page: Client) -> None:
+    make_instrument("AAPL", calendar=make_calendar("never", "Mon-Mon 00:00-00:01"))
+    text = page.get(PAGE).text
+    assert '<option value="EURUSD" selected>' in text
+    assert "<dd data-bid>1.08410</dd>" in text
+
+
 def test_page_opens_before_any_instrument_is_there(page: Client) -> None:
     from instruments.catalogue import catalogue
     from instruments.models import Instrument

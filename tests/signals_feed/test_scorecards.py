@@ -84,7 +84,7 @@ def test_signal_whose_extremes_nobody_kept_has_no_excursion() -> None:
     card = Scorecard()
     for best, worst in ((None, None), (Decimal(1), Decimal(-1)), (None, None)):
         card.add(outcome(Decimal(0), best_r=best, worst_r=worst))
-    assert (card.best_r, card.worst_r) == (1, -1)
+    assert (card.best_r, card.worst_r) == (Decimal(1), Decimal(-1))
 
 
 def test_each_symbol_and_reason_has_a_record_of_its_own() -> None:
@@ -96,8 +96,8 @@ def test_each_symbol_and_reason_has_a_record_of_its_own() -> None:
     ):
         card.add(outcome(Decimal(pnl_r), symbol=symbol, reason=reason))
     assert {symbol: (record.signals, record.total_r) for symbol, record in card.by_symbol.items()} == {
-        "EURUSD": (2, -2),
-        "XAUUSD": (1, -1),
+        "EURUSD": (2, Decimal(-2)),
+        "XAUUSD": (1, Decimal(-1)),
     }
     assert card.by_reason == {"expired": 1, "cancelled": 1, "manual": 1}
 

@@ -1,4 +1,4 @@
-"""Published signals, to look at; the one thing staff can do is to cancel, with a reason."""
+"""Published signals, to look at. Staff cancel them, with a reason, and publish their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,10 +15,14 @@ from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.back_office.pages import ReadOnlyAdmin, actor, asked, button, label
+from accounts.models import User
 from instruments.columns import price_column
+from signals_feed.models import Evidence, Signal
+from signals_feed.publish_pages import publish_form
+from signals_feed.services import PERMISSION, NotActive, cancel
 
-from .models import Signal
-from .services import NotActive, cancel
+from . import publishing
+from .evidence import evidence_of, links_of
 
 TERMS = ("entry_price", "stop", "target")
 EXPLAINED = "It closes at the next tradable price, its result counts, and it cannot be undone."
@@ -39,6 +44,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     fields = (
         *("id", "user", "instrument", "direction", *TERMS, "tradable", "published_at", "expires_at"),
         *("state", "cancel_reason", "close_reason", "closed", "closed_at", "pips", "pnl_percent", "pnl_r"),
+        *("best_r", "worst_r", "shown_at_entry", "shown_at_exit", "more"),
     )
     list_select_related = ("instrument", "user")
     list_filter = ("status", "close_reason", "direction")
@@ -60,6 +66,18 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     def symbol(self, signal: Signal) -> str:
         return signal.instrument.symbol
 
+    @admin.display(description="Evidence at entry")
+    def shown_at_entry(self, signal: Signal) -> str:
+        return evidence_of(signal, Evidence.Kind.ENTRY)
+
+    @admin.display(description="Evidence at exit")
+    def shown_at_exit(self, signal: Signal) -> str:
+        return evidence_of(signal, Evidence.Kind.EXIT)
+
+    @admin.display(description="More")
+    def more(self, signal: Signal) -> str:
+        return links_of(signal)
+
     @label("Status", active="success", cancelling="warning")
     def state(self, signal: Signal) -> str:
         waits = signal.status == Signal.Status.ACTIVE and signal.cancel_reason
@@ -70,6 +88,23 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 
     def has_cancel_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return request.user.has_perm("signals_feed.change_signal")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(PERMISSION)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not (self.has_add_permission(request) and isinstance(request.user, User)):
+            raise PermissionDenied
+        form = publishing.StaffPublishForm(request.POST if asked(request) else None)
+        if form.is_valid() and (signal := publish_form(form, request.user)):
+            self.log_addition(request, signal, "Published.")
+            self.message_user(request, f"Published: {self.describe(signal)}.", messages.SUCCESS)
+            return redirect("admin:signals_feed_signal_change", signal.pk)
+        return self.ask(
+            request, form, title="Publish a signal", text=publishing.EXPLAINED, submit="Publish it"
+        )
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         signal = self.get_object(request, object_id)
