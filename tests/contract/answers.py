@@ -19,6 +19,7 @@ PATHS = (
     "/api/signals/ledger",
     "/api/publishers/marta",
     "/api/news",
+    "/api/news/calibration",
     "/api/analysis/EURUSD",
     "/api/session",
     "/api/limits",

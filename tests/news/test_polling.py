@@ -19,6 +19,7 @@ from tests.news.feed_server import FeedServer, item, redirect, reply, rss
 from tests.news.newsroom import half_up, make_source, titles
 
 pytestmark = pytest.mark.django_db(transaction=True)
+OWN_ENTITIES = "It declares entities of its own, which no feed needs"
 FEED = reply(rss(item("Gold steadies", "7")), ETag='"7"', Last_Modified="Wed, 18 Nov 2026 12:00:00 GMT")
 
 
@@ -72,7 +73,7 @@ def test_the_next_poll_asks_for_what_is_newer() -> None:
         (redirect("http://192.168.1.1/admin"), "192.168.1.1 leads to an address that is not public"),
         (
             reply(b"<!DOCTYPE x [<!ENTITY a 'b'>]><rss/>"),
-            "It declares entities of its own, which no feed needs",
+            OWN_ENTITIES,
         ),
     ],
 )
@@ -86,12 +87,8 @@ def test_what_is_wrong_is_noted_in_words(answer: bytes, reason: str) -> None:
 def test_failures_in_a_row_double_the_pause_and_one_success_ends_them() -> None:
     source = make_source()
     pauses = []
-    for answer in (
-        reply(b"", "500 Oops"),
-        reply(b"", "500 Oops"),
-        reply(b"", "503 Later", Retry_After="7200"),
-        FEED,
-    ):
+    fault, later = reply(b"", "500 Oops"), reply(b"", "503 Later", Retry_After="7200")
+    for answer in (fault, fault, later, FEED):
         poll_one(source, answer)
         assert source.polled_at is not None
         pauses.append((source.next_poll_at - source.polled_at) / timedelta(minutes=1))
