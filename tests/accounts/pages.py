@@ -8,11 +8,10 @@ from django.test import Client
 
 from accounts.models import User
 
-HOST = {"headers": {"host": "127.0.0.1:8000"}, "SERVER_NAME": "127.0.0.1"}
-
 
 def browser(address: str = "127.0.0.1", **options: Any) -> Client:
-    return Client(REMOTE_ADDR=address, **HOST, **options)
+    host = {"host": "127.0.0.1:8000"}
+    return Client(headers=host, SERVER_NAME="127.0.0.1", REMOTE_ADDR=address, **options)
 
 
 def logged_in(user: User) -> Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -22,7 +21,7 @@ MIDNIGHT = NOON - timedelta(hours=12)
 
 
 @pytest.fixture
-def account(transactional_db: None) -> Iterator[Account]:
+def account(transactional_db: None) -> Account:
     return make_account()
 
 
