@@ -55,7 +55,7 @@ def _account(username: str, tier: Tier) -> Account:
     if is_new:
         user.set_unusable_password()
         user.save()
-    return Account.objects.get_or_create(user=user, defaults={"tier": tier, "is_demo": True})[0]
+    return Account.objects.get_or_create(user=user, defaults={"tier": tier, "is_demo": is_new})[0]
 
 
 def _offer_key(account: Account, secret: str) -> None:
