@@ -135,7 +135,12 @@ def test_every_close_code_of_the_contract_is_there() -> None:
         4500: True,
     }
 
-    assert {code: close.can_retry for code, close in CLOSES.items()} == {**retry, 1012: True, 1009: False}
+    assert {code: close.can_retry for code, close in CLOSES.items()} == {
+        **retry,
+        1012: True,
+        1009: False,
+        1007: False,
+    }
     assert all(close.reason.endswith(".") for close in CLOSES.values())
 
 
