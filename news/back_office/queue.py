@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from django.contrib import admin, messages
@@ -41,6 +42,7 @@ def show(request: HttpRequest) -> HttpResponse:
         **admin.site.each_context(request),
         "title": "Drafts",
         "items": items,
+        "drafts": list(zip_longest(items, items[1:])),
         "current": current if current in shown else next(iter(shown), 0),
         "total": len(items) if len(items) < SHOWN else drafts.count(),
         "categories": list(enumerate(Category.values, start=1)),
