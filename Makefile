@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-streams bench-streams-soak clean
+.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-signals bench-streams bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -44,6 +44,9 @@ bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
 	@$(BIN)/python -m tests.benchmarks.engine
+
+bench-signals: $(VENV)/.dev ## Watching and closing signals, from 100 to 100,000 active ones.
+	@$(BIN)/python -m tests.benchmarks.signals
 
 bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="own sets".
 	@$(BIN)/python -m tests.benchmarks.streams
