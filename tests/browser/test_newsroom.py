@@ -30,7 +30,7 @@ def session(server: Server) -> str:
 def open_queue(open_page: OpenPage, server: Server, session: str, **options: Any) -> Page:
     page = open_page("/healthz", **options)
     page.context.add_cookies([{"name": "sessionid", "value": session, "url": server.url}])
-    page.goto(PAGE)}.png", full_page=True)
+    page.goto(PAGE)
     return page
 
 

@@ -76,7 +76,7 @@ def due(transactional_db: None, feed_url: str) -> None:
 
 def test_the_serving_process_polls_by_itself(due: None, server: Server) -> None:
     deadline = time.monotonic() + 3 * poller.LOOK_S
-    while not NewsItem.objects.exists():
-        assert time.monotonic() < deadline, Source.objects.get().last_error
+    while not (source := Source.objects.get()).outcome:
+        assert time.monotonic() < deadline, source.last_error
         time.sleep(0.05)
-    assert Source.objects.get().outcome == "1 new"
+    assert (source.outcome, NewsItem.objects.count()) == ("1 new", 1)
