@@ -98,6 +98,7 @@ class Signal(models.Model):
             models.Index(fields=("status", "-published_at", "-id"), name="signal_feed"),
             models.Index(fields=("-published_at", "-id"), name="signal_feed_all"),
             models.Index(fields=("instrument", "status", "-published_at", "-id"), name="signal_feed_symbol"),
+            models.Index(fields=("user", "status", "closed_at", "id"), name="signal_scorecard"),
         )
         constraints = (
             models.UniqueConstraint(name="signal_is_sent_once", fields=("user", "token")),
