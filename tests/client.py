@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 import uvicorn
 
-from market.streams.wire import UVICORN
+from market.streams.wire import UVICORN, Wire
 
 READY_WITHIN_S = 15
 T = TypeVar("T")
@@ -71,6 +71,17 @@ class Server:
         self._socket.close()
         if self._thread.is_alive():
             raise RuntimeError("The server under test did not stop.")
+
+
+def drop_sockets(server: Server) -> None:
+    """Of all streams, as a network does it: without a word."""
+
+    async def drop() -> None:
+        for connected in list(server._server.server_state.connections):
+            if isinstance(connected, Wire):
+                connected.transport.abort()
+
+    server.run(drop())
 
 
 class Api(httpx.Client):

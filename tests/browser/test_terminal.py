@@ -17,13 +17,12 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from accounts.streams import open_streams
 from market import services as market
-from market.streams.wire import Wire
 from signals_feed.models import Signal
 from signals_feed.quotes import Quoted
 from signals_feed.services import Closing, close
 from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
-from tests.client import Server
+from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
@@ -72,17 +71,6 @@ def live(page: Page) -> Page:
 
 def bid(page: Page, symbol: str = "BTCUSD") -> Any:
     return page.locator(f"tr[data-symbol={symbol}] [data-cell=bid]")
-
-
-def drop_sockets(server: Server) -> None:
-    """As a network does it: without a word."""
-
-    async def drop() -> None:
-        for connected in list(server._server.server_state.connections):
-            if isinstance(connected, Wire):
-                connected.transport.abort()
-
-    server.run(drop())
 
 
 def test_visitor_sees_prices_move_without_a_login(ticker: Ticker, open_page: OpenPage) -> None:

@@ -18,8 +18,7 @@ from tickwire import ApiError, AsyncClient, Client, StreamError
 
 from market import services as market
 from market.prices.timeframes import TIMEFRAMES, interval_start
-from market.streams.wire import Wire
-from tests.client import Server
+from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import (
@@ -54,15 +53,6 @@ def client(server: Server, key: str) -> Iterator[Client]:
 def ticker(server: Server, key: str) -> Iterator[Ticker]:
     with ticking(server) as made:
         yield made
-
-
-def drop_sockets(server: Server) -> None:
-    async def drop() -> None:
-        for connected in list(server._server.server_state.connections):
-            if isinstance(connected, Wire):
-                connected.transport.abort()
-
-    server.run(drop())
 
 
 def test_every_path_of_rest_has_a_call(client: Client) -> None:

@@ -1,0 +1,58 @@
+/** The data frames of the streams, as /docs/streams shows them. Times are milliseconds since the epoch. */
+export interface PriceTick {
+  symbol: string;
+  bid: number;
+  ask: number;
+  spread: number;
+  time: number;
+  volume: number;
+  seq: number;
+}
+
+export interface OrderFlowTick {
+  symbol: string;
+  bid_volume: number;
+  ask_volume: number;
+  delta: number;
+  cumulative_delta: number;
+  price: number;
+  time: number;
+  seq: number;
+}
+
+export interface AbsorptionSignal {
+  type: "absorption";
+  symbol: string;
+  side: "bid" | "ask";
+  price: number;
+  volume: number;
+  delta: number;
+  price_range: number;
+  window_ms: number;
+  strength: number;
+  time: number;
+  seq: number;
+}
+
+export interface NewSignal {
+  id: string;
+  user: string;
+  symbol: string;
+  direction: "buy" | "sell";
+  entry: number;
+  stop_loss: number;
+  take_profit: number;
+  timestamp: string;
+  time: number;
+}
+
+export interface ClosedSignal extends NewSignal {
+  type: "signal.closed";
+  status: "closed";
+  pnl: number;
+  pnl_percent: number;
+  pnl_r: number;
+  close_price: number;
+  closed_at: string;
+  close_reason: "take_profit" | "stop_loss" | "manual" | "expired" | "cancelled";
+}

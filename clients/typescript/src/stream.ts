@@ -1,0 +1,182 @@
+import { StreamError, type Refusal } from "./errors.js";
+
+export interface StreamOptions {
+  symbols?: string[];
+  features?: string[];
+  events?: string[];
+  /** Told the symbols of which something could not be had again. */
+  onMissed?: (symbols: string[]) => void;
+  /** The id of a signal: first come those that were published after it. */
+  since?: string;
+}
+
+interface Frame {
+  type?: string;
+  symbol?: string;
+  seq?: number;
+  id?: string;
+}
+
+interface Reply {
+  symbols: string[];
+  rejected: { symbol: string }[];
+  epoch?: string;
+  positions?: Record<string, number>;
+  unrecovered?: string[];
+}
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 15_000;
+// The service says something at least every ten seconds.
+const SILENCE_MS = 20_000;
+const SILENT = new Set(["heartbeat", "notice", "pong", "unsubscribed", "subscriptions", "conflated"]);
+
+/** Frames as they come. A connection that breaks comes back and goes on where it was. */
+export class Stream<F> implements AsyncIterable<F> {
+  private frames: F[] = [];
+  private wake: (() => void) | undefined;
+  private failure: Error | undefined;
+  private socket: WebSocket | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private refusal: (Refusal & { retry: boolean }) | undefined;
+  private epoch: string | undefined;
+  private positions: Record<string, number> = {};
+  private since: string | undefined;
+  private ended = new Set<string>();
+  private waitMs = FIRST_WAIT_MS;
+  private wasLive = false;
+  private isClosed = false;
+
+  constructor(
+    private readonly url: string,
+    private readonly apiKey: string,
+    private readonly Socket: typeof WebSocket,
+    private readonly options: StreamOptions,
+  ) {
+    this.since = options.since;
+    this.open();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<F> {
+    try {
+      for (;;) {
+        yield* this.frames.splice(0);
+        if (this.failure) throw this.failure;
+        if (this.isClosed) return;
+        if (!this.frames.length) await new Promise<void>((done) => (this.wake = done));
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.timer);
+    this.socket?.close();
+    this.wake?.();
+  }
+
+  private open(): void {
+    const socket = (this.socket = new this.Socket(this.url));
+    this.refusal = undefined;
+    socket.onopen = () => socket.send(JSON.stringify(this.subscribe()));
+    socket.onmessage = ({ data }) => socket === this.socket && this.hear(JSON.parse(String(data)));
+    socket.onclose = () => socket === this.socket && this.lost();
+    socket.onerror = () => {};
+    this.expectSoon();
+  }
+
+  private subscribe(): object {
+    const { symbols = [], features = [], events } = this.options;
+    return {
+      action: "subscribe",
+      api_key: this.apiKey,
+      features: [...new Set(["seq", "heartbeat", ...features])],
+      ...(symbols.length && { symbols }),
+      ...(events && { events }),
+      ...(this.since !== undefined && { since: this.since }),
+      ...(this.epoch !== undefined &&
+        Object.keys(this.positions).length && { resume: { epoch: this.epoch, positions: this.positions } }),
+    };
+  }
+
+  private hear(frame: Frame & Record<string, unknown>): void {
+    this.expectSoon();
+    const { type } = frame;
+    if (type === "subscribed") this.takeReply(frame as unknown as Reply);
+    else if (type === "gap") this.takeGap(frame as unknown as { symbols: string[]; epoch: string });
+    else if (type === "error") this.takeError(frame as unknown as { error: Refusal; fatal: boolean; retry: boolean });
+    else if (!type || !SILENT.has(type)) this.take(frame);
+  }
+
+  private takeReply({ symbols, rejected, epoch, positions = {}, unrecovered = [] }: Reply): void {
+    if (rejected.length && !symbols.length && !this.wasLive) {
+      const unknown = rejected.map(({ symbol }) => symbol).join(", ");
+      return this.fail({ code: "symbol_not_found", status: 404, message: `There is no such symbol: ${unknown}.` });
+    }
+    this.epoch = epoch;
+    for (const [symbol, seq] of Object.entries(positions)) {
+      if (unrecovered.includes(symbol) || !(symbol in this.positions)) this.positions[symbol] = seq;
+    }
+    if (this.wasLive && unrecovered.length) this.missed(unrecovered);
+    this.wasLive = true;
+    this.waitMs = FIRST_WAIT_MS;
+  }
+
+  private takeGap({ symbols, epoch }: { symbols: string[]; epoch: string }): void {
+    this.epoch = epoch;
+    for (const symbol of symbols) delete this.positions[symbol];
+    this.missed(symbols);
+  }
+
+  private takeError({ error, fatal, retry }: { error: Refusal; fatal: boolean; retry: boolean }): void {
+    if (fatal) this.refusal = { ...error, retry };
+    else this.fail(error);
+  }
+
+  private take(frame: Frame): void {
+    if (frame.seq !== undefined && frame.symbol) this.positions[frame.symbol] = frame.seq;
+    if (frame.id !== undefined) {
+      if (frame.type === "signal.closed") {
+        // Told before the connection broke, and after the signal that it goes on from.
+        if (this.ended.has(frame.id)) return;
+        this.ended.add(frame.id);
+      } else {
+        this.since = frame.id;
+        this.ended.clear();
+      }
+    }
+    this.frames.push(frame as F);
+    this.wake?.();
+  }
+
+  private missed(symbols: string[]): void {
+    const tell = this.options.onMissed ?? ((names) => console.warn(`Something was missed of ${names.join(", ")}`));
+    tell(symbols);
+  }
+
+  private fail(refusal: Refusal): void {
+    this.failure = new StreamError(refusal);
+    this.close();
+  }
+
+  private lost(): void {
+    clearTimeout(this.timer);
+    if (this.isClosed) return;
+    if (this.refusal && !this.refusal.retry) return this.fail(this.refusal);
+    const waitMs = Math.max(this.waitMs * (0.5 + Math.random() / 2), 1000 * (this.refusal?.retry_after ?? 0));
+    this.waitMs = Math.min(2 * this.waitMs, LONGEST_WAIT_MS);
+    this.timer = setTimeout(() => this.open(), waitMs);
+  }
+
+  private expectSoon(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      const silent = this.socket;
+      this.socket = undefined;
+      silent?.close();
+      this.lost();
+    }, SILENCE_MS);
+  }
+}

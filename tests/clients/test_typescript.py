@@ -1,0 +1,132 @@
+"""The TypeScript client against the real service: it compiles against the reference, asks, and resumes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client import Server, drop_sockets
+from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.ticker import Ticker, ticking
+from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
+from tests.npm import require_npm
+
+CLIENT = Path("clients/typescript")
+DRIVER = "tests/clients/typescript.mjs"
+SYMBOL = "EURUSD"
+WITHIN_S = 60
+
+
+@pytest.fixture(scope="session")
+def modules() -> Path:
+    return require_npm(CLIENT)
+
+
+@pytest.fixture(scope="session")
+def built(modules: Path) -> None:
+    done = subprocess.run(
+        ["node", modules / "typescript/bin/tsc", "-p", CLIENT], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def key(server: Server) -> str:
+    make_instrument(SYMBOL)
+    return make_key(make_account(tier=make_tier("roomy", streams=10)))
+
+
+@pytest.fixture
+def ticker(server: Server, key: str) -> Iterator[Ticker]:
+    with ticking(server) as made:
+        yield made
+
+
+class Driver:
+    """A running client, line by line."""
+
+    def __init__(self, server: Server, key: str, *words: str) -> None:
+        # Node has a global WebSocket from 22 on, and before it behind this flag.
+        command = ["node", "--experimental-websocket", "--no-warnings", DRIVER, server.url, key, *words]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        heard: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return heard
+
+
+def test_types_are_those_of_the_reference(server: Server, modules: Path, tmp_path: Path) -> None:
+    made = tmp_path / "schema.ts"
+    command = [
+        "node",
+        modules / "openapi-typescript/bin/cli.js",
+        f"{server.url}/openapi.json",
+        "--output",
+        made,
+    ]
+    subprocess.run([*command, "--output", str(made)], check=True, capture_output=True, timeout=WITHIN_S)
+    assert made.read_text() == (CLIENT / "src/schema.ts").read_text(), "npm run types makes them anew"
+
+
+def test_answers_and_refusals(built: None, server: Server, key: str) -> None:
+    put_quote(SYMBOL, 1.0841, 1.08424)
+    with Driver(server, key, "quote", "eurusd") as client:
+        assert client.hear()["bid"] == 1.0841
+    path = ("/api/market/{symbol}", '{"symbol": "EURUSD"}', '{"timeframe": "2h"}')
+    with Driver(server, key, "get", *path) as client:
+        refused = client.hear()
+    assert (refused["name"], refused["code"], refused["field"]) == (
+        "ApiError",
+        "invalid_timeframe",
+        "timeframe",
+    )
+
+
+def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: str, ticker: Ticker) -> None:
+    ticker(SYMBOL)
+    with Driver(server, key, "watch", SYMBOL) as client:
+        heard = [client.hear()["seq"]]
+        for _ in range(3):
+            drop_sockets(server)
+            ticker(SYMBOL, 5)
+            heard += [client.hear()["seq"] for _ in range(5)]
+    assert heard == list(range(heard[0], heard[0] + 16))
+
+
+def test_what_cannot_be_had_again_is_named(built: None, server: Server, key: str, ticker: Ticker) -> None:
+    ticker(SYMBOL)
+    with Driver(server, key, "watch", SYMBOL) as client:
+        client.hear()
+        drop_sockets(server)
+        ticker(SYMBOL, 1_500)
+        assert client.hear() == {"missed": [SYMBOL]}
+
+
+def test_signals_published_meanwhile_are_replayed(built: None, server: Server, key: str) -> None:
+    publisher = make_user("marta")
+    since = publish_signal(SYMBOL, publisher)
+    published = [publish_signal(SYMBOL, publisher) for _ in range(2)]
+    with Driver(server, key, "signals", since) as client:
+        assert [client.hear()["id"] for _ in published] == published
+        drop_sockets(server)
+        later = publish_signal(SYMBOL, publisher)
+        assert client.hear()["id"] == later
+
+
+def test_bad_key_ends_the_stream(built: None, server: Server, key: str) -> None:
+    with Driver(server, "tw_live_wrong", "watch", SYMBOL) as client:
+        told = client.hear()
+    assert (told["name"], told["code"]) == ("StreamError", "invalid_api_key")

@@ -1,0 +1,24 @@
+// Drives the built TypeScript client for its tests: a command in, a JSON line out for each thing that came.
+import { Tickwire } from "../../clients/typescript/dist/index.js";
+
+const [url, apiKey, what, ...words] = process.argv.slice(2);
+const tickwire = new Tickwire({ url, apiKey, retries: 0 });
+const say = (value) => console.log(JSON.stringify(value));
+const onMissed = (missed) => say({ missed });
+
+const acts = {
+  quote: async () => say(await tickwire.quote(words[0])),
+  get: async () => say(await tickwire.get(words[0], JSON.parse(words[1] ?? "{}"), JSON.parse(words[2] ?? "{}"))),
+  async watch() {
+    for await (const tick of tickwire.watch(words, { onMissed })) say(tick);
+  },
+  async signals() {
+    for await (const signal of tickwire.followSignals([], { since: words[0], onMissed })) say(signal);
+  },
+};
+
+try {
+  await acts[what]();
+} catch ({ name, code, message, refusal }) {
+  say({ name, code, message, field: refusal?.field });
+}
