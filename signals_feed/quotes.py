@@ -42,10 +42,11 @@ def current(symbol: str) -> Quoted | None:
     quote = market.quote(symbol)
     if quote is not None:
         return Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
-    row = LastQuote.objects.filter(instrument__symbol=symbol).first()
+    row = LastQuote.objects.select_related("instrument").filter(instrument__symbol=symbol).first()
     if row is None:
         return None
-    return Quoted(row.bid, row.ask, ms(row.quoted_at), market.epoch_written(), row.seq)
+    bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
+    return Quoted(bid, ask, ms(row.quoted_at), market.epoch_written(), row.seq)
 
 
 def state(facts: InstrumentFacts, quote: Quoted | None, now_ms: int) -> str:
