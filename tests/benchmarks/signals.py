@@ -14,11 +14,21 @@ from tests.services import database_url
 
 from .report import aligned, spread
 from .rest import say
-from .signals_run import Closings, Run
 
 ROUNDS = 3
 GROWTH = (0, 100, 1_000, 10_000, 100_000)
 PROMISED, PER_SECOND, MOST_BUSY = 10_000, 5_000, 0.5
+
+
+class Run(msgspec.Struct):
+    us_per_tick: float
+    hits_per_second: float
+    kb_per_signal: float
+
+
+class Closings(msgspec.Struct):
+    one_per_second: float
+    many_per_second: float
 
 
 def main() -> int:

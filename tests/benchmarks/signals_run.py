@@ -22,21 +22,12 @@ from signals_feed.quotes import Quoted  # noqa: E402
 from signals_feed.watching.desk import Desk  # noqa: E402
 from signals_feed.watching.loading import Active  # noqa: E402
 
+from .signals import Closings, Run  # noqa: E402
+
 INSTRUMENTS, TICKS, BATCH, PER_SECOND = 50, 300_000, 200, 5_000
 START = 100_000
 """In points, of which each tick moves the price by up to three."""
 CLOSED = 1_000
-
-
-class Run(msgspec.Struct):
-    us_per_tick: float
-    hits_per_second: float
-    kb_per_signal: float
-
-
-class Closings(msgspec.Struct):
-    one_per_second: float
-    many_per_second: float
 
 
 class Publisher:

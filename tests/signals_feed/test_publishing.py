@@ -200,7 +200,7 @@ def test_command_publishes_at_the_last_checkpoint(anna: User, instrument: Instru
     line = told("anna", "eurusd", "buy", *LEVELS)
 
     signal: Any = Signal.objects.get()
-    assert line == f"Published {signal.pk}: buy EURUSD at 1.0843, stop 1.081, target 1.09.\n"
+    assert line == f"Published {signal.pk}: buy EURUSD at 1.08430, stop 1.08100, target 1.09000.\n"
 
 
 @pytest.mark.parametrize(("who", "sentence"), [("anna", "too old"), ("nobody", "There is no user nobody")])

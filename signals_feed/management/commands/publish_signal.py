@@ -48,7 +48,10 @@ class Command(BaseCommand):
             signal = publish(terms, publisher, current(symbol))
         except Refused as refused:
             raise CommandError(str(refused)) from None
+        digits = signal.instrument.digits
+        entry, stop, target = (
+            f"{price:.{digits}f}" for price in (signal.entry, signal.stop_loss, signal.take_profit)
+        )
         self.stdout.write(
-            f"Published {signal.pk}: {signal.direction} {symbol} at {signal.entry:f}, "
-            f"stop {signal.stop_loss:f}, target {signal.take_profit:f}."
+            f"Published {signal.pk}: {signal.direction} {symbol} at {entry}, stop {stop}, target {target}."
         )
