@@ -21,12 +21,15 @@ class Audience:
 class Group:
     """Seats with the very same subscriptions: what they are due is collected and joined once."""
 
-    __slots__ = ("audiences", "pending", "row", "seats", "wrote_at")
+    __slots__ = ("audiences", "due", "more", "row", "seats", "wrote_at")
 
     def __init__(self, audiences: frozenset[Audience]) -> None:
         self.audiences = audiences
         self.seats: dict[Seat, None] = {}
-        self.pending: list[bytes] = []
+        self.due: bytes | None = None
+        """The first frame that is not written yet; often it is the only one, and a list would lie elsewhere
+        in the memory, which costs more than all that is done with it."""
+        self.more: list[bytes] | None = None
         self.wrote_at = 0.0
         self.row: tuple[Seat, ...] = ()
         """Who gets frames, if it was made since the last change. It stays what it is while somebody goes

@@ -97,20 +97,15 @@ class Hub:
     def publish(self, message: Message, *topics: str, since_ms: int = 0) -> None:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
-        touched = self._touched
         for topic in topics:
             for variant, audience in self._members.audiences(topic).items():
                 data = built.get(variant)
                 if data is None:
                     data = built[variant] = frame(message.payload(variant))
-                for group in audience.groups:
-                    pending = group.pending
-                    if not pending:
-                        touched.append(group)
-                    pending.append(data)
+                self._owe(audience.groups, data)
                 if self.slow.conflating:
                     self._fold(audience, message)
-        if touched:
+        if self._touched:
             self._since_ms = self._since_ms or since_ms
             if not self._is_flushing:
                 self._is_flushing = True
@@ -125,7 +120,7 @@ class Hub:
 
     def settle(self, seat: Seat) -> None:
         """Before it does anything of its own, it gets what it is due."""
-        if seat.group.pending:
+        if seat.group.due is not None:
             self._deliver([seat.group])
 
     def hand(self, seat: Seat, write: Callable[[bytes], object], frames: bytes) -> None:
@@ -134,20 +129,32 @@ class Hub:
         except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
             self._break(seat)
 
+    def _owe(self, groups: Iterable[Group], data: bytes) -> None:
+        touched = self._touched
+        for group in groups:
+            if group.due is None:
+                group.due = data
+                touched.append(group)
+            elif group.more is None:
+                group.more = [data]
+            else:
+                group.more.append(data)
+
     def _deliver(self, groups: list[Group]) -> None:
         """All messages go through this loop, so it calls little but the write itself. What is written may
         come back here, and then finds only what is still due."""
         now, join, number = self.loop.time(), b"".join, 0
         while groups:
             group = groups.pop()
-            pending = group.pending
-            if not pending:
+            data, more, row = group.due, group.more, group.row or group.make_row()
+            if data is None:
                 continue
-            # Of a single one this makes no copy.
-            data, row = join(pending), group.row or group.make_row()
-            number += len(pending) * len(row)
-            pending.clear()
-            group.wrote_at = now
+            group.due, group.wrote_at = None, now
+            number += len(row)
+            if more is not None:
+                data += join(more)
+                number += len(more) * len(row)
+                group.more = None
             for seat in row:
                 try:
                     seat.write(data)
