@@ -97,8 +97,16 @@ PURE = (
     "signals_feed/equity.py",
     "signals_feed/frames.py",
     "signals_feed/house.py",
+    "signals_feed/judging.py",
+    "signals_feed/payloads.py",
     "signals_feed/proof.py",
+    "signals_feed/publishing.py",
+    "signals_feed/rules.py",
     "signals_feed/scorecards.py",
+    "signals_feed/watching/book.py",
+    "signals_feed/watching/highs.py",
+    "signals_feed/watching/minutes.py",
+    "signals_feed/watching/side.py",
     "status/picture.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}
