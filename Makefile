@@ -41,6 +41,7 @@ format: $(VENV)/.dev ## Let ruff format and mend what it can.
 
 bench-rest: $(VENV)/.dev ## REST against FastAPI and plain DRF, as ratios.
 	@$(BIN)/python -m tests.benchmarks.rest
+	@$(BIN)/python -m tests.benchmarks.news_feed
 
 bench-engine: $(VENV)/.dev ## The market engine: ticks a second, stage by stage.
 	@$(BIN)/python -m tests.benchmarks.engine

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from instruments.catalogue import catalogue
 from market.engine.store import moment
-from news.models import NewsItem
+from news.calibration.outcomes import open_outcomes
+from news.models import ItemScore, NewsItem, Source
 
 MODEL = "demo"
+Headline = tuple[str, float | None, str, str]
 
 # Category, score, symbols, title.
 HEADLINES = (
@@ -47,7 +49,7 @@ HEADLINES = (
     ("macro", 0.35, "US500", "Retail sales beat estimates before the holiday season"),
     ("macro", -0.42, "GER40", "German industrial output shrinks for a third month"),
     ("macro", 0.27, "UK100", "British GDP revised up on stronger business investment"),
-    ("macro", -0.33, "WTIUSD", "Oil inventories swell as refinery runs slow"),
+    ("macro", -0.33, "WTI", "Oil inventories swell as refinery runs slow"),
     ("macro", -0.7, "US500", "Credit spreads widen to a one-year high after a surprise default"),
     ("macro", 0.55, "US500,US100", "Factory survey returns to growth for the first time since March"),
     ("macro", 0.1, "", "Treasury keeps auction sizes steady for the coming quarter"),
@@ -59,26 +61,51 @@ DRAFTS = (
 )
 
 
+# Open to everybody, and asked only once somebody resumes them: the demo needs no network.
+SOURCES = (
+    ("Federal Reserve", "https://www.federalreserve.gov/feeds/press_monetary.xml", "macro"),
+    ("European Central Bank", "https://www.ecb.europa.eu/rss/press.html", "macro"),
+)
+
+
 @transaction.atomic
 def seed_news(now_ms: int, progress: Callable[[str], None]) -> None:
     if NewsItem.objects.filter(is_demo=True).exists():
         return
     progress("Printing the news")
+    Source.objects.bulk_create(
+        (
+            Source(name=name, address=address, category=category, is_active=False, is_demo=True)
+            for name, address, category in SOURCES
+        ),
+        ignore_conflicts=True,
+    )
     ids = {facts.symbol: facts.id for facts in catalogue.all()}
     now = moment(now_ms)
     # A stride that shares no divisor with their number mixes the categories.
     mixed = [HEADLINES[i * 7 % len(HEADLINES)] for i in range(len(HEADLINES))]
-    for number, (category, score, symbols, title) in enumerate((*mixed, *DRAFTS)):
-        is_draft = number >= len(HEADLINES)
-        item = NewsItem.objects.create(
-            title=title,
-            category=category,
-            source="Tickwire Demo",
-            summary=f"{title}. A made-up story of the demo market.",
-            status=NewsItem.Status.DRAFT if is_draft else NewsItem.Status.PUBLISHED,
-            sentiment_score=score,
-            model="" if score is None else MODEL,
-            published_at=now - timedelta(minutes=11 + 97 * number),
-            is_demo=True,
-        )
-        item.symbols.set(ids[symbol] for symbol in symbols.split(",") if symbol in ids)
+    for number, told in enumerate((*mixed, *DRAFTS)):
+        at = now - timedelta(minutes=11 + 97 * number)
+        _print(told, at, ids, is_draft=number >= len(HEADLINES))
+
+
+def _print(told: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
+    """It entered the feed when it was published, so the past of the market settles what it said."""
+    category, score, symbols, title = told
+    item = NewsItem.objects.create(
+        title=title,
+        category=category,
+        source="Tickwire Demo",
+        summary=f"{title}. A made-up story of the demo market.",
+        status=NewsItem.Status.DRAFT if is_draft else NewsItem.Status.PUBLISHED,
+        sentiment_score=score,
+        model="" if score is None else MODEL,
+        published_at=at,
+        arrived_at=at,
+        is_demo=True,
+    )
+    item.symbols.set(ids[symbol] for symbol in symbols.split(",") if symbol in ids)
+    if score is not None:
+        ItemScore.objects.create(item=item, title=title, score=score, model=MODEL, scored_at=at)
+    if not is_draft:
+        open_outcomes([item], at)

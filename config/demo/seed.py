@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from accounts.models import Account, ControlEvent, User
 from market.models import Candle, FormingMinute, LastQuote
-from news.models import NewsItem
+from news.models import NewsItem, Source
 from signals_feed.services import remove_demo
 
 from .candles import seed_candles
@@ -41,6 +41,8 @@ def remove(progress: Progress) -> None:
     progress("Removing the demo data")
     remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
+    # One that somebody set to work is theirs.
+    Source.objects.filter(is_demo=True, polled_at=None).delete()
     _remove_market()
     for account in Account.objects.filter(user__in=demo_users):
         ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)

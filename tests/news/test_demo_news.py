@@ -1,0 +1,54 @@
+"""The demo's news: of every category, with a past that its market settles, and sources that wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.demo.news import seed_news
+from instruments.catalogue import catalogue
+from market.prices.timeframes import MINUTE_MS
+from news.models import ItemScore, NewsItem, Outcome, Source
+from tests.factories import NOON, make_instrument
+
+pytestmark = pytest.mark.django_db
+NOON_MS = round(NOON.timestamp() * 1000)
+
+
+@pytest.fixture
+def demo() -> None:
+    make_instrument("WTI")
+    catalogue.load_now()
+    seed_news(NOON_MS, lambda said: None)
+
+
+def test_it_is_of_every_category_and_mostly_published(demo: None) -> None:
+    assert set(NewsItem.objects.published().values_list("category", flat=True)) == set(
+        NewsItem.Category.values
+    )
+    assert NewsItem.objects.filter(status="draft").count() == 3
+
+
+def test_symbols_are_those_of_the_instruments(demo: None) -> None:
+    assert NewsItem.objects.filter(symbols__symbol="WTI").exists()
+
+
+def test_what_it_said_is_settled_from_when_it_was_published(demo: None) -> None:
+    published = NewsItem.objects.published()
+    assert Outcome.objects.count() == 2 * published.count()
+    assert {outcome.entered_at for outcome in Outcome.objects.all()} == {
+        item.published_at for item in published
+    }
+
+
+def test_every_score_has_its_history(demo: None) -> None:
+    assert ItemScore.objects.count() == NewsItem.objects.exclude(sentiment_score=None).count()
+
+
+def test_its_sources_ask_nobody_until_somebody_resumes_them(demo: None) -> None:
+    assert set(Source.objects.values_list("is_active", "is_demo")) == {(False, True)}
+
+
+def test_loading_it_again_changes_nothing(demo: None) -> None:
+    before = NewsItem.objects.count(), Source.objects.count()
+    seed_news(NOON_MS + MINUTE_MS, lambda said: None)
+    assert (NewsItem.objects.count(), Source.objects.count()) == before
