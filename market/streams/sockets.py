@@ -13,6 +13,9 @@ from accounts.events import EventFeed, feed
 from accounts.tiers import Caller
 
 Find = Callable[[str], Awaitable[Caller | None]]
+# After a restart everybody comes at once: sockets wait for each other, so that the queue in front of the
+# database is never full of them. It refuses whom it cannot serve soon.
+ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
 
 
@@ -48,6 +51,7 @@ class Sockets:
         self._of: defaultdict[int, set[Socket]] = defaultdict(set)
         self._watched: set[Socket] = set()
         self._is_watching = False
+        self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
 
     async def find(self, key: str) -> Caller | None:
         """Who holds a key, as of now: no event went by while the database was asked."""
@@ -60,7 +64,8 @@ class Sockets:
     async def _settled(self, find: Find, key: str) -> Caller | None:
         while True:
             changes = self.changes
-            caller = await find(key)
+            async with self._asking:
+                caller = await find(key)
             if changes == self.changes:
                 return caller
 
