@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-signals bench-streams bench-streams-soak clean
+.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -54,6 +54,9 @@ bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="o
 
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.streams.soak
+
+bench-terminal: $(VENV)/.dev ## The terminal page: how soon it is live, how smooth it stays.
+	@$(BIN)/python -m tests.benchmarks.terminal
 
 lock: $(VENV)/.dev ## Renew both locks.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --universal --python-version 3.11 \
