@@ -13,8 +13,8 @@ from signals_feed.judging import Minute
 
 from .side import Side, Watched
 
-# For signals that are heard of only after the next tick: ten seconds of a hundred a second.
-RECENT = 1_000
+# For signals that are heard of only after the next tick: three seconds of a hundred a second.
+RECENT = 300
 _numbers = count()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
 from math import isfinite
@@ -12,7 +13,7 @@ from market.prices.records import Refilled, Taken
 from signals_feed.closures import Closing, by_candle, tick_shown
 from signals_feed.evidence import Evidence
 from signals_feed.excursions import Seen
-from signals_feed.judging import Exit, at_current, by_minute, by_tick
+from signals_feed.judging import Exit, Minute, at_current, by_minute, by_tick
 from signals_feed.prices import price
 from signals_feed.quotes import Quoted
 
@@ -31,11 +32,17 @@ class Desk:
         self._begun_ms = at_ms
         self._dropped_ms: int | None = None
         """Before then ticks were missed."""
+        self._refilled: dict[str, list[Minute]] | None = defaultdict(list)
+        """Until all signals are watched: those that are admitted later are judged by them too."""
+
+    def settle(self) -> None:
+        self._refilled = None
 
     def clear(self, at_ms: int) -> None:
         """Begin anew; what was remembered can no longer be relied on."""
         self.books.clear()
         self.watched.clear()
+        self._refilled = defaultdict(list)
         self._begun_ms = self._dropped_ms = at_ms
 
     def take(self, tick: Taken) -> None:
@@ -49,19 +56,19 @@ class Desk:
 
     def refill(self, record: Refilled) -> None:
         """A minute out of a venue's history."""
-        book = self.books.get(record.symbol)
+        book = self.books.get(record.symbol) or self._open(record.symbol)
         facts = catalogue.known(record.symbol)
-        if book is None or facts is None or record.basis == "trades":
+        if facts is None or record.basis == "trades":
             return
         candle = record.minute
         prices = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
         rounded = [price(round(each, facts.digits)) for each in prices]
         minute = minute_of(record.basis, candle.opened_ms, *rounded)
+        if self._refilled is not None:
+            self._refilled[record.symbol].append(minute)
         book.see(minute)
         for watched in [each for each in self.watched.values() if each.symbol == record.symbol]:
-            if exit_ := by_minute(watched.levels, minute):
-                book.remove(watched)
-                self._ended(by_candle(watched.id, exit_, minute, self._seen(book, watched)))
+            self._judge_minute(book, watched, minute)
 
     def admit(self, found: Active) -> bool:
         """Watch a signal from the tick on that it was published at; False if that is remembered no more."""
@@ -76,7 +83,7 @@ class Desk:
         if not self.covers(found):
             watched.since_ms = self.known_from_ms(found.symbol)
         self.watched[found.id] = watched
-        if not self._judge_recent(book, watched, found):
+        if not self._judge_refilled(book, watched) and not self._judge_recent(book, watched, found):
             book.add(watched)
         return watched.since_ms == 0 or self._missed_ms(book) is None
 
@@ -120,6 +127,18 @@ class Desk:
         again.best, again.worst = sign * best, sign * worst
         self.watched[found.id] = again
         book.add(again)
+
+    def _judge_minute(self, book: Book, watched: Watched, minute: Minute) -> bool:
+        exit_ = by_minute(watched.levels, minute)
+        if exit_ is None:
+            return False
+        book.remove(watched)
+        self._ended(by_candle(watched.id, exit_, minute, self._seen(book, watched)))
+        return True
+
+    def _judge_refilled(self, book: Book, watched: Watched) -> bool:
+        minutes = [] if self._refilled is None else self._refilled[watched.symbol]
+        return any(self._judge_minute(book, watched, minute) for minute in minutes)
 
     def _judge_recent(self, book: Book, watched: Watched, found: Active) -> bool:
         """By the remembered ticks that came after its own."""

@@ -146,6 +146,7 @@ class Watch:
         for begin in range(0, len(found), AT_ONCE):
             self._admit(found[begin : begin + AT_ONCE])
             await asyncio.sleep(0)
+        desk.settle()
         self._is_new, self._is_reading = self._is_broken, False
 
     async def _read_news(self) -> None:

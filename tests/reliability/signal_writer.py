@@ -79,7 +79,7 @@ def story(dies_at: int, first: int, symbol: str, user_name: str, mode: str) -> N
     catalogue.load_now()
     death = Death(dies_at)
     connection.ensure_connection()
-    connection._commit = death.at_commit(connection._commit)  # type: ignore[attr-defined, method-assign]
+    connection._commit = death.at_commit(connection._commit)  # type: ignore[attr-defined]
     with connection.execute_wrapper(death.at_statement):
         for number in range(first, first + ACTS):
             with acknowledged(mode == "early"):

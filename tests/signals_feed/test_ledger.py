@@ -105,6 +105,10 @@ def rewrite_from(position: int) -> None:
     LedgerHead.objects.update(hash=head)
 
 
+def set_back() -> int:
+    return LedgerHead.objects.update(position=4, hash=LedgerEntry.objects.get(position=4).hash)
+
+
 ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
     "a payload": (
         lambda _: sql("UPDATE signals_feed_ledgerentry SET payload = payload || ' ' WHERE position = 2"),
@@ -127,14 +131,11 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
         "Entry 5 is missing",
     ),
     "a tail deleted with its head": (
-        lambda _: (
-            sql("DELETE FROM signals_feed_ledgerentry WHERE position = 5"),
-            LedgerHead.objects.update(position=4, hash=LedgerEntry.objects.get(position=4).hash),
-        ),
+        lambda _: (LedgerEntry.objects.filter(position=5).delete(), set_back()),
         "the ledger has no cancel of it",
     ),
     "a head set back": (
-        lambda _: LedgerHead.objects.update(position=4, hash=LedgerEntry.objects.get(position=4).hash),
+        lambda _: set_back(),
         "head of the ledger was altered",
     ),
     "a stop": (

@@ -43,13 +43,10 @@ def anna(db: None) -> User:
     return user
 
 
-def terms(of: Terms = BUY, **changes: str) -> Terms:
-    return of._replace(
-        **{
-            name: value if name in ("symbol", "direction") else Decimal(value)
-            for name, value in changes.items()
-        }
-    )
+def terms(of: Terms = BUY, **changes: Any) -> Terms:
+    """With other words, or other prices."""
+    words = ("symbol", "direction")
+    return of._replace(**{name: to if name in words else Decimal(to) for name, to in changes.items()})
 
 
 @pytest.mark.parametrize(("of", "tradable"), [(BUY, "1.0843"), (SELL, "1.0841")], ids=["buy", "sell"])

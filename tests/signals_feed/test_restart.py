@@ -153,7 +153,9 @@ def test_signal_that_was_closed_by_hand_before_the_restart_keeps_its_result() ->
 def minute_after(instrument: Instrument, number: int, **prices: str) -> Candle:
     fields: dict[str, Any] = {"open": "1.0850", "high": "1.0855", "low": "1.0845", "close": "1.0850"}
     fields |= {"ask_high": "1.0857", "ask_low": "1.0847", "basis": "bid"} | prices
-    decimals = {name: value if name == "basis" else Decimal(value) for name, value in fields.items()}
+    decimals: dict[str, Any] = {
+        name: value if name == "basis" else Decimal(value) for name, value in fields.items()
+    }
     return make_candle(instrument, opened_at=NOON + timedelta(minutes=number), **decimals)
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import time_machine
 
+from accounts.threads import in_thread
 from instruments.models import Instrument
+from market.prices.candles import Candle
+from market.prices.records import Refilled, Taken
 from signals_feed.models import Evidence, Signal
 from signals_feed.services import cancel
 from tests.factories import NOON, make_calendar, make_instrument
@@ -106,7 +109,7 @@ def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on(
     async def go(room: EngineRoom) -> Signal:
         room.tick(1.0790, 1.0791, NOON_MS + 1000)
         room.tick(1.0841, 1.0842, NOON_MS + 2000)
-        signal = await in_database(lambda: make_published(published_at=NOON + timedelta(seconds=2)))
+        signal: Signal = await in_database(lambda: make_published(published_at=NOON + timedelta(seconds=2)))
         # Heard of only after the tick that closes it.
         room.tick(1.0801, 1.0802, NOON_MS + 3000)
         room.tick(1.0850, 1.0851, NOON_MS + 4000)
@@ -192,6 +195,49 @@ def test_on_a_closed_market_the_cancelled_wait_for_the_first_tick(clock: time_ma
 
 
 async def in_database(act: Any) -> Any:
-    from accounts.threads import in_thread
-
     return await in_thread(act)
+
+
+def refilled(low: float, opened_ms: int = NOON_MS) -> Refilled:
+    return Refilled(
+        "EURUSD", Candle(opened_ms, 1.0850, 1.0860, low, 1.0850, 1.0, 1.0862, low + 0.0002), "bid"
+    )
+
+
+@pytest.mark.parametrize("basis", ["bid", "trades"])
+def test_minute_out_of_a_venues_history_judges_unless_it_is_of_trades(basis: str) -> None:
+    signal = make_published()
+
+    async def go(room: EngineRoom) -> None:
+        room.tick(1.0850, 1.0851, NOON_MS)
+        minute = refilled(1.0805)
+        minute.basis = basis
+        room.watch.hear([minute])
+        await room.settle()
+
+    run(go)
+
+    assert told(signal)[1:] == (("stop_loss", Decimal("1.0805")) if basis == "bid" else ("", None))
+
+
+def test_minute_that_comes_while_the_signals_are_still_being_read_is_not_missed() -> None:
+    signal = make_published()
+
+    run(after(), [refilled(1.0805)])
+
+    assert told(signal)[1:] == ("stop_loss", Decimal("1.0805"))
+
+
+def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCaptureFixture) -> None:
+    signal = make_published()
+
+    async def go(room: EngineRoom) -> None:
+        room.watch.hear([Taken("EURUSD", "no price", 1.0, NOON_MS, 1.0, 1)])  # type: ignore[arg-type]
+        await room.settle()
+        room.tick(1.0790, 1.0791, NOON_MS + 1000)
+        await room.settle()
+
+    run(go)
+
+    assert "read anew" in caplog.text
+    assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
