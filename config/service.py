@@ -20,6 +20,7 @@ from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
 from market.streams import service as streams
+from news import models_available
 from news.analysis.service import analyses
 from news.service import newsroom
 from signals_feed.stream import signals
@@ -54,6 +55,7 @@ class Service:
         await recorder.start()
         await analyses.start()
         await newsroom.start()
+        await models_available.rounds.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         self.is_ready = True
@@ -61,6 +63,7 @@ class Service:
     async def stop(self) -> None:
         self.is_ready = False
         await end(self._task)
+        await models_available.rounds.stop()
         await newsroom.stop()
         await analyses.stop()
         await recorder.stop()

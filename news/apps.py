@@ -7,3 +7,4 @@ class NewsConfig(AppConfig):
 
     def ready(self) -> None:
         from .language import checks  # noqa: F401 - registers the system checks
+        from .sentiment import checks as _  # noqa: F401 - likewise

@@ -26,6 +26,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 MOST_AT_ONCE = 4
 CHECK_TIMEOUT_S = 5.0
+# For counting the call, which waits for a database.
+PATIENCE_MORE_S = 5.0
 THERE = {200, 404, 405}
 # Titles come from anywhere, and some are written for machines to read.
 DATA_ONLY = (
@@ -43,6 +45,8 @@ class LanguageModel:
         self.identifier = endpoint.identifier
         self._endpoint = endpoint
         self._clock = clock
+        self.patience_s = endpoint.timeout_s + PATIENCE_MORE_S
+        """It has answered or failed by then."""
         self._dialect = DIALECTS[endpoint.protocol]
         self._breaker = Breaker()
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)

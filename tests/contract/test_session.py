@@ -29,7 +29,7 @@ class Model:
 
 
 @pytest.fixture
-def models() -> Iterator[list[models_available.SentimentModel]]:
+def models() -> Iterator[list[models_available.Model]]:
     before = list(models_available.REGISTERED)
     models_available.REGISTERED.clear()
     yield models_available.REGISTERED
@@ -84,7 +84,7 @@ def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, sha
 
 
 def test_models_are_those_that_are_well_now(
-    shared: Api, models: list[models_available.SentimentModel]
+    shared: Api, models: list[models_available.Model]
 ) -> None:
     ailing = Model("ailing-1", healthy=False)
     models += [Model("lexicon-1", healthy=True), ailing]
@@ -95,7 +95,7 @@ def test_models_are_those_that_are_well_now(
     assert session(shared)["ai_models_available"] == ["lexicon-1", "ailing-1"]
 
 
-def test_without_models_the_list_is_empty(shared: Api, models: list[models_available.SentimentModel]) -> None:
+def test_without_models_the_list_is_empty(shared: Api, models: list[models_available.Model]) -> None:
     assert session(shared)["ai_models_available"] == []
 
 

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import IO, Any
+
+import msgspec
+from django.core.management.base import BaseCommand, CommandError
+
+from news.labels import sentiment_label
+from news.sentiment.linear import linear_model
+from news.sentiment.weights import BadModel
+
+CATEGORIES = ("forex", "gold", "crypto", "macro")
+# What is longer is no title; the rest of such a line is passed over without being kept.
+LONGEST_LINE = 65_536
+
+
+class Command(BaseCommand):
+    help = "Score titles, one a line, with the built-in model: one JSON object a line. Needs no database."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", help="UTF-8, one title a line; - is standard input.")
+        parser.add_argument("--category", choices=CATEGORIES, default="", help="Default: told by each title.")
+
+    def handle(self, *, file: str, category: str, **options: Any) -> None:
+        try:
+            model = linear_model()
+            with sys.stdin.buffer if file == "-" else open(file, "rb") as lines:
+                for title in titles(lines):
+                    score = model.score(title, category)
+                    self.stdout.write(
+                        msgspec.json.encode(
+                            {
+                                "title": title,
+                                "sentiment": sentiment_label(score),
+                                "sentiment_score": score,
+                                "model": model.identifier,
+                            }
+                        ).decode()
+                    )
+        except (OSError, BadModel) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise CommandError(
+                f"{file} cannot be read: {getattr(error, 'strerror', None) or error}."
+            ) from None
+
+
+def titles(lines: IO[bytes]) -> Iterator[str]:
+    """Lines that say something. Bytes that are no UTF-8 become the sign for that."""
+    while line := lines.readline(LONGEST_LINE):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = lines.readline(LONGEST_LINE)
+        title = line.decode("utf-8-sig", "replace").strip()
+        if title:
+            yield title
