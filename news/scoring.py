@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from django.db import close_old_connections
 
 logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Apart from the threads of the API: a model at an endpoint takes seconds for each title.
+_pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
+# Within the claim of a poll. What is not scored by then waits for staff, as a draft.
+PATIENCE_S = 25.0
 
 
 class Scored(NamedTuple):
@@ -25,6 +39,22 @@ def score_title(title: str, category: str) -> Scored | None:
 
         found = current_model().score(title, category)
     except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
-        logger.exception("The sentiment model failed on a title; staff score it")
+        logger.exception("The sentiment model broke on a title; staff score it")
         return None
     return Scored(max(-1.0, min(1.0, float(found.score))), found.model, found.version)
+
+
+def patiently(scorer: Scorer) -> Scorer:
+    """Asks the model for so long and no longer; after that there is none."""
+    until = time.monotonic() + PATIENCE_S
+    return lambda title, category: scorer(title, category) if time.monotonic() < until else None
+
+
+async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run() -> T:
+        try:
+            return judge(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(_pool, copy_context().run, run)

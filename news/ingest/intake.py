@@ -11,7 +11,7 @@ from django.db import transaction
 from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
-from news.scoring import Scored, Scorer
+from news.scoring import Scored, Scorer, patiently
 from news.services import give_score
 
 from .known import Known
@@ -41,37 +41,56 @@ class Tally(NamedTuple):
         )
 
 
+class Reading(NamedTuple):
+    """A feed's entries as stories, and those of them that look new."""
+
+    feed: Feed
+    stories: list[Story]
+    old: int
+    wanted: list[Story]
+    instruments: dict[str, int]
+
+
 def take(source: Source, feed: Feed, polled_at: datetime, scorer: Scorer) -> Tally:
+    """The three steps in one; a poll takes each in a thread of its kind."""
+    reading = read(source, feed, polled_at)
+    return store(source, reading, judge(source, reading, scorer))
+
+
+def read(source: Source, feed: Feed, polled_at: datetime) -> Reading:
     instruments = dict(Instrument.objects.filter(active=True).values_list("symbol", "pk"))
     stories, old = read_stories(
         feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
     )
-    # A model may take its time, so it is asked before the database is held up, and only of what looks new.
-    judged = _judge(source, stories, scorer)
+    known = Known(source, stories)
+    wanted = [story for story in stories if _is_changed(known, story) or _is_new(known, story)]
+    return Reading(feed, stories, old, wanted, instruments)
+
+
+def judge(source: Source, reading: Reading, scorer: Scorer) -> list[Judged]:
+    """Before the database is held up, and only what looks new: a model may take its time, and money."""
+    if source.language != Source.Language.ENGLISH:
+        return [(story, None) for story in reading.wanted]
+    ask = patiently(scorer)
+    return [(story, ask(story.entry.title, story.category)) for story in reading.wanted]
+
+
+def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> Tally:
     with transaction.atomic():
         _one_at_a_time()
-        known = Known(source, stories)
+        known = Known(source, reading.stories)
         changed = sum(_take_change(known, story, scored) for story, scored in judged)
         new = [one for one in judged if _is_new(known, one[0])]
-        published = _store(source, new, instruments)
+        published = _store(source, new, reading.instruments)
     return Tally(
         new=len(new),
         published=published,
         changed=changed,
-        known=len(stories) - len(new) - changed,
-        old=old,
-        untitled=feed.untitled,
-        left_out=feed.left_out,
+        known=len(reading.stories) - len(new) - changed,
+        old=reading.old,
+        untitled=reading.feed.untitled,
+        left_out=reading.feed.left_out,
     )
-
-
-def _judge(source: Source, stories: Sequence[Story], scorer: Scorer) -> list[Judged]:
-    known = Known(source, stories)
-    wanted = [story for story in stories if _is_changed(known, story) or _is_new(known, story)]
-    speaks_english = source.language == Source.Language.ENGLISH
-    return [
-        (story, scorer(story.entry.title, story.category) if speaks_english else None) for story in wanted
-    ]
 
 
 def _is_new(known: Known, story: Story) -> bool:

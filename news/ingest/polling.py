@@ -13,12 +13,13 @@ from django.utils import timezone
 from accounts.exceptions import Overloaded
 from accounts.threads import in_thread
 from news.models import Source
-from news.scoring import Scorer, score_title
+from news.scoring import Scorer, in_scoring_thread, score_title
 
+from . import intake
 from .child import read_apart
 from .claims import note_failure, note_success
 from .fetching import Fetched, Fetcher, FetchFailed
-from .intake import Tally, take
+from .intake import Tally
 from .parsing import NoFeed
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ async def _take(source: Source, fetched: Fetched, now: datetime, scorer: Scorer)
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
         return Polled()
     feed = await read_apart(fetched.body, fetched.content_type, fetched.address)
-    tally = await in_thread(take, source, feed, now, scorer)
+    reading = await in_thread(intake.read, source, feed, now)
+    judged = await in_scoring_thread(intake.judge, source, reading, scorer)
+    tally = await in_thread(intake.store, source, reading, judged)
     # After the intake: had that failed, the validators would hide the same feed next time.
     await in_thread(note_success, source, now, str(tally) or UNCHANGED, fetched.etag, fetched.modified)
     return Polled(tally)

@@ -43,7 +43,17 @@ def test_drafts_are_decided_with_the_keyboard(server: Server, session: str, open
     page = open_queue(open_page, server, session)
     expect(page.get_by_text("Keys", exact=True)).to_be_visible()
     at_hand(page, "Unscored story")
+    score_and_publish(page)
+    put_right_and_reject(page)
+    publish_what_is_ticked(page)
+    edit(page)
+    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError()); }")
+    page.keyboard.press("r")
+    expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    expect(page.get_by_role("article")).to_have_count(2)
 
+
+def score_and_publish(page: Page) -> None:
     page.keyboard.press("p")
     expect(page.get_by_text("has no sentiment score yet")).to_be_visible()
     at_hand(page, "Unscored story")
@@ -56,10 +66,11 @@ def test_drafts_are_decided_with_the_keyboard(server: Server, session: str, open
     expect(page.get_by_text("Published: “Unscored story”.")).to_be_visible()
     at_hand(page, "Silver up")
 
-    page.keyboard.press("j")
-    at_hand(page, "Fed holds")
-    page.keyboard.press("k")
-    page.keyboard.press("j")
+
+def put_right_and_reject(page: Page) -> None:
+    for key, title in (("j", "Fed holds"), ("k", "Silver up"), ("j", "Fed holds")):
+        page.keyboard.press(key)
+        at_hand(page, title)
     page.keyboard.press("4")
     expect(page.locator('[aria-current="true"] [aria-pressed="true"]')).to_have_text("macro")
     at_hand(page, "Fed holds")
@@ -67,26 +78,21 @@ def test_drafts_are_decided_with_the_keyboard(server: Server, session: str, open
     expect(page.get_by_text("Rejected: “Fed holds”.")).to_be_visible()
     at_hand(page, "Bitcoin slips")
 
-    page.keyboard.press("x")
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("Shift+P")
+
+def publish_what_is_ticked(page: Page) -> None:
+    for key in ("x", "j", "x", "Shift+P"):
+        page.keyboard.press(key)
     expect(page.get_by_text("Published: “Gold steadies”.")).to_be_visible()
     expect(page.get_by_role("article")).to_have_count(2)
 
+
+def edit(page: Page) -> None:
     page.keyboard.press("e")
     page.wait_for_url("**/change/?queue")
     page.get_by_role("textbox", name="Title").fill("Silver gains")
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url(f"**{PAGE}")
     expect(page.get_by_role("heading", name="Silver gains")).to_be_visible()
-    page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError()); }")
-    page.keyboard.press("r")
-    expect(page.get_by_text("The server does not answer.")).to_be_visible()
-    assert page.evaluate(STATES) == 2
-
-
-STATES = "() => document.querySelectorAll('.queue-item').length"
 
 
 def test_it_works_without_a_script_and_on_a_phone(server: Server, session: str, open_page: OpenPage) -> None:

@@ -8,10 +8,13 @@ Json = dict[str, Any]
 
 MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
-ANALYSIS = "/api/analysis/{symbol}"
+ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
 SESSION, LIMITS = "/api/session", "/api/limits"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
-PATHS = [SYMBOLS, MARKET, QUOTE, SIGNALS, PROOF, LEDGER, PUBLISHER, NEWS, ANALYSIS, SESSION, LIMITS]
+PATHS = [
+    *(SYMBOLS, MARKET, QUOTE, SIGNALS, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION, ANALYSIS),
+    *(SESSION, LIMITS),
+]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
@@ -53,6 +56,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
     },
     PUBLISHER: {"user": ("path", {"type": "string"})},
     NEWS: {"category": list_of(CATEGORIES), "limit": up_to_500(20), "expand": list_of(NEWS_EXTRAS)},
+    CALIBRATION: {},
     ANALYSIS: {**PATH_SYMBOL, "model": ("query", {"type": "string", "enum": ["tickwire-analyst-1"]})},
     SESSION: {},
     LIMITS: {},
@@ -66,6 +70,7 @@ STATUSES = {
     LEDGER: {"200", "400", "401", "429", "500", "503"},
     PUBLISHER: {"200", "401", "404", "429", "500", "503"},
     NEWS: {"200", "400", "401", "429", "500", "503"},
+    CALIBRATION: {"200", "401", "429", "500", "503"},
     ANALYSIS: {"200", "400", "401", "404", "429", "500", "503"},
     SESSION: {"200", "401", "429", "500", "503"},
     LIMITS: {"200", "401", "429", "500", "503"},
@@ -130,6 +135,13 @@ FIELDS = {
     "NewsItem": {
         **dict.fromkeys(("title", "category", "sentiment", "timestamp"), "string"),
         "sentiment_score": "number",
+    },
+    "Calibration": {"as_of": "string", "enough": "integer", "items": "array", "count": "integer"},
+    "NewsCalibration": {
+        **dict.fromkeys(("category", "sentiment", "horizon"), "string"),
+        **dict.fromkeys(("count", "left_out", "pending"), "integer"),
+        **dict.fromkeys(("mean_move_percent", "median_move_percent", "hit_rate"), ["number", "null"]),
+        "too_few": "boolean",
     },
     "Session": {
         **dict.fromkeys(
