@@ -56,6 +56,7 @@ class WindowDelta(msgspec.Struct, frozen=True):
 class OrderFlowEvidence(msgspec.Struct, frozen=True):
     source: Literal["trades", "tick_rule"]
     cumulative_delta: float | None
+    since: str
     windows: list[WindowDelta]
 
 

@@ -70,6 +70,9 @@ class OrderFlowEvidenceSerializer(serializers.Serializer[Any]):
         choices=("trades", "tick_rule")
     )
     cumulative_delta = serializers.FloatField(allow_null=True, help_text="Since 00:00 UTC.")
+    since = serializers.DateTimeField(
+        help_text="Nothing was heard before, so a longer window is no whole one."
+    )
     windows = WindowDeltaSerializer(many=True)
 
 

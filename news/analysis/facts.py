@@ -51,6 +51,8 @@ class FlowFact(msgspec.Struct, frozen=True):
     """Since 00:00 UTC; None where nothing came today."""
     has_sides: bool
     """Of trades whose side is known; else estimated by the tick rule."""
+    since_ms: int
+    """Nothing was heard before: a process begins anew after its start, and after a gap."""
     last_ms: int
 
 

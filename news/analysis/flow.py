@@ -25,12 +25,12 @@ class Minute:
 class Flow:
     """Of one instrument."""
 
-    __slots__ = ("cumulative_delta", "last_ms", "minutes")
+    __slots__ = ("cumulative_delta", "last_ms", "minutes", "since_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, since_ms: int) -> None:
         self.minutes: deque[Minute] = deque(maxlen=max(WINDOWS))
         self.cumulative_delta = 0.0
-        self.last_ms = 0
+        self.since_ms = self.last_ms = since_ms
 
     def take(self, record: Taken) -> None:
         minute = self.minutes[-1] if self.minutes else None
@@ -45,7 +45,8 @@ class Flow:
     def fact(self, now_ms: int, *, has_sides: bool) -> FlowFact:
         windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
         is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
-        return FlowFact(windows, self.cumulative_delta if is_todays else None, has_sides, self.last_ms)
+        cumulative_delta = self.cumulative_delta if is_todays else None
+        return FlowFact(windows, cumulative_delta, has_sides, self.since_ms, self.last_ms)
 
     def _window(self, minutes: int, now_ms: int) -> FlowWindow:
         """Whole minutes, the present one among them."""
@@ -71,7 +72,7 @@ class Flows:
             if type(record) is Taken and record.flow_seq:
                 flow = self._flows.get(record.symbol)
                 if flow is None:
-                    flow = self._flows[record.symbol] = Flow()
+                    flow = self._flows[record.symbol] = Flow(record.time_ms)
                 flow.take(record)
 
     def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:

@@ -45,6 +45,7 @@ def facts() -> Facts:
             (FlowWindow(5, 96, 131, 227), FlowWindow(15, 288, 341, 629), FlowWindow(60, 1204, 1266, 2470)),
             cumulative_delta=214,
             has_sides=False,
+            since_ms=AT_MS - 30 * HOUR_MS,
             last_ms=AT_MS - 250,
         ),
         news=(

@@ -44,7 +44,12 @@ def make_signal_fact(side: int = 1, entry: float = 1.08, risk: float = 0.004) ->
 
 def make_flow(ask: float = 80, bid: float = 20, count: int = 100, **fields: Any) -> FlowFact:
     windows = tuple(FlowWindow(minutes, bid, ask, count) for minutes in (5, 15, 60))
-    defaults: dict[str, Any] = {"cumulative_delta": ask - bid, "has_sides": True, "last_ms": NOW_MS - 500}
+    defaults: dict[str, Any] = {
+        "cumulative_delta": ask - bid,
+        "has_sides": True,
+        "since_ms": NOW_MS - 5 * HOUR_MS,
+        "last_ms": NOW_MS - 500,
+    }
     return FlowFact(windows, **(defaults | fields))
 
 

@@ -260,8 +260,18 @@ def test_guessed_sides_press_less_than_known_ones() -> None:
     assert "tick rule" in guessed.text
 
 
+@pytest.mark.parametrize(
+    ("age_ms", "span"),
+    [(1_000, "minute"), (60_000, "2 minutes"), (3_540_000, "60 minutes"), (9_000_000, "60 minutes")],
+)
+def test_flow_says_how_long_it_was_heard(age_ms: int, span: str) -> None:
+    found = driver(analyse(make_facts(flow=make_flow(since_ms=NOW_MS - age_ms))), "order_flow")
+
+    assert found.text == f"Buyers pressed more in the last {span} (delta +60)."
+
+
 def test_flow_without_volume_presses_nowhere() -> None:
-    flow = FlowFact((FlowWindow(60, 0.0, 0.0, 5),), 0.0, True, NOW_MS)
+    flow = FlowFact((FlowWindow(60, 0.0, 0.0, 5),), 0.0, True, NOW_MS, NOW_MS)
 
     assert driver(analyse(make_facts(flow=flow)), "order_flow").score == 0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from market.prices.timeframes import MINUTE_MS
 from news.analysis.answer import Finding, OrderFlowEvidence, WindowDelta
 from news.analysis.facts import Facts, FlowFact, FlowWindow
+from news.analysis.moments import iso_ms
 
 WEIGHTS = {5: 0.2, 15: 0.3, 60: 0.5}
 """By the minutes of a window."""
@@ -30,8 +32,13 @@ def weigh(facts: Facts) -> Finding:
         )
         for each in flow.windows
     ]
-    evidence = OrderFlowEvidence("trades" if flow.has_sides else "tick_rule", flow.cumulative_delta, windows)
-    return Finding(describe(flow, windows[-1]), score, evidence)
+    evidence = OrderFlowEvidence(
+        "trades" if flow.has_sides else "tick_rule",
+        flow.cumulative_delta,
+        iso_ms(flow.since_ms),
+        windows,
+    )
+    return Finding(describe(flow, windows[-1], facts.at_ms), score, evidence)
 
 
 def pressure(window: FlowWindow) -> float:
@@ -43,10 +50,12 @@ def pressure(window: FlowWindow) -> float:
     return share * window.count / (window.count + COUNTS_HALF_AT)
 
 
-def describe(flow: FlowFact, longest: WindowDelta) -> str:
+def describe(flow: FlowFact, longest: WindowDelta, at_ms: int) -> str:
+    heard = min(longest.minutes, 1 + (at_ms - flow.since_ms) // MINUTE_MS)
+    span = "minute" if heard == 1 else f"{heard} minutes"
     if longest.delta == 0:
         said = "Buyers and sellers were even"
     else:
         said = f"{'Buyers' if longest.delta > 0 else 'Sellers'} pressed more"
     estimated = "" if flow.has_sides else ", as far as the tick rule can tell"
-    return f"{said} in the last {longest.minutes} minutes (delta {longest.delta:+g}{estimated})."
+    return f"{said} in the last {span} (delta {longest.delta:+g}{estimated})."
