@@ -22,10 +22,10 @@ CHART = "lightweight-charts"
 # What was painted and what moved, as the browser itself saw it.
 OBSERVE = """
 window.seen = { shift: 0, long: [] };
-new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) seen.shift += e.value; })
-  .observe({ type: "layout-shift", buffered: true });
-new PerformanceObserver((list) => { for (const e of list.getEntries()) seen.long.push(Math.round(e.duration)); })
-  .observe({ type: "longtask", buffered: true });
+const observe = (type, take) =>
+  new PerformanceObserver((list) => list.getEntries().forEach(take)).observe({ type, buffered: true });
+observe("layout-shift", ({ value, hadRecentInput }) => { seen.shift += hadRecentInput ? 0 : value; });
+observe("longtask", ({ duration }) => { seen.long.push(Math.round(duration)); });
 """
 FRAMES = """(seconds) => new Promise((done) => {
   seen.long = [];
@@ -33,8 +33,9 @@ FRAMES = """(seconds) => new Promise((done) => {
   let last = performance.now(), frames = 0;
   requestAnimationFrame(function step(now) {
     gaps.push(now - last); last = now; frames += 1;
-    if (now < end) requestAnimationFrame(step);
-    else done({ frames, longest: Math.max(...gaps), over: gaps.filter((gap) => gap > 50).length, tasks: seen.long });
+    if (now < end) return requestAnimationFrame(step);
+    const over = gaps.filter((gap) => gap > 50).length;
+    done({ frames, longest: Math.max(...gaps), over, tasks: seen.long });
   });
 })"""
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -95,9 +96,8 @@ def report(found: dict[str, Any]) -> None:
     say(f"Live after {found['live_s']:.2f} s (goal 2), first paint after {found['paint_ms']:.0f} ms")
     say(f"Layout shift {found['shift']:.4f} (good is below 0.1)")
     say(f"Scripts {found['own_kb']:.1f} KB gzipped (goal 150) and the chart's {found['chart_kb']:.1f} KB")
-    say(
-        f"{TRACED_S} s at {TICKS_A_SECOND} ticks/s: {found['frames']} frames, longest {found['longest']:.1f} ms,"
-    )
+    at = f"{TRACED_S} s at {TICKS_A_SECOND} ticks/s"
+    say(f"{at}: {found['frames']} frames, longest {found['longest']:.1f} ms")
     say(
         f"  over {LONG_FRAME_MS} ms: {found['over']} (goal 0); long tasks in ms: {json.dumps(found['tasks'])}"
     )
