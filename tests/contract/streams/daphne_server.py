@@ -30,7 +30,7 @@ class Reactor:
         self.daphne = Daphne(
             application, endpoints=[endpoint], signal_handlers=False, ready_callable=is_ready.set
         )
-        self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop  # type: ignore[attr-defined]
+        self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
         threading.Thread(target=self.daphne.run, daemon=True).start()
         assert is_ready.wait(READY_WITHIN_S)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
@@ -32,10 +31,11 @@ class Stranger(Protocol):
 class World(Protocol):
     """A service, and what happens on its market."""
 
-    key: str
-    symbol: str
-    open: Callable[[str], Stranger]
-
+    @property
+    def key(self) -> str: ...
+    @property
+    def symbol(self) -> str: ...
+    def open(self, path: str) -> Stranger: ...
     def tick(self, count: int = 1) -> None: ...
     def publish_signal(self) -> None: ...
 
