@@ -69,6 +69,12 @@ def embedded(tmp_path: Path) -> Installation:
     return migrated(Installation(tmp_path, f"sqlite:///{tmp_path / 'embedded.sqlite3'}"))
 
 
+@pytest.fixture(scope="module")
+def embedded_for_module(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    directory = tmp_path_factory.mktemp("embedded")
+    return migrated(Installation(directory, f"sqlite:///{directory / 'embedded.sqlite3'}"))
+
+
 def migrated(installation: Installation) -> Installation:
     done = installation.manage("migrate", "--verbosity", "0")
     assert done.returncode == 0, done.stderr

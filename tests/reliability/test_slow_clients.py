@@ -1,0 +1,136 @@
+"""Rows 9 to 11: clients that do not read are ended, cost little, and the others notice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.market.streams.wires import TEXT, masked
+from tests.reliability.conftest import Tell
+from tests.reliability.deaf import Deaf, served_by, stop_reading
+from tests.reliability.flow import Flow
+from tests.reliability.measures import Memory, percentile
+from tests.reliability.processes import Installation
+from tests.reliability.stream_services import StreamService, streaming
+from tests.reliability.swarm import Listener, listen_many
+
+SYMBOLS = [f"SLOW{number}" for number in range(10)]
+PATH, TICKS_A_SECOND = "/ws/market", 600
+HEALTHY, DEAF, BEFORE_S, CLOSED_WITHIN_S = 20, 40, 4.0, 10.0
+# The healthy hear two symbols of ten: the client that counts for a thousand is Python, and shares two cores.
+CROWD, DEAF_OF_CROWD, HEARD_SYMBOLS = 1_000, 200, 2
+# A byte of a message that never ends, at once and every eight seconds.
+SAID, SAID_EVERY_S = masked(TEXT, b'{"action":"ping"}'), 8.0
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture(scope="module", params=["embedded", "scaled"])
+def service(request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    name = "embedded_for_module" if request.param == "embedded" else "scaled"
+    installation: Installation = request.getfixturevalue(name)
+    with django_db_blocker.unblock(), streaming(installation, 1, SYMBOLS) as running:
+        yield running
+
+
+@pytest.fixture
+def message(service: StreamService) -> dict[str, Any]:
+    features = ["seq", "lag"]
+    return {"action": "subscribe", "symbols": SYMBOLS, "api_key": service.make_key(), "features": features}
+
+
+class Case:
+    """Some who read, some who do not, and what it came to."""
+
+    def __init__(self, service: StreamService, message: dict[str, Any]) -> None:
+        self._server, self._message = service.servers[0], message
+        self.healthy: list[Listener] = []
+        self.closed_s: list[float] = []
+        self.p99_before = self.p99_during = self.grown_mib = 0.0
+        self.heard = self.lost = 0
+
+    async def run(self, healthy: int, deaf: int, *, is_chatty: bool) -> None:
+        message = self._message | {"symbols": SYMBOLS[:HEARD_SYMBOLS]}
+        self.healthy = await listen_many([self._server.port], PATH, message, healthy)
+        await asyncio.sleep(BEFORE_S)
+        self.p99_before = self._take_p99()
+        memory = Memory(self._server.pid)
+        watching = asyncio.create_task(memory.watch())
+        idle = [await stop_reading(self._server.port, PATH, self._message) for _ in range(deaf)]
+        self.closed_s = await until_ended(self._server.port, idle, is_chatty=is_chatty)
+        watching.cancel()
+        self.grown_mib, self.p99_during = memory.grown_mib, self._take_p99()
+        for one in idle:
+            one.close()
+        self._leave()
+        await asyncio.sleep(0)  # for the aborts
+
+    def _take_p99(self) -> float:
+        late = [late for listener in self.healthy for late in listener.late_ms]
+        for listener in self.healthy:
+            listener.late_ms.clear()
+        return percentile(late, 0.99)
+
+    def _leave(self) -> None:
+        self.lost = sum(listener.missed + listener.ended.done() for listener in self.healthy)
+        self.heard = sum(listener.frames for listener in self.healthy)
+        for listener in self.healthy:
+            listener.transport.abort()
+
+
+async def until_ended(port: int, idle: list[Deaf], *, is_chatty: bool) -> list[float]:
+    """After how many seconds each was ended; they are waited for twice as long as it may take."""
+    began_at, number = time.monotonic(), 0
+    left, closed_s = {one.port: one for one in idle}, []
+    while left and (lasted_s := time.monotonic() - began_at) < 2 * CLOSED_WITHIN_S:
+        if is_chatty and lasted_s >= SAID_EVERY_S * (number):
+            for one in left.values():
+                one.say(SAID[number : number + 1])
+            number += 1
+        for gone in left.keys() - served_by(port):
+            closed_s.append(time.monotonic() - left.pop(gone).began_at)
+        await asyncio.sleep(0.05)
+    return closed_s + [2 * CLOSED_WITHIN_S] * len(left)
+
+
+@pytest.mark.row("9, 10", "closed within 10 s, 1.5 MiB each, p99 of others +10 %, lost to others 0")
+@pytest.mark.parametrize("is_chatty", [False, True], ids=["silent", "chatty"])
+def test_who_never_reads_is_ended_at_little_cost(
+    service: StreamService, message: dict[str, Any], tell: Tell, is_chatty: bool
+) -> None:
+    async def run() -> Case:
+        case = Case(service, message)
+        await case.run(HEALTHY, DEAF, is_chatty=is_chatty)
+        return case
+
+    with Flow(service, TICKS_A_SECOND):
+        case = asyncio.run(run())
+    each = case.grown_mib / DEAF
+    tell(f"{DEAF} clients: slowest close {max(case.closed_s):.1f} s, {each:.2f} MiB each")
+    tell(
+        f"p99 of {HEALTHY} others {case.p99_before:.0f} → {case.p99_during:.0f} ms, lost to them {case.lost}"
+    )
+    assert max(case.closed_s) <= CLOSED_WITHIN_S
+    assert each <= 1.5
+    assert case.lost == 0
+
+
+@pytest.mark.row("11", "lost to the healthy 0, p99 50 ms, +300 MiB")
+def test_two_hundred_of_a_thousand_who_do_not_read(
+    service: StreamService, message: dict[str, Any], tell: Tell
+) -> None:
+    async def run() -> Case:
+        case = Case(service, message)
+        await case.run(CROWD - DEAF_OF_CROWD, DEAF_OF_CROWD, is_chatty=False)
+        return case
+
+    with Flow(service, TICKS_A_SECOND) as flow:
+        case = asyncio.run(run())
+    tell(f"{flow.sent:,} ticks, {case.heard:,} frames heard by {len(case.healthy)}, lost {case.lost}")
+    tell(f"p99 {case.p99_before:.0f} → {case.p99_during:.0f} ms, +{case.grown_mib:.0f} MiB")
+    assert case.lost == 0
+    assert case.grown_mib <= 300
