@@ -121,6 +121,15 @@ def test_signals_of_several_publishers_are_active_and_closed(get: Get) -> None:
     assert {"take_profit", "stop_loss"} <= {signal["close_reason"] for signal in closed}
 
 
+def test_house_publishers_publish_within_the_first_minute(get: Get) -> None:
+    until = time.monotonic() + 60
+    while not (house := [each for each in get("/api/signals").json()["items"] if "house" in each["user"]]):
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+    assert get(f"/api/signals/{house[0]['id']}/proof").json()["entry"]["evidence"]["source"] == "tick"
+
+
 def test_results_follow_from_entry_and_close(get: Get) -> None:
     pips = {i["symbol"]: Decimal(str(i["pip_size"])) for i in get("/api/symbols").json()["items"]}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -133,7 +133,6 @@ def test_a_long_curve_has_few_points_and_loses_neither_its_end_nor_its_extremes(
     assert (points[-1].signals, points[-1].equity_r) == (count, equity[-1])
     assert points[-1].closed_at == NOON + timedelta(minutes=count - 1)
     assert [point.equity_r for point in points] == [equity[point.signals - 1] for point in points]
-    assert (max(point.high_r for point in points), min(point.low_r for point in points)) == (
-        max(equity),
-        min(equity),
-    )
+    begins = [0, *(point.signals for point in points)]
+    spans = [equity[begin:end] for begin, end in pairwise(begins)]
+    assert [(point.low_r, point.high_r) for point in points] == [(min(span), max(span)) for span in spans]
