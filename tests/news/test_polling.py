@@ -14,7 +14,7 @@ from accounts.threads import in_thread
 from news.ingest.claims import CLAIM, claim, claim_due
 from news.ingest.fetching import Fetcher
 from news.ingest.polling import Polled, poll
-from news.models import NewsItem, Source
+from news.models import Source
 from tests.news.feed_server import FeedServer, item, redirect, reply, rss
 from tests.news.newsroom import half_up, make_source, titles
 
@@ -157,16 +157,3 @@ def test_paused_and_later_sources_are_not_due() -> None:
     make_source("Paused", is_active=False)
     make_source("Later", next_poll_at=timezone.now() + timedelta(minutes=1))
     assert claim_due(timezone.now(), 10) == []
-
-
-def test_two_feeds_with_one_story_at_once_bring_it_once() -> None:
-    sources = [make_source(f"Wire {number}") for number in range(4)]
-
-    async def run(server: FeedServer) -> None:
-        server.paths["/feed"] = reply(rss(item("Gold steadies near record high", link="/gold")))
-        for source in sources:
-            source.address = f"{server.url}/feed"
-        await asyncio.gather(*(polled(source) for source in sources))
-
-    with_server(run)
-    assert NewsItem.objects.count() == 1
