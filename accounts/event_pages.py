@@ -16,6 +16,11 @@ from .models import Account, ControlEvent
 from .pages import PersonRequest
 
 SHOWN = 100
+FACTORS = {
+    "totp": "An authenticator app was",
+    "webauthn": "A passkey was",
+    "recovery_codes": "Recovery codes were",
+}
 WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "key.issued": lambda facts: f"Key {facts['prefix']}… was issued.",
     "key.rolled": lambda facts: f"Key {facts['prefix']}… was rolled: another follows it.",
@@ -28,6 +33,12 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "password.changed": lambda facts: "The password changed.",
     "stream.closed": lambda facts: f"A stream on {facts['path']} was closed.",
     "session.ended": lambda facts: "A session ended.",
+    "factor.added": lambda facts: f"{FACTORS[facts['factor']]} added.",
+    "factor.removed": lambda facts: f"{FACTORS[facts['factor']]} removed.",
+    "factor.renewed": lambda facts: f"{FACTORS[facts['factor']]} made anew.",
+    "tier.asked": lambda facts: f"The {facts['tier'].title()} tier was asked for.",
+    "tier.withdrawn": lambda facts: "The request for another tier was withdrawn.",
+    "tier.declined": lambda facts: f"The {facts['tier'].title()} tier was declined: {facts['answer']}",
 }
 
 
@@ -42,6 +53,6 @@ class Event(NamedTuple):
 @never_cache
 def events(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
-    found = ControlEvent.objects.filter(kind__in=WORDS, facts__account=account.pk).order_by("-position")
+    found = ControlEvent.objects.filter(account_id=account.pk, kind__in=WORDS).order_by("-position")
     told = [Event(WORDS[event.kind](event.facts), event.by, event.created_at) for event in found[:SHOWN]]
     return render(request, "settings/events.html", {"events": told, "shown": SHOWN})

@@ -11,11 +11,24 @@ from django.db import models, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from .attempts import Attempt
 from .outbox import ControlEvent
 from .page_sessions import PageSession
+from .tier_requests import TierRequest
 from .usage import Usage
 
-__all__ = ["Account", "AiUsage", "ApiKey", "ControlEvent", "PageSession", "Tier", "Usage", "User"]
+__all__ = [
+    "Account",
+    "AiUsage",
+    "ApiKey",
+    "Attempt",
+    "ControlEvent",
+    "PageSession",
+    "Tier",
+    "TierRequest",
+    "Usage",
+    "User",
+]
 
 
 class User(AbstractUser):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import connection, models, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 # Any number will do, as long as nothing else in the database takes this advisory lock.
@@ -28,7 +29,7 @@ class ControlEventManager(models.Manager["ControlEvent"]):
             # rows after this can meet a writer that holds them and waits here: a deadlock.
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [COMMIT_ORDER_LOCK])
-        event = self.create(kind=kind, by=by, facts=facts)
+        event = self.create(kind=kind, by=by, facts=facts, account_id=facts.get("account"))
         if not any(entry[1] is _nudge for entry in connection.run_on_commit):
             transaction.on_commit(_nudge)
         return event
@@ -43,6 +44,8 @@ class ControlEvent(models.Model):
     position = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=40)
     facts = models.JSONField(default=dict)
+    # No foreign key: what happened outlives the account.
+    account_id = models.BigIntegerField(null=True, editable=False)
     by = models.CharField(max_length=150, blank=True, help_text="Who did it.")
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
@@ -51,6 +54,13 @@ class ControlEvent(models.Model):
     class Meta:
         app_label = "accounts"
         ordering = ("-position",)
+        indexes = (
+            models.Index(
+                name="events_of_account",
+                fields=("account_id", "-position"),
+                condition=Q(account_id__isnull=False),
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.position} {self.kind}"

@@ -5,6 +5,7 @@ from . import pages, stream_pages
 from .event_pages import events
 from .page_access import page_token
 from .session_pages import end_session
+from .tier_pages import take_back, tier
 from .usage_pages import usage
 
 urlpatterns = [
@@ -15,6 +16,8 @@ urlpatterns = [
     re_path(r"^settings/events/?$", events, name="events"),
     re_path(r"^settings/streams/?$", stream_pages.streams, name="open_streams"),
     path("settings/streams/close", stream_pages.close, name="close_stream"),
+    re_path(r"^settings/tier/?$", tier, name="tier"),
+    path("settings/tier/<int:pk>/withdraw", take_back, name="withdraw_tier_request"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", pages.roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", pages.revoke, name="revoke_key"),

@@ -30,6 +30,7 @@ GROUPS = (
         (
             ("API keys", "accounts.apikey", "key"),
             ("Accounts", "accounts.account", "badge"),
+            ("Tier requests", "accounts.tierrequest", "upgrade"),
             ("Users", "accounts.user", "person"),
             ("E-mail addresses", "account.emailaddress", "alternate_email"),
             ("Second factors", "mfa.authenticator", "lock"),

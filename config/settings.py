@@ -88,6 +88,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "allauth.usersessions",
     "import_export",
     "csp",
@@ -158,6 +159,16 @@ else:
         "OPTIONS": {"pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", 12), "timeout": 2}},
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Attempts to log in, and codes that were used: in the memory of one process they would count for it alone.
+# What falls out when it is full could be tried again, so there is room.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "accounts_attempt",
+        "OPTIONS": {"MAX_ENTRIES": 50_000},
+    }
+}
 
 REDIS_URL = env.str("REDIS_URL", "")
 CHANNEL_LAYERS = {
@@ -248,7 +259,14 @@ ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
 ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm"}
-ACCOUNT_ADAPTER = "allauth.account.adapter.DefaultAccountAdapter"
+ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
+MFA_ADAPTER = "accounts.adapters.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {"add_webauthn": "accounts.factor_forms.AddPasskeyForm"}
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Tickwire"
+# Outside production addresses need not be confirmed, and there is no certificate on loopback.
+MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
@@ -383,4 +401,5 @@ UNFOLD = {
     "STYLES": [lambda request: static("accounts/back_office.css")],
     "SCRIPTS": [lambda request: static("accounts/back_office.js")],
     "SIDEBAR": {"navigation": "config.navigation.sidebar"},
+    "DASHBOARD_CALLBACK": "config.overview.dashboard",
 }

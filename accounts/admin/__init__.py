@@ -1,5 +1,5 @@
 """The pages of this app: importing them registers them."""
 
-from . import events, keys, logins, tiers, users
+from . import events, keys, logins, tier_requests, tiers, users
 
-__all__ = ["events", "keys", "logins", "tiers", "users"]
+__all__ = ["events", "keys", "logins", "tier_requests", "tiers", "users"]

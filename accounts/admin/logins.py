@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
-from django.apps import apps
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from accounts.back_office.pages import ReadOnlyAdmin, StaffAdmin
 
 admin.site.unregister(EmailAddress)
+admin.site.unregister(Authenticator)
 # Everybody ends their own, in the settings panel.
 admin.site.unregister(UserSession)
 
@@ -28,6 +29,7 @@ class EmailAddressAdmin(StaffAdmin[Model]):
     autocomplete_fields = ("user",)
 
 
+@admin.register(Authenticator)
 class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
@@ -41,10 +43,3 @@ class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return bool(request.user.is_superuser)
-
-
-if apps.is_installed("allauth.mfa"):
-    from allauth.mfa.models import Authenticator
-
-    admin.site.unregister(Authenticator)
-    admin.site.register(Authenticator, AuthenticatorAdmin)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
 from accounts.back_office.pages import StaffAdmin, actor
 from accounts.models import Account, Tier
+from accounts.near_limits import near_limits
 from accounts.services import change_tier, save_tier
 
 
@@ -30,11 +34,22 @@ class TierAdmin(StaffAdmin[Tier]):
         save_tier(obj, by=actor(request))
 
 
+class NearLimitsFilter(admin.SimpleListFilter):
+    title = "limits"
+    parameter_name = "limits"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("near", "Near or at their limits")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Account]) -> QuerySet[Account]:
+        return queryset.filter(pk__in=near_limits(timezone.now())) if self.value() == "near" else queryset
+
+
 @admin.register(Account)
 class AccountAdmin(StaffAdmin[Account]):
     list_display = ("user", "tier", "is_demo", "created_at")
     list_select_related = ("user", "tier")
-    list_filter = ("tier", "is_demo")
+    list_filter = ("tier", "is_demo", NearLimitsFilter)
     ordering = ("-pk",)
     sortable_by = ()
     search_fields = ("user__username__startswith", "user__email__startswith")

@@ -1,4 +1,4 @@
-"""The admin site: behind allauth's login, and the only place with a looser content security policy."""
+"""The admin site: behind allauth's login and a second factor, with a content policy of its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from allauth.account.decorators import secure_admin_login
+from allauth.account.utils import get_next_redirect_url
 from csp.constants import SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.decorators import csp_replace
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from accounts.second_factor import standing
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite
@@ -30,6 +35,9 @@ class BackOffice(UnfoldAdminSite):
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         return cast(View, csp_replace(POLICY)(super().admin_view(view, cacheable)))
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        return super().has_permission(request) and standing(request) == "shown"
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         view = csp_replace(POLICY)(lambda request: self._login(request, extra_context))
         return cast(HttpResponse, view(request))
@@ -37,11 +45,26 @@ class BackOffice(UnfoldAdminSite):
     def _login(self, request: HttpRequest, extra_context: dict[str, Any] | None) -> HttpResponse:
         """allauth asks for the password and the second factor; this site has no login form of its own."""
         try:
-            answer: HttpResponse = secure_admin_login(super().login)(request, extra_context)
+            answer: HttpResponse = secure_admin_login(self._let_in)(request, extra_context)
         except PermissionDenied:
-            context = {**self.each_context(request), "title": "For staff only"}
-            return TemplateResponse(request, "admin/refused.html", context, status=403)
+            return self._refuse(request, "admin/refused.html", "For staff only")
         return answer
+
+    def _let_in(self, request: HttpRequest, extra_context: dict[str, Any] | None) -> HttpResponse:
+        """Staff who are logged in."""
+        if standing(request) == "shown":
+            return super().login(request, extra_context)
+        return self._refuse(request, "admin/second_factor.html", "A second factor, please")
+
+    def _refuse(self, request: HttpRequest, template: str, title: str) -> HttpResponse:
+        asked_for = get_next_redirect_url(request) or reverse("admin:index")
+        context = {
+            **self.each_context(request),
+            "title": title,
+            "standing": standing(request),
+            "show_url": f"{reverse('mfa_reauthenticate')}?{urlencode({'next': asked_for})}",
+        }
+        return TemplateResponse(request, template, context, status=403)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         # The colours come from a style sheet: unfold would write them into a style element.

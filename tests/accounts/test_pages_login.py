@@ -4,7 +4,6 @@ import re
 
 import pytest
 from django.contrib.sessions.models import Session
-from django.core.cache import cache
 from django.core.mail import EmailMessage
 from django.test import Client
 from pytest_django.fixtures import Settings
@@ -16,11 +15,6 @@ pytestmark = pytest.mark.django_db
 PASSWORD = "a long walk 7"
 NEW_PASSWORD = "a longer walk 8"
 KEYS = "/settings/keys"
-
-
-@pytest.fixture(autouse=True)
-def _no_attempts_yet() -> None:
-    cache.clear()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from accounts.models import ControlEvent, User
@@ -17,11 +16,6 @@ from tests.factories import make_account, make_user
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long walk 7"
 PAGE = "/accounts/sessions/"
-
-
-@pytest.fixture(autouse=True)
-def _no_attempts_yet() -> None:
-    cache.clear()
 
 
 @pytest.fixture

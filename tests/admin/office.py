@@ -6,10 +6,10 @@ from typing import Any
 
 from django.contrib.admin.models import LogEntry
 from django.db.models import Model
-from django.test import Client
 from django.urls import reverse
 
 from accounts.models import ControlEvent, User
+from tests.staff import staff_client
 
 Page = type[Model] | Model
 
@@ -19,8 +19,7 @@ class Office:
 
     def __init__(self, user: User) -> None:
         self.user = user
-        self.client = Client()
-        self.client.force_login(user)
+        self.client = staff_client(user)
 
     def get(self, address: str) -> Any:
         return self.client.get(address)

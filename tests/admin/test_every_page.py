@@ -51,9 +51,8 @@ def test_a_customer_does_not_get_in(model: type[Model]) -> None:
 
 @by_model
 def test_staff_without_permissions_do_not_get_in(model: type[Model]) -> None:
-    client = Client()
-    client.force_login(make_user(is_staff=True))
-    assert {client.get(page).status_code for page in pages(model)} == {403}
+    reader = Office(make_user(is_staff=True))
+    assert {reader.get(page).status_code for page in pages(model)} == {403}
 
 
 def test_the_overview_shows_only_what_the_reader_may_open(office: Office) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_instrument, make_user, put_quote
+from tests.staff import staff_client
 
 PAGE = "/admin/market/status/"
 EVERY_MS = 3000
@@ -19,8 +19,7 @@ def session(server: Server) -> str:
     """Before the browser: while Playwright runs, this thread may not use the ORM."""
     make_instrument("EURUSD")
     put_quote(bid=1.0841)
-    client = Client()
-    client.force_login(make_user(is_staff=True, is_superuser=True))
+    client = staff_client(make_user(is_staff=True, is_superuser=True))
     return str(client.cookies["sessionid"].value)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_news, make_user
+from tests.staff import staff_client
 
 PAGE = "/admin/news/queue/"
 TITLES = ("Euro firms", "Gold steadies", "Bitcoin slips", "Fed holds", "Silver up", "Unscored story")
@@ -22,8 +22,7 @@ def session(server: Server) -> str:
     for title in TITLES:
         scored = {} if title != "Unscored story" else {"sentiment_score": None, "model": ""}
         make_news(title, status="draft", **scored)
-    client = Client()
-    client.force_login(make_user(is_staff=True, is_superuser=True))
+    client = staff_client(make_user(is_staff=True, is_superuser=True))
     return str(client.cookies["sessionid"].value)
 
 

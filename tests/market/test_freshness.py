@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from django.test import Client
 from httpx import Response
 from pytest_django import Settings
 from time_machine import Traveller
@@ -24,6 +23,7 @@ from tests.client import Api, Server
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.market.running import no_feed
 from tests.services import redis
+from tests.staff import staff_client
 
 PATIENCE_S = 10
 QUOTE, PAGE = "/api/market/EURUSD/quote", "/admin/market/status/"
@@ -34,8 +34,7 @@ class Stage:
 
     def __init__(self, server: Server, runner: Runner) -> None:
         self.server, self.runner = server, runner
-        staff = Client()
-        staff.force_login(make_user(is_staff=True, is_superuser=True))
+        staff = staff_client(make_user(is_staff=True, is_superuser=True))
         key = make_key(make_account(tier=make_tier("roomy", requests_per_minute=100_000)))
         self.api = Api(server, key)
         self.api.cookies.set("sessionid", staff.cookies["sessionid"].value)

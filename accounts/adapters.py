@@ -1,0 +1,53 @@
+"""What allauth asks of us: who may prove themselves how, and how the secrets of second factors are kept."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import logging
+import secrets
+from typing import Any, ClassVar
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+
+logger = logging.getLogger(__name__)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """Who has a second factor confirms with it: the password alone must not take it away."""
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        stronger = [method for method in methods if method["id"] != "reauthenticate"]
+        return stronger or methods
+
+
+class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": "The code is wrong, too old or was used before. Try the next one.",
+        "unverified_email": "Confirm your e-mail address first, on the page E-mail: without it you could be"
+        " locked out of your own account.",
+        "add_email_blocked": "An address can be added only while there is no second factor.",
+    }
+
+    def encrypt(self, text: str) -> str:
+        return cipher().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        try:
+            return cipher().decrypt(encrypted_text).decode()
+        except InvalidToken:
+            logger.error("A second factor cannot be read: KEY_PEPPER is not the one that it was made with")
+            # Nobody knows this one, so that no code is right.
+            return base64.b32encode(secrets.token_bytes(20)).decode()
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # noqa: A002 - allauth's name
+        number = user.authenticator_set.filter(type=type).count() + 1
+        return "Passkey" if number == 1 else f"Passkey {number}"
+
+
+def cipher() -> Fernet:
+    digest = hmac.digest(settings.KEY_PEPPER.encode(), b"second factors", "sha256")
+    return Fernet(base64.urlsafe_b64encode(digest))

@@ -1,0 +1,73 @@
+"""Whether a session has shown a second factor, as the back office demands; and what became of factors."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from allauth.account.authentication import get_authentication_records
+from allauth.account.internal.flows.login import record_authentication
+from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.db import transaction
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from .loopback import is_loopback
+from .models import Account, ControlEvent, User
+
+FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+Standing = Literal["shown", "not shown", "none"]
+
+
+def standing(request: HttpRequest) -> Standing:
+    """Asked several times in a request; the database is asked once."""
+    known: Standing | None = getattr(request, "_second_factor", None)
+    if known is None:
+        known = _standing(request)
+        request._second_factor = known  # type: ignore[attr-defined]
+    return known
+
+
+def _standing(request: HttpRequest) -> Standing:
+    if not is_mfa_enabled(request.user, FACTORS):
+        return "shown" if is_demo_on_loopback(request) else "none"
+    # A session that began with the password alone, before there was a factor, has still to show it.
+    records = get_authentication_records(request, request.user)
+    return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
+
+
+def is_demo_on_loopback(request: HttpRequest) -> bool:
+    """The demo prints its password for whoever runs it, and that login works on this machine only."""
+    return (
+        settings.DEMO
+        and is_loopback(request)
+        and Account.objects.filter(user_id=request.user.pk, is_demo=True).exists()
+    )
+
+
+@receiver(authenticator_added)
+def note_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    if authenticator.type in FACTORS:
+        # Whoever adds one has just used it.
+        record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
+    publish("factor.added", user, authenticator)
+
+
+@receiver(authenticator_removed)
+def note_removed(user: User, authenticator: Authenticator, **_: Any) -> None:
+    publish("factor.removed", user, authenticator)
+
+
+@receiver(authenticator_reset)
+def note_renewed(user: User, authenticator: Authenticator, **_: Any) -> None:
+    publish("factor.renewed", user, authenticator)
+
+
+@transaction.atomic
+def publish(kind: str, user: User, authenticator: Authenticator) -> None:
+    for account in Account.objects.filter(user_id=user.pk):
+        ControlEvent.objects.publish(
+            kind, by=user.get_username(), account=account.pk, factor=str(authenticator.type)
+        )

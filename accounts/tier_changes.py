@@ -1,0 +1,62 @@
+"""Asking for another tier, and what becomes of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from .models import Account, ControlEvent, Tier, TierRequest
+from .services import change_tier
+
+State = TierRequest.State
+MOST_A_DAY = 5
+
+
+class Refused(Exception):
+    """Nothing was asked or decided; says why, and what to do."""
+
+
+@transaction.atomic
+def ask_for_tier(account: Account, wanted: Tier, why: str, *, by: str) -> TierRequest:
+    # Locking the account makes two presses of one button come one after the other.
+    account = Account.objects.select_for_update(of=("self",)).select_related("tier").get(pk=account.pk)
+    if account.tier == wanted:
+        raise Refused(f"You are on the {wanted} tier already.")
+    if account.tier_requests.open().exists():
+        raise Refused("One request is waiting already. Withdraw it to send another.")
+    day_ago = timezone.now() - timedelta(days=1)
+    if account.tier_requests.filter(asked_at__gt=day_ago).count() >= MOST_A_DAY:
+        raise Refused(f"That makes more than {MOST_A_DAY} requests in a day. Ask again tomorrow.")
+    request = TierRequest.objects.create(account=account, wanted=wanted, why=why)
+    ControlEvent.objects.publish("tier.asked", by=by, account=account.pk, tier=wanted.name)
+    return request
+
+
+@transaction.atomic
+def withdraw(request: TierRequest, *, by: str) -> None:
+    _decide(request, State.WITHDRAWN, by=by)
+    ControlEvent.objects.publish("tier.withdrawn", by=by, account=request.account_id)
+
+
+@transaction.atomic
+def accept(request: TierRequest, *, by: str) -> None:
+    _decide(request, State.ACCEPTED, by=by)
+    change_tier(request.account, request.wanted, by=by)
+
+
+@transaction.atomic
+def decline(request: TierRequest, answer: str, *, by: str) -> None:
+    _decide(request, State.DECLINED, by=by, answer=answer)
+    ControlEvent.objects.publish(
+        "tier.declined", by=by, account=request.account_id, tier=request.wanted.name, answer=answer
+    )
+
+
+def _decide(request: TierRequest, state: TierRequest.State, *, by: str, answer: str = "") -> None:
+    """Once: of two who decide at the same moment the second is told."""
+    decided = TierRequest.objects.open().filter(pk=request.pk)
+    if not decided.update(state=state, decided_at=timezone.now(), decided_by=by, answer=answer):
+        raise Refused("Somebody was faster: this request is no longer waiting.")
+    request.refresh_from_db()
