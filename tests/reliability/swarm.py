@@ -17,6 +17,9 @@ FEW_BYTES = 4096
 # A price with its own time and its number: up to its end, so that a number is never cut short.
 PRICE = re.compile(rb'"symbol":"(\w+)"[^}]*?"time":(\d+)[^}]*?"seq":(\d+),"sent":\d+}')
 
+# In a text and its header, no byte as small as a ping's length follows this one.
+PINGS = re.compile(rb"\x89([\x00-\x1f])")
+
 
 class Listener(asyncio.Protocol):
     """Reads all that comes, and checks the numbers of what it hears."""
@@ -28,6 +31,7 @@ class Listener(asyncio.Protocol):
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """The code of the close; 1006 without one."""
+        self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.positions: dict[bytes, int] = {}
         self.frames = self.missed = 0
         self.gaps: list[str] = []
@@ -68,9 +72,14 @@ class Listener(asyncio.Protocol):
             self._note(found)
         if found is not None:
             self.late_ms.append(time.time_ns() // 1_000_000 - int(found[2]))
+            self._answer_pings(self._unread[: found.end()])
             self._unread = self._unread[found.end() :]
         if len(self._unread) < FEW_BYTES:
             self._take_controls()
+
+    def _answer_pings(self, data: bytes) -> None:
+        for ping in PINGS.finditer(data):
+            self.transport.write(masked(PONG, data[ping.end() : ping.end() + ping[1][0]]))
 
     def _note(self, price: re.Match[bytes]) -> None:
         symbol, seq = price[1], int(price[3])
@@ -93,7 +102,13 @@ class Listener(asyncio.Protocol):
             elif price := PRICE.search(payload):
                 self._note(price)
 
+    async def leave(self) -> None:
+        """Without a word."""
+        self.transport.abort()
+        await self._lost
+
     def connection_lost(self, error: Exception | None) -> None:
+        self._lost.set_result(None)
         self._end(1006)
         if not self.reply.done():
             self.reply.cancel()
@@ -155,10 +170,9 @@ class Returning:
         self._epoch, self.session = reply["epoch"], session
         self.back_s.append(time.monotonic() - began_at)
 
-    def go(self) -> None:
-        """Without a word."""
+    async def go(self) -> None:
         assert self.session is not None
-        self.session.transport.abort()
+        await self.session.leave()
         self.positions = dict(self.session.positions)
         self.missed += self.session.missed
 

@@ -104,9 +104,7 @@ def test_flood_of_subscribes_is_ended_and_harms_nobody(
             listener.late_ms.clear()
         codes = await flood(port, message, time.monotonic() + FOR_S)
         assert not any(listener.ended.done() for listener in others)
-        for listener in others:
-            listener.transport.abort()
-        await asyncio.sleep(0)  # for the aborts
+        await asyncio.gather(*(listener.leave() for listener in others))
         return codes, others, before
 
     memory = Memory(service.servers[0].pid)
@@ -127,9 +125,7 @@ def test_a_thousand_who_never_subscribe_are_not_kept(
 ) -> None:
     async def run() -> list[tuple[int, float]]:
         loop = asyncio.get_running_loop()
-        ends = await asyncio.gather(*(silent(loop, port) for _ in range(SILENT)))
-        await asyncio.sleep(0)  # for the aborts
-        return ends
+        return await asyncio.gather(*(silent(loop, port) for _ in range(SILENT)))
 
     ends = asyncio.run(run())
     codes = Counter(code for code, _ in ends)
@@ -146,5 +142,5 @@ async def silent(loop: asyncio.AbstractEventLoop, port: int) -> tuple[int, float
     await asyncio.wait_for(asyncio.shield(listener.opened), TIMED_OUT_WITHIN_S[1])
     opened_at = loop.time()
     code, took_s = await listener.ended, loop.time() - opened_at
-    listener.transport.abort()
+    await listener.leave()
     return code, took_s

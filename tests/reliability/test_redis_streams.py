@@ -44,9 +44,7 @@ class Outage:
             self.flows_after_s = await until_all_hear(crowd)
             await asyncio.sleep(CALM_S)
             self._count(crowd)
-            for listener in crowd:
-                listener.transport.abort()
-            await asyncio.sleep(0)  # for the aborts
+            await asyncio.gather(*(listener.leave() for listener in crowd))
 
     def _ask(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds

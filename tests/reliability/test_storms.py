@@ -45,9 +45,7 @@ class Crowd:
         await asyncio.gather(*turns)
 
     async def go(self, clients: Sequence[Returning]) -> None:
-        for client in clients:
-            client.go()
-        await asyncio.sleep(0)  # for the aborts
+        await asyncio.gather(*(client.go() for client in clients))
 
     async def until_all_heard_the_last(self, flow: Flow) -> None:
         """Or long enough: who is behind then is missing something."""
