@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 from django.db import close_old_connections
+
+from news.sentiment import Score, SentimentFailed, current_model
 
 logger = logging.getLogger(__name__)
 
@@ -33,20 +35,29 @@ Scorer = Callable[[str, str], Scored | None]
 """Title and category to a score; None where there is no model that can tell."""
 
 
-def score_title(title: str, category: str) -> Scored | None:
-    try:
-        from news.sentiment import current_model
+class Model(Protocol):
+    def score(self, title: str, category: str = "") -> Score: ...
 
-        found = current_model().score(title, category)
+
+def score_title(title: str, category: str) -> Scored | None:
+    return score_by(current_model(), title, category)
+
+
+def score_by(model: Model, title: str, category: str) -> Scored | None:
+    try:
+        found = model.score(title, category)
+    except SentimentFailed as failure:
+        logger.warning("A title waits for staff, the sentiment model has no score: %s", failure)
+        return None
     except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
         logger.exception("The sentiment model broke on a title; staff score it")
         return None
     return Scored(max(-1.0, min(1.0, float(found.score))), found.model, found.version)
 
 
-def patiently(scorer: Scorer) -> Scorer:
+def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
     """Asks the model for so long and no longer; after that there is none."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + patience_s
     return lambda title, category: scorer(title, category) if time.monotonic() < until else None
 
 
