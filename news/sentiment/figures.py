@@ -12,6 +12,7 @@ EXPECTATION = re.compile(r"\b(?:estimate|forecast|expected|consensus)")
 SHRINKS = re.compile(
     r"\b(?:contract|declin|fall|fell|drop|shr[aiu]nk|slump|tumbl|plung|los[et])\w*(?: by)? *$"
 )
+WRITTEN_OUT = 1000
 SIZES = {
     "k": 1e3,
     "thousand": 1e3,
@@ -36,12 +37,14 @@ def surprise(text: str) -> str:
     if not sign and SHRINKS.search(text[: found.start()]):
         sign = "-"
         other_sign = other_sign or "-"
-    difference = valued(sign, actual, size or other_size) - valued(other_sign, expected, other_size or size)
+    difference = valued(sign, actual, size, other_size) - valued(other_sign, expected, other_size, size)
     if not difference:
         return "level"
     return "beyond" if difference > 0 else "short"
 
 
-def valued(sign: str, digits: str, size: str | None) -> float:
-    value = float(digits.replace(",", "")) * SIZES.get(size or "", 1.0)
+def valued(sign: str, digits: str, size: str | None, other_size: str | None) -> float:
+    value = float(digits.replace(",", ""))
+    # "8.1 vs 7.7 million" means two millions; 22,000 is as large as it looks.
+    value *= SIZES.get(size or (other_size if value < WRITTEN_OUT else "") or "", 1.0)
     return -value if sign == "-" else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache, lru_cache, partial
 from math import exp, sqrt
 from pathlib import Path
@@ -15,6 +14,9 @@ from .weights import Weights, place, read_weights
 
 FILE = Path(__file__).with_name("tickwire-linear-1.model")
 NEAREST_NEUTRAL = 0.149
+# A weight is a signed byte, lifted above 0; a title has a few thousand features at most.
+FIELD, LIFT = 20, 128
+FULL = (1 << FIELD) - 1
 # Of each kind; a few megabytes in all.
 REMEMBERED = 16_384
 
@@ -23,14 +25,6 @@ class Odds(NamedTuple):
     bearish: float
     neutral: float
     bullish: float
-
-
-class Sum(NamedTuple):
-    """Of the features of one group, or of one of them."""
-
-    squares: int
-    bullish: int
-    bearish: int
 
 
 class LinearModel:
@@ -54,33 +48,36 @@ class LinearModel:
         seen = features(title, category)
         bullish, bearish = self.facts.bias
         for name, total in (
-            ("terms", added(map(self._of_term, seen.terms))),
-            ("pieces", added(map(self._of_pieces, seen.words))),
-            ("signs", added(map(self._of_sign, seen.signs))),
+            ("terms", sum(map(self._of_term, seen.terms))),
+            ("pieces", sum(map(self._of_pieces, seen.words))),
+            ("signs", sum(map(self._of_sign, seen.signs))),
         ):
-            if total.squares:
+            squares, up, down = unpacked(total)
+            if squares:
                 group = self.facts.groups[name]
-                factor = group.scale * group.shares[bool(seen.category)] / sqrt(total.squares)
-                bullish += total.bullish * factor
-                bearish += total.bearish * factor
+                factor = group.scale * group.shares[bool(seen.category)] / sqrt(squares)
+                bullish += up * factor
+                bearish += down * factor
         return odds_of(bullish, bearish)
 
-    def _sum_of_pieces(self, word: str) -> Sum:
-        return added(self._look_up("pieces", piece) for piece in pieces(word))
+    def _sum_of_pieces(self, word: str) -> int:
+        return sum(self._look_up("pieces", piece) for piece in pieces(word))
 
-    def _look_up(self, group: str, feature: str) -> Sum:
+    def _look_up(self, group: str, feature: str) -> int:
         table = self._tables[group]
         at = place(feature, len(table.rarity))
-        return Sum(table.rarity[at] ** 2, table.bullish[at], table.bearish[at])
+        return packed(table.rarity[at] ** 2, table.bullish[at], table.bearish[at])
 
 
-def added(sums: Iterable[Sum]) -> Sum:
-    squares = bullish = bearish = 0
-    for more_squares, more_bullish, more_bearish in sums:
-        squares += more_squares
-        bullish += more_bullish
-        bearish += more_bearish
-    return Sum(squares, bullish, bearish)
+def packed(squares: int, bullish: int, bearish: int) -> int:
+    """Side by side in one number, with a 1 that counts: so adding up hundreds of them is one `sum`."""
+    return ((squares << FIELD | 1) << FIELD | bullish + LIFT) << FIELD | bearish + LIFT
+
+
+def unpacked(total: int) -> tuple[int, int, int]:
+    bearish, bullish = total & FULL, total >> FIELD & FULL
+    count = total >> 2 * FIELD & FULL
+    return total >> 3 * FIELD, bullish - count * LIFT, bearish - count * LIFT
 
 
 def odds_of(bullish: float, bearish: float) -> Odds:

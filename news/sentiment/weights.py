@@ -36,6 +36,8 @@ class ModelFacts(msgspec.Struct, frozen=True):
     """Of bullish and bearish, against neutral."""
     groups: dict[str, GroupFacts]
     trained_on: dict[str, int]
+    made_of: dict[str, str]
+    """Checksums of the files that it depends on: with other ones it has to be trained anew."""
 
     @property
     def identifier(self) -> str:

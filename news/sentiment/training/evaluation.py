@@ -30,14 +30,14 @@ class Share(NamedTuple):
     """How many of how many were right."""
 
     right: int
-    count: int
+    of: int
 
     @property
     def accuracy(self) -> float:
-        return self.right / self.count if self.count else 0.0
+        return self.right / self.of if self.of else 0.0
 
     def __str__(self) -> str:
-        return f"{self.accuracy:.3f} of {self.count}"
+        return f"{self.accuracy:.3f} of {self.of}"
 
 
 def share_of(judged: Sequence[Judged]) -> Share:

@@ -20,7 +20,7 @@ HEAD = (
 class Bin(NamedTuple):
     odds: float
     share: float
-    count: int
+    size: int
 
 
 def bins_of(judged: Sequence[Judged]) -> list[Bin]:
@@ -40,7 +40,7 @@ def bins_of(judged: Sequence[Judged]) -> list[Bin]:
 
 def reliability(judged: Sequence[Judged]) -> str:
     bins = bins_of(judged)
-    most = max(each.count for each in bins)
+    most = max(each.size for each in bins)
     parts = [HEAD, *grid(), line(0, 0, 1, 1, "#999", "4 4")]
     parts += [column(each, most) for each in bins]
     parts += [
@@ -72,10 +72,10 @@ def grid() -> list[str]:
 
 
 def column(each: Bin, most: int) -> str:
-    height = round(each.count / most * SIDE / 3, 1)
+    height = round(each.size / most * SIDE / 3, 1)
     return (
         f'<rect x="{x(each.odds) - 10}" y="{BOTTOM - height}" width="20" height="{height}" fill="#ccc">'
-        f"<title>{each.count} headlines: {each.share:.2f} right at odds of {each.odds:.2f}</title></rect>"
+        f"<title>{each.size} headlines: {each.share:.2f} right at odds of {each.odds:.2f}</title></rect>"
     )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from ..lexicon import FILE as LEXICON
 from ..weights import GROUPS, GroupFacts, ModelFacts, Tables, Weights
-from .examples import Example
+from .examples import OWN, Example
 from .folds import folds
 from .matrix import SHARES, SIZES, Headline, Matrix, counted, rarities, rows
 
@@ -87,4 +90,9 @@ def exported(weights: Matrix, bias: Any, rarity: dict[str, Any], trained_on: dic
             array("b", steps[1].tolist()),
         )
     rounded = (round(float(bias[0]), 5), round(float(bias[1]), 5))
-    return Weights(ModelFacts(NAME, VERSION, rounded, groups, trained_on), tables)
+    made_of = {path.name: checksum(path) for path in (LEXICON, OWN)}
+    return Weights(ModelFacts(NAME, VERSION, rounded, groups, trained_on, made_of), tables)
+
+
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
