@@ -22,7 +22,7 @@ def levels(direction: str = "buy", stop: int = 90, target: int = 110, **more: An
     return Levels(direction, Decimal(stop), Decimal(target), **fields)
 
 
-SELL = {"direction": "sell", "stop": 110, "target": 90}
+SELL: dict[str, Any] = {"direction": "sell", "stop": 110, "target": 90}
 
 
 def minute(low: int, high: int, opened: int | None = None, spread: int = 0, opened_ms: int = 0) -> Minute:

@@ -46,7 +46,8 @@ def anna(db: None) -> User:
 def terms(of: Terms = BUY, **changes: Any) -> Terms:
     """With other words, or other prices."""
     words = ("symbol", "direction")
-    return of._replace(**{name: to if name in words else Decimal(to) for name, to in changes.items()})
+    wanted: dict[str, Any] = {name: to if name in words else Decimal(to) for name, to in changes.items()}
+    return of._replace(**wanted)
 
 
 @pytest.mark.parametrize(("of", "tradable"), [(BUY, "1.0843"), (SELL, "1.0841")], ids=["buy", "sell"])
