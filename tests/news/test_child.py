@@ -26,10 +26,10 @@ async def test_what_it_refuses_it_refuses_in_words() -> None:
         await read_apart(b"", "", ADDRESS)
 
 
-async def test_tens_of_thousands_of_entries_are_read_to_the_newest() -> None:
-    body = rss(*(f"<item><title>{number}</title></item>" for number in range(20_000)))
+async def test_thousands_of_entries_are_read_to_the_newest() -> None:
+    body = rss(*(f"<item><title>{number}</title></item>" for number in range(5_000)))
     feed = await read_apart(body, "", ADDRESS)
-    assert (len(feed.entries), feed.left_out) == (200, 19_800)
+    assert (len(feed.entries), feed.left_out) == (200, 4_800)
 
 
 @pytest.mark.parametrize("answer", [b"", b"\xff", b"Traceback", msgspec.msgpack.encode({"feed": 7})])

@@ -35,7 +35,7 @@ def test_the_model_at_hand_scores_a_title() -> None:
     [
         (
             SentimentFailed("no answer"),
-            "A title waits for staff, the sentiment model has no score: no answer",
+            "the sentiment model has no score: no answer",
         ),
         (ZeroDivisionError(), "The sentiment model broke on a title; staff score it"),
     ],
