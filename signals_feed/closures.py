@@ -117,6 +117,11 @@ def _column(name: str) -> Field[Any, Any]:
     return Evidence._meta.get_field(name)  # type: ignore[return-value]
 
 
+def measured(signal: Signal) -> payloads.Payload:
+    """Staff may change an instrument; what a result was computed with stays on record."""
+    return {"pip_size": payloads.plain(signal.instrument.pip_size)}
+
+
 def _tell(closed: list[tuple[Signal, Evidence]]) -> None:
     announcements = []
     for signal, _ in closed:
@@ -132,7 +137,7 @@ def _tell(closed: list[tuple[Signal, Evidence]]) -> None:
         Evidence.objects.bulk_create([exit_ for _, exit_ in closed])
         LedgerEntry.objects.append(
             [
-                Fact(LedgerEntry.Kind.CLOSE, signal.pk, payloads.closed(signal, exit_))
+                Fact(LedgerEntry.Kind.CLOSE, signal.pk, payloads.closed(signal, exit_) | measured(signal))
                 for signal, exit_ in closed
             ]
         )

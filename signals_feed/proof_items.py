@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,8 @@ def describe_proof(signal: Signal, ledger: Iterable[LedgerEntry]) -> dict[str, A
     """The signal comes with its instrument, user and evidence."""
     shown = {each.kind: each for each in signal.evidence.all()}
     entry, exit_ = shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT)
-    pip_size = signal.instrument.pip_size
+    entries = sorted(ledger, key=lambda each: each.position)
+    pip_size = pip_size_of(signal, entries)
     return {
         "id": str(signal.pk),
         "user": signal.user.get_username(),
@@ -39,11 +41,16 @@ def describe_proof(signal: Signal, ledger: Iterable[LedgerEntry]) -> dict[str, A
             }
             for step in proof.steps(signal, entry, exit_)
         ],
-        "ledger": [
-            {"position": each.position, "kind": each.kind, "hash": each.hash}
-            for each in sorted(ledger, key=lambda each: each.position)
-        ],
+        "ledger": [{"position": each.position, "kind": each.kind, "hash": each.hash} for each in entries],
     }
+
+
+def pip_size_of(signal: Signal, ledger: Iterable[LedgerEntry]) -> Decimal:
+    """What the result was computed with; the instrument's own for an open signal, and for very old ones."""
+    for each in ledger:
+        if each.kind == LedgerEntry.Kind.CLOSE:
+            return Decimal(json.loads(each.payload).get("pip_size", signal.instrument.pip_size))
+    return signal.instrument.pip_size
 
 
 def describe_exit(signal: Signal, evidence: Evidence | None) -> dict[str, Any] | None:

@@ -97,6 +97,17 @@ def test_result_is_that_of_the_feed_and_of_a_few_lines_of_arithmetic(shared: Api
     assert listed["pnl"] == float(round(gained / given["pip_size"], 1)) == 35.3
 
 
+def test_later_change_of_the_pip_size_changes_no_proof(shared: Api) -> None:
+    gbpusd = make_instrument("GBPUSD")
+    signal = end(make_published(gbpusd, ENTRY), quoted("1.08777", "1.08790", LATER))
+    before = proof(shared, signal)
+
+    Instrument.objects.filter(pk=gbpusd.pk).update(pip_size=Decimal("0.001"))
+
+    assert proof(shared, signal) == before
+    assert computed(before)["pnl"] == str(signal.pnl) == "35.3"
+
+
 def test_numbers_stand_beside_their_exact_text(shared: Api, eurusd: Instrument) -> None:
     body = proof(shared, end(make_published(eurusd, ENTRY), quoted("1.08777", "1.08790", LATER)))
 
