@@ -1,5 +1,5 @@
-"""A server that is killed with its engine, again and again: each signal closes once, by the tick that would have
-closed it if nobody had been killed, because a source sends again what was not written."""
+"""A server that is killed with its engine, again and again: each signal closes once, by the tick that would
+have closed it if nobody had been killed, because a source sends again what was not written."""
 
 from __future__ import annotations
 
