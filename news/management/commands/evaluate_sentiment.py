@@ -43,6 +43,8 @@ class Command(BaseCommand):
             judged = held_out.sentfin()
             self.tell("SEntFiN, cross-validated", share_of(judged), evaluation.SENTFIN_FLOOR)
             self.tell_parts(by("label", judged))
+            self.tell("SEntFiN by a model of ours alone", share_of(held_out.sentfin_by_own()))
+            self.tell("Ours by a model of SEntFiN alone", share_of(held_out.own_by_sentfin()))
         own = held_out.own()
         self.tell("Ours, cross-validated", share_of(own), evaluation.OWN_FLOOR)
         self.tell_parts(by("category", own))

@@ -11,7 +11,7 @@ import numpy as np
 from news.labels import sentiment_label
 
 from ..linear import LinearModel, Odds, odds_of, score_of
-from .examples import LABELS, Example
+from .examples import LABELS, NAMES, Example
 from .trainer import Prepared, against_neutral
 
 SENTFIN_FLOOR, OWN_FLOOR, UNSEEN_FLOOR = 0.82, 0.75, 0.70
@@ -47,7 +47,8 @@ def share_of(judged: Sequence[Judged]) -> Share:
 def by(attribute: str, judged: Sequence[Judged]) -> dict[str, Share]:
     parts: defaultdict[str, list[Judged]] = defaultdict(list)
     for each in judged:
-        parts[str(getattr(each.example, attribute))].append(each)
+        value = getattr(each.example, attribute)
+        parts[NAMES.get(value, str(value))].append(each)
     return {name or "(none)": share_of(part) for name, part in sorted(parts.items())}
 
 
@@ -85,6 +86,19 @@ class HeldOut:
             out = styles == style
             margins[out] = self.prepared.fit(~out).decision_function(self.prepared.rows[out])
         return self._judged(self._range_of_own(), margins)
+
+    def own_by_sentfin(self) -> list[Judged]:
+        """Ours, judged by a model that saw none of them."""
+        return self._judged(self._range_of_own(), self._margins_by(self._is_others()))
+
+    def sentfin_by_own(self) -> list[Judged]:
+        return self._judged(range(self._others), self._margins_by(~self._is_others()))
+
+    def _margins_by(self, trained_on: Any) -> Any:
+        return self.prepared.fit(trained_on).decision_function(self.prepared.rows)
+
+    def _is_others(self) -> Any:
+        return np.arange(len(self.prepared.labels)) < self._others
 
     def _range_of_own(self) -> range:
         return range(self._others, self._others + self._own)
