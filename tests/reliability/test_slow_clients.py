@@ -89,9 +89,9 @@ async def until_ended(port: int, idle: list[Deaf], *, is_chatty: bool) -> list[f
             for one in left.values():
                 one.say(SAID[number : number + 1])
             number += 1
-        for gone in left.keys() - served_by(port):
+        for gone in left.keys() - await asyncio.to_thread(served_by, port):
             closed_s.append(time.monotonic() - left.pop(gone).began_at)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)
     return closed_s + [2 * CLOSED_WITHIN_S] * len(left)
 
 
