@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from news.labels import sentiment_label
 from news.sentiment.figures import surprise
+from news.sentiment.leaning import leanings
 from news.sentiment.lexicon import FILE as LEXICON
+from news.sentiment.lexicon import kinds
 from news.sentiment.linear import FILE, Odds, linear_model, score_of
+from news.sentiment.signs import in_roles
 from news.sentiment.text import LONGEST, plain, words
 from news.sentiment.weights import BadModel, read_weights
 
@@ -68,6 +71,34 @@ def test_score_rises_as_bullish_takes_from_bearish(given_odds: Odds, part: float
     better = Odds(given_odds.bearish - moved, given_odds.neutral, given_odds.bullish + moved)
 
     assert score_of(better) >= score_of(given_odds) - 0.001
+
+
+@given(odds)
+def test_score_of_the_opposite_odds_is_the_opposite(given_odds: Odds) -> None:
+    assert score_of(Odds(*reversed(given_odds))) == -score_of(given_odds)
+
+
+@pytest.mark.parametrize(
+    ("category", "title", "expected"),
+    [
+        ("gold", "gold rises", [("M", 1)]),
+        ("gold", "gold fails to rise", [("M", -1)]),
+        ("gold", "gold erases gains", [("M", -1)]),
+        ("gold", "gold rally fades", [("M", -1)]),
+        ("macro", "inflation rises", [("M", -1)]),
+        ("macro", "inflation slows", [("M", 1)]),
+        ("macro", "fed raises rates", [("M", -1)]),
+        ("forex", "ecb raises rates", [("M", 1)]),
+        ("forex", "euro falls as dollar rises", [("M", -1), ("R", -1)]),
+        ("gold", "gold rises as dollar falls", [("M", 1), ("R", 1)]),
+        ("macro", "stronger growth", [("M", 1)]),
+        ("macro", "central bank meets", []),
+    ],
+)
+def test_signs_say_what_moves_for_whom(category: str, title: str, expected: list[tuple[str, int]]) -> None:
+    roles = in_roles(list(kinds(words(plain(title)))), category)
+
+    assert list(leanings(roles, category)) == expected
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
