@@ -146,21 +146,31 @@ class Hub:
         now, join, number = self.loop.time(), b"".join, 0
         while groups:
             group = groups.pop()
-            data, more, row = group.due, group.more, group.row or group.make_row()
+            data, more, frames = group.due, group.more, 1
             if data is None:
                 continue
             group.due, group.wrote_at = None, now
-            number += len(row)
             if more is not None:
-                data += join(more)
-                number += len(more) * len(row)
-                group.more = None
-            for seat in row:
-                try:
-                    seat.write(data)
-                except Exception:  # noqa: BLE001 - the others get theirs
+                data, frames, group.more = data + join(more), 1 + len(more), None
+            if group.write is None:
+                number += frames * self._write_to_all(group, data)
+                continue
+            number += frames
+            try:
+                group.write(data)
+            except Exception:  # noqa: BLE001 - the others get theirs
+                for seat in tuple(group.seats):
                     self._break(seat)
         self.frames += number
+
+    def _write_to_all(self, group: Group, data: bytes) -> int:
+        row = group.row or group.make_row()
+        for seat in row:
+            try:
+                seat.write(data)
+            except Exception:  # noqa: BLE001 - the others get theirs
+                self._break(seat)
+        return len(row)
 
     def _fold(self, audience: Audience, message: Message) -> None:
         for seat, backlog in self.slow.conflating.items():

@@ -80,8 +80,14 @@ class Seat:
         self._said_at, self.group = self.wrote_at, group
         group.add(self)
 
+    def redirect(self, write: Callable[[bytes], object]) -> None:
+        """What is due goes there from now on."""
+        self.write = write
+        self.group.renew()
+
     def leave(self) -> None:
-        self.is_open, self.write = False, ignore
+        self.is_open = False
+        self.redirect(ignore)
 
     def paused(self) -> None:
         self.is_paused = True

@@ -28,7 +28,7 @@ class SlowSide:
         """Called from inside a write: from the next one on, frames wait here."""
         kind = LatestBacklog if seat.wants_latest else Backlog
         backlog = seat.backlog = kind(self._hub.loop.time(), seat.connection.waiting)
-        seat.write = seat.put
+        seat.redirect(seat.put)
         self.seats[seat] = None
         if isinstance(backlog, LatestBacklog):
             self._hub.settle(seat)
@@ -45,7 +45,7 @@ class SlowSide:
             # What the others of its group are still due, it has had.
             self._hub.settle(seat)
         self.drop(seat)
-        seat.write = seat.connection.write
+        seat.redirect(seat.connection.write)
 
     def drop(self, seat: Seat) -> None:
         self.seats.pop(seat, None)

@@ -165,6 +165,23 @@ def test_a_connection_that_fails_at_a_write_leaves_the_others_alone(fault: Excep
     assert house.hub.broken == 1
 
 
+def test_one_with_symbols_of_its_own_fails_alone_too() -> None:
+    house = make_house()
+    _, gold = house.join("XAUUSD")
+    _, line = house.join("EURUSD")
+    for text in ("a", "b"):
+        house.say(text)
+        house.turn()
+    line.fault = OSError(32, "Broken pipe")
+    house.say("c")
+    house.say("d", topic="XAUUSD")
+    house.turn()
+    assert line.heard == ["a", "b"]
+    assert line.is_aborted
+    assert gold.heard == ["d"]
+    assert house.hub.broken == 1
+
+
 def test_one_may_leave_another_during_a_flush() -> None:
     house = make_house()
     _, first = house.join("EURUSD")
