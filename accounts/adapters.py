@@ -23,6 +23,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
         return stronger or methods
 
+    def send_notification_mail(self, template_prefix: str, user: Any, *args: Any, **kwargs: Any) -> None:
+        """What it tells of is done already, and stands among the account's events."""
+        try:
+            super().send_notification_mail(template_prefix, user, *args, **kwargs)
+        except OSError as error:
+            logger.error("No mail was sent to %s of %s: %s", user, template_prefix, error)
+
 
 class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {

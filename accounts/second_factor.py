@@ -43,7 +43,7 @@ def is_demo_on_loopback(request: HttpRequest) -> bool:
     return (
         settings.DEMO
         and is_loopback(request)
-        and Account.objects.filter(user_id=request.user.pk, is_demo=True).exists()
+        and Account.objects.filter(user__username=request.user.get_username(), is_demo=True).exists()
     )
 
 

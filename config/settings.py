@@ -258,6 +258,8 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
+# A mail when the password, an address or a second factor changes: its owner may not be who did it.
+ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm"}
 ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.adapters.FactorAdapter"

@@ -36,12 +36,12 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
     """Opens pages in a fresh profile each; takes Playwright's options of a context."""
     problems: list[str] = []
 
-    def open_one(path: str = "/", script: str = "", **options: Any) -> Page:
-        context = browser.new_context(base_url=server.url, permissions=CLIPBOARD, **options)
+    def open_one(path: str = "/", script: str = "", *, address: str = server.url, **options: Any) -> Page:
+        context = browser.new_context(base_url=address, permissions=CLIPBOARD, **options)
         context.set_default_timeout(10_000)
         context.add_init_script(REPORT_VIOLATIONS + script)
         page = context.new_page()
-        watch(page, urlsplit(server.url).netloc, problems)
+        watch(page, urlsplit(address).netloc, problems)
         page.goto(path)
         return page
 
