@@ -54,7 +54,7 @@ def empty_past_guards(self: DatabaseOperations, statements: Iterable[str]) -> No
 
 
 flush = DatabaseOperations.execute_sql_flush
-DatabaseOperations.execute_sql_flush = empty_past_guards  # type: ignore[method-assign]
+DatabaseOperations.execute_sql_flush = empty_past_guards  # type: ignore[method-assign, assignment]
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]
