@@ -1,0 +1,11 @@
+"""How production names the files of pages: by what is in them, so that browsers keep each for good."""
+
+from __future__ import annotations
+
+from servestatic.storage import CompressedManifestStaticFilesStorage
+
+
+class HashedFiles(CompressedManifestStaticFilesStorage):
+    # Modules import each other by the same names as pages do: else what a page loads ahead comes twice, and a
+    # worker of before an upgrade is shared by pages of after it.
+    support_js_module_import_aggregation = True
