@@ -8,7 +8,8 @@ from typing import Any
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
-from django.templatetags.static import static
+
+from config.back_office import UNFOLD as UNFOLD
 
 
 class Env(environ.Env):  # type: ignore[misc]
@@ -387,21 +388,4 @@ LOGGING = {
         # Each failed attempt of a background thread; the request or command that needed it says it once.
         "psycopg.pool": {"level": "ERROR"},
     },
-}
-
-# The back office
-
-UNFOLD = {
-    "SITE_TITLE": "Tickwire back office",
-    "SITE_HEADER": "Tickwire",
-    "SITE_SUBHEADER": "Back office",
-    "SITE_SYMBOL": "candlestick_chart",
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("tickwire.svg")}
-    ],
-    "SHOW_BACK_BUTTON": True,
-    "STYLES": [lambda request: static("accounts/back_office.css")],
-    "SCRIPTS": [lambda request: static("accounts/back_office.js")],
-    "SIDEBAR": {"navigation": "config.navigation.sidebar"},
-    "DASHBOARD_CALLBACK": "config.overview.dashboard",
 }

@@ -15,6 +15,7 @@ from accounts.models import Account, AiUsage, TierRequest, Usage
 from accounts.near_limits import count_open, near_limits
 from accounts.streams import open_streams
 from config.overview import NEEDS
+from instruments.catalogue import catalogue
 from news.models import Source
 from status.models import Incident
 from tests.admin.office import Office, text_of
@@ -37,6 +38,7 @@ def spend(account: Account, span: str = "minute", minutes_ago: int = 5, **used: 
 
 
 def test_nothing_needs_anybody_where_nothing_is(office: Office) -> None:
+    catalogue.load_now()
     assert set(numbers(office).values()) == {0}
 
 
