@@ -99,7 +99,9 @@ class FiguresSerializer(serializers.Serializer[Any]):
     sentiment = serializers.ChoiceField(choices=LABELS)
     horizon = serializers.ChoiceField(choices=list(HORIZONS_H), help_text="Since the item entered the feed.")
     count = serializers.IntegerField(min_value=0, help_text="Items with a price at both ends.")
-    left_out = serializers.IntegerField(min_value=0, help_text="Items without: the market was closed.")
+    left_out = serializers.IntegerField(
+        min_value=0, help_text="Items without: the market was closed, or none tells."
+    )
     pending = serializers.IntegerField(min_value=0, help_text="Items whose horizon has not passed.")
     mean_move_percent = serializers.FloatField(allow_null=True)
     median_move_percent = serializers.FloatField(allow_null=True)

@@ -39,10 +39,12 @@ class CalibrationViewSet(ApiViewSet):
         details=(
             "For each category, label and horizon: how far prices moved from the first one after an item "
             "entered the feed to the last one before the horizon ended. Judged by the score with which it "
-            "entered, whatever was said later. An item that names instruments is judged by them together, "
-            "any other by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. Where the market was "
-            "closed at one of the two moments, the item is left out and counted so. A bullish item hits "
-            "when the price rose, a bearish one when it fell; a neutral one promises nothing."
+            "entered, whatever was said later. An item is judged by the instruments that it names and its "
+            "score is about, together, or else by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. "
+            "News of the currency that a price is counted in are judged by the inverse: those of the yen by "
+            "1/USDJPY. Where the market was closed at one of the two moments, or no price tells, the item is "
+            "left out and counted so. A bullish item hits when that price rose, a bearish one when it fell; "
+            "a neutral one promises nothing."
         ),
     )
     async def retrieve(self, request: HttpRequest) -> Answer:

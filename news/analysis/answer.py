@@ -14,6 +14,8 @@ class WeighedItem(msgspec.Struct, frozen=True):
     sentiment_score: float
     timestamp: str
     relevance: Literal["symbol", "category"]
+    side: Literal[1, -1]
+    """Times its score: good news for the yen is bad for USDJPY."""
     weight: float
     """Its share in the driver's score."""
 

@@ -63,6 +63,8 @@ class NewsFact(msgspec.Struct, frozen=True):
     published_ms: int
     names_symbol: bool
     """It is about this instrument; else only about its category."""
+    side: int = 1
+    """-1 where its score is about what the price is counted in: good for the yen is bad for USDJPY."""
 
 
 class SignalFact(msgspec.Struct, frozen=True):

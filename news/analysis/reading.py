@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 
@@ -13,6 +14,7 @@ from market import services as market
 from market.engine.store import moment, to_ms
 from market.prices.timeframes import TIMEFRAMES, interval_start
 from news.models import NewsItem
+from news.sides import category_of, side_of
 from signals_feed.models import Signal
 
 from .drivers.news import LOOKED_BACK_MS
@@ -22,8 +24,8 @@ from .flow import Flows
 
 BARS = 260
 MOST_ITEMS, MOST_SIGNALS = 30, 500
-CATEGORIES = {"forex": "forex", "crypto": "crypto", "index": "macro", "stock": "macro"}
-METALS = ("XAU", "XAG", "XPT", "XPD")
+# Of which those are left out that say nothing of the instrument.
+MOST_READ = 120
 
 flows = Flows()
 market.listen(flows.hear, flows.begin)
@@ -52,24 +54,24 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
     facts = Facts(
         symbol=instrument.symbol,
         digits=instrument.digits,
-        category=category_of(instrument),
+        category=category_of(instrument.symbol, instrument.type),
         at_ms=at_ms,
         state=prices.board.state(instrument, at_ms),
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, quote.time_ms),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )
-    return await in_thread(complete, facts, instrument.id, encoded, day)
+    return await in_thread(complete, facts, instrument, encoded, day)
 
 
-def complete(facts: Facts, instrument_id: int, encoded: dict[str, bytes], day: bytes) -> Facts:
+def complete(facts: Facts, instrument: InstrumentFacts, encoded: dict[str, bytes], day: bytes) -> Facts:
     today_ms = interval_start(facts.at_ms, TIMEFRAMES["1d"])
     days = [bar for bar in decode_bars(day) if bar.opened_ms == today_ms]
     return msgspec.structs.replace(
         facts,
         bars={name: decode_bars(ohlcv) for name, ohlcv in encoded.items()},
         day=days[0] if days else None,
-        news=read_news(instrument_id, facts.category, facts.at_ms),
-        signals=read_signals(instrument_id),
+        news=read_news(instrument, facts.category, facts.at_ms),
+        signals=read_signals(instrument.id),
     )
 
 
@@ -79,32 +81,39 @@ def decode_bars(ohlcv: bytes) -> tuple[Bar, ...]:
     )
 
 
-def category_of(instrument: InstrumentFacts) -> str:
-    """Metals go with the news of gold; oil and the like with those of the economy."""
-    if instrument.type == "commodity":
-        return "gold" if instrument.symbol.startswith(METALS) else "macro"
-    return CATEGORIES[instrument.type]
-
-
-def read_news(instrument_id: int, category: str, at_ms: int) -> tuple[NewsFact, ...]:
-    """What names the instrument, and what is of its category and names none."""
+def read_news(instrument: InstrumentFacts, category: str, at_ms: int) -> tuple[NewsFact, ...]:
+    """What names the instrument, and what is of its category and names none; if its score is about it."""
     now = moment(at_ms)
     feed = NewsItem.objects.for_feed().filter(
         published_at__lte=now, published_at__gt=now - timedelta(milliseconds=LOOKED_BACK_MS)
     )
-    columns = ("pk", "title", "sentiment_score", "published_at")
-    own = feed.filter(symbols=instrument_id).values_list(*columns)[:MOST_ITEMS]
-    others = feed.filter(category=category, symbols=None).values_list(*columns)[:MOST_ITEMS]
-    return (*news_facts(own, names_symbol=True), *news_facts(others, names_symbol=False))
+    columns = ("pk", "title", "category", "sentiment_score", "published_at")
+    own = feed.filter(symbols=instrument.id).values_list(*columns)[:MOST_READ]
+    others = feed.filter(category=category, symbols=None).values_list(*columns)[:MOST_READ]
+    return (
+        *news_facts(own, instrument, names_symbol=True),
+        *news_facts(others, instrument, names_symbol=False),
+    )
 
 
 def news_facts(
-    rows: Iterable[tuple[int, str, float | None, datetime]], *, names_symbol: bool
-) -> list[NewsFact]:
-    return [
-        NewsFact(id_, title, score or 0.0, to_ms(published_at), names_symbol)
-        for id_, title, score, published_at in rows
-    ]
+    rows: Iterable[tuple[int, str, str, float | None, datetime]],
+    instrument: InstrumentFacts,
+    *,
+    names_symbol: bool,
+) -> Iterator[NewsFact]:
+    facts = (
+        NewsFact(
+            id_,
+            title,
+            score or 0.0,
+            to_ms(published_at),
+            names_symbol,
+            side_of(title, category, instrument.symbol, instrument.type, is_named=names_symbol),
+        )
+        for id_, title, category, score, published_at in rows
+    )
+    return islice((fact for fact in facts if fact.side), MOST_ITEMS)
 
 
 def read_signals(instrument_id: int) -> tuple[SignalFact, ...]:

@@ -50,7 +50,7 @@ def facts() -> Facts:
         ),
         news=(
             NewsFact(412, "Euro climbs as German factory orders rebound", 0.62, AT_MS - 3 * HOUR_MS, True),
-            NewsFact(398, "Dollar steady before the payrolls report", 0.05, AT_MS - 9 * HOUR_MS, False),
+            NewsFact(398, "Dollar steady before the payrolls report", 0.05, AT_MS - 9 * HOUR_MS, False, -1),
         ),
         signals=(
             SignalFact(1, 1.0838, 1.081, AT_MS - 5 * HOUR_MS),

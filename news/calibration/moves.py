@@ -41,6 +41,11 @@ def move_percent(bars: Sequence[Bar], span: Span, length_ms: int, near_ms: int) 
     return None if not entry or leave is None else (leave / entry - 1) * 100
 
 
+def inverse(move: float | None) -> float | None:
+    """How far 1/price moved."""
+    return None if move is None else (100 / (100 + move) - 1) * 100
+
+
 def mean_move(moves: Iterable[float | None]) -> float | None:
     """Of an item's instruments together: one item is one observation."""
     priced = [move for move in moves if move is not None]

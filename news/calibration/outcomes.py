@@ -8,10 +8,14 @@ from datetime import datetime, timedelta
 
 from news.labels import sentiment_label
 from news.models import NewsItem, Outcome
-from news.models.outcomes import HORIZONS_H
+from news.models.outcomes import HORIZONS_H, INVERSE
+from news.sides import side_of
 
-# What items that name no instrument of their own are judged by; macro is about risk assets.
+# What items are judged by that name no instrument which their score is about; macro is about risk assets.
 MAIN_SYMBOLS = {"forex": "EURUSD", "gold": "XAUUSD", "crypto": "BTCUSD", "macro": "US500"}
+KINDS = {"forex": "forex", "gold": "commodity", "crypto": "crypto", "macro": "index"}
+Named = tuple[str, str]
+"""The symbol and the type of an instrument."""
 LONGEST = Outcome._meta.get_field("symbols").max_length or 0
 
 
@@ -38,11 +42,26 @@ def open_outcomes(items: Sequence[NewsItem], entered_at: datetime) -> None:
 
 
 def _symbols_of(items: Sequence[NewsItem]) -> dict[int, str]:
-    named: defaultdict[int, list[str]] = defaultdict(list)
+    named: defaultdict[int, list[Named]] = defaultdict(list)
     through = NewsItem.symbols.through.objects.filter(newsitem__in=[item.pk for item in items])
-    for pk, symbol in through.order_by("instrument__symbol").values_list("newsitem_id", "instrument__symbol"):
-        named[pk].append(symbol)
-    return {item.pk: _joined(named[item.pk]) or MAIN_SYMBOLS[item.category] for item in items}
+    columns = ("newsitem_id", "instrument__symbol", "instrument__type")
+    for pk, symbol, kind in through.order_by("instrument__symbol").values_list(*columns):
+        named[pk].append((symbol, kind))
+    return {item.pk: _judged_by(item, named[item.pk]) for item in items}
+
+
+def _judged_by(item: NewsItem, named: Sequence[Named]) -> str:
+    """Empty where no price tells: what is said of the peso, EURUSD does not know."""
+    main = (MAIN_SYMBOLS[item.category], KINDS[item.category])
+    return _sided(item, named, is_named=True) or _sided(item, [main], is_named=False)
+
+
+def _sided(item: NewsItem, instruments: Sequence[Named], *, is_named: bool) -> str:
+    sides = {
+        symbol: side_of(item.title, item.category, symbol, kind, is_named=is_named)
+        for symbol, kind in instruments
+    }
+    return _joined([symbol if side > 0 else f"{INVERSE}{symbol}" for symbol, side in sides.items() if side])
 
 
 def _joined(symbols: Sequence[str]) -> str:

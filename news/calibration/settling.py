@@ -15,8 +15,19 @@ from accounts.exceptions import Overloaded
 from accounts.threads import in_thread
 from market.models import Candle
 from news.models import Outcome
+from news.models.outcomes import INVERSE
 
-from .moves import HOUR_MS, MINUTE_MS, NEAR_BY_HOURS_MS, NEAR_MS, Bar, Span, mean_move, move_percent
+from .moves import (
+    HOUR_MS,
+    MINUTE_MS,
+    NEAR_BY_HOURS_MS,
+    NEAR_MS,
+    Bar,
+    Span,
+    inverse,
+    mean_move,
+    move_percent,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +62,19 @@ def settle(now: datetime, after: int = 0) -> int:
     due = list(Outcome.objects.due(now - SETTLED_AFTER).filter(pk__gt=after)[:BATCH])
     for outcome in due:
         move = measure(outcome)
-        if move is not None or now - outcome.due_at > GIVEN_UP_AFTER:
+        if move is not None or not outcome.symbols or now - outcome.due_at > GIVEN_UP_AFTER:
             # Another process may have settled it meanwhile, to the same end.
             Outcome.objects.filter(pk=outcome.pk, settled_at=None).update(settled_at=now, move_percent=move)
     return due[-1].pk if due else 0
 
 
 def measure(outcome: Outcome) -> float | None:
-    return mean_move(_move_of(symbol, outcome) for symbol in outcome.symbols.split())
+    return mean_move(_told(sided, outcome) for sided in outcome.symbols.split())
+
+
+def _told(sided: str, outcome: Outcome) -> float | None:
+    move = _move_of(sided.removeprefix(INVERSE), outcome)
+    return inverse(move) if sided.startswith(INVERSE) else move
 
 
 def _move_of(symbol: str, outcome: Outcome) -> float | None:

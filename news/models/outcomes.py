@@ -10,6 +10,8 @@ from django.db.models import Q
 from .categories import Category
 
 HORIZONS_H = {"1h": 1, "24h": 24}
+INVERSE = "-"
+"""Before a symbol: the score is about what its price is counted in, as the yen in USDJPY."""
 
 
 class OutcomeQuerySet(models.QuerySet["Outcome"]):
@@ -26,7 +28,9 @@ class Outcome(models.Model):
     category = models.CharField(max_length=6, choices=Category)
     score = models.FloatField()
     label = models.CharField(max_length=7)
-    symbols = models.CharField(max_length=200, help_text="What is looked at, with spaces between.")
+    symbols = models.CharField(
+        max_length=200, help_text="What is looked at, with spaces between; -USDJPY where the inverse is."
+    )
     entered_at = models.DateTimeField()
     due_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)

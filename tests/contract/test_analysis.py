@@ -127,6 +127,27 @@ def test_answer_names_the_news_signals_and_candles_it_is_made_of(clock: Travelle
     assert body["as_of"]["candles"] == "2026-11-18T12:00:00.000Z"
 
 
+def test_good_news_of_the_yen_are_bad_for_what_is_priced_in_it(clock: Traveller, shared: Api) -> None:
+    instrument = make_instrument("USDJPY")
+    own, dollar, *others = (
+        make_news(title, category=category, sentiment_score=0.7, published_at=NOON - timedelta(hours=1))
+        for title, category in (
+            ("Yen firms on talk of a hike", "forex"),
+            ("Dollar firms", "forex"),
+            ("Peso firms", "forex"),
+            ("Gold gains as the yen firms", "gold"),
+        )
+    )
+    for item in (own, others[1]):
+        item.symbols.add(instrument)
+
+    found = drivers_of(analyse(shared, "USDJPY"))["news"]
+
+    shown = [(each["id"], each["sentiment"], each["side"]) for each in found["evidence"]["items"]]
+    assert shown == [(own.pk, "bullish", -1), (dollar.pk, "bullish", 1)]
+    assert found["direction"] == "bearish"
+
+
 def test_made_answer_costs_one_ai_call(clock: Traveller, shared: Api) -> None:
     _, key = make_caller("free")
 

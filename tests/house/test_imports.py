@@ -105,6 +105,7 @@ PURE = (
     "news/sentiment/signs.py",
     "news/sentiment/text.py",
     "news/sentiment/weights.py",
+    "news/sides.py",
     "signals_feed/chart.py",
     "signals_feed/closing.py",
     "signals_feed/equity.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from market.prices.records import Ended, Taken
 from news.analysis.confidence import agreement, clarity
@@ -74,16 +73,21 @@ def test_item_of_twelve_hours_ago_weighs_half() -> None:
     assert [each.weight for each in evidence.items] == [0.5, 0.25]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("category", "share"), [("gold", 0.5), ("crypto", 0.5), ("macro", 0.5), ("forex", 0.25)]
-)
-def test_item_of_the_category_weighs_less_than_one_that_names_the_symbol(category: str, share: float) -> None:
+def test_item_of_the_category_weighs_half_of_one_that_names_the_symbol() -> None:
     items = (make_news_fact(age_h=0, id=1), make_news_fact(age_h=0, id=2, names_symbol=False))
-    found = weigh(make_facts(category=category, news=items))
+    found = weigh(make_facts(news=items))
 
     own, others = found.evidence.items  # type: ignore[union-attr]
     assert (own.relevance, others.relevance) == ("symbol", "category")
-    assert others.weight == pytest.approx(own.weight * share, abs=1e-3)
+    assert others.weight == pytest.approx(own.weight / 2, abs=1e-3)
+
+
+def test_good_news_of_the_currency_that_a_price_is_counted_in_are_bad_for_it() -> None:
+    found = weigh(make_facts(news=(make_news_fact(0.6, age_h=0, side=-1),)))
+
+    (item,) = found.evidence.items  # type: ignore[union-attr]
+    assert found.score == pytest.approx(-0.4)
+    assert (item.sentiment, item.sentiment_score, item.side) == ("bullish", 0.6, -1)
 
 
 def test_lone_old_item_hardly_moves_the_score() -> None:
@@ -197,9 +201,3 @@ def test_percentile(value: float, rank: float) -> None:
 
 def test_percentile_where_all_are_alike_is_the_middle() -> None:
     assert percentile([2.0] * 7, 2.0) == 0.5
-
-
-def test_category_of_nobody_weighs_nothing() -> None:
-    one = replace(make_facts(), category="art", news=(make_news_fact(names_symbol=False),))
-
-    assert weigh(one).score == 0

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.django_db
 HOUR, DAY, MINUTE = timedelta(hours=1), timedelta(days=1), timedelta(minutes=1)
 
 
-def publish_at(at: datetime, category: str = "gold", score: float = 0.5, *symbols: Instrument) -> NewsItem:
-    item = make_news(status="draft", category=category, sentiment_score=score)
+def publish_at(
+    at: datetime, category: str = "gold", score: float = 0.5, *symbols: Instrument, title: str = "Prices move"
+) -> NewsItem:
+    item = make_news(title, status="draft", category=category, sentiment_score=score)
     item.symbols.set(symbols)
     with time_machine.travel(at, tick=False):
         publish(item)
@@ -54,7 +56,7 @@ def figures_of(category: str, sentiment: str, horizon: str = "1h") -> Figures:
 
 @pytest.fixture
 def gold() -> Instrument:
-    return make_instrument("XAUUSD", digits=2)
+    return make_instrument("XAUUSD", digits=2, type="commodity")
 
 
 def test_the_move_is_from_the_first_price_after_to_the_last_before(gold: Instrument) -> None:
@@ -83,7 +85,7 @@ def test_a_day_is_measured_by_minutes_and_where_they_are_gone_by_hours(gold: Ins
 
 
 def test_an_item_is_judged_by_the_instruments_it_names_together(gold: Instrument) -> None:
-    silver = make_instrument("XAGUSD")
+    silver = make_instrument("XAGUSD", type="commodity")
     for instrument, after in ((gold, "101"), (silver, "103")):
         price(instrument, NOON, "100")
         price(instrument, NOON + 59 * MINUTE, after)
@@ -92,14 +94,50 @@ def test_an_item_is_judged_by_the_instruments_it_names_together(gold: Instrument
 
 
 @pytest.mark.parametrize(
-    ("category", "symbol"), [("forex", "EURUSD"), ("crypto", "BTCUSD"), ("macro", "US500")]
+    ("title", "category", "symbol", "move"),
+    [
+        ("Euro rises", "forex", "EURUSD", 25.0),
+        ("Dollar rises", "forex", "EURUSD", -20.0),
+        ("Ether rises", "crypto", "BTCUSD", 25.0),
+        ("Growth beats forecasts", "macro", "US500", 25.0),
+    ],
 )
-def test_without_instruments_it_is_judged_by_its_categorys(category: str, symbol: str) -> None:
-    instrument = make_instrument(symbol)
+def test_without_instruments_it_is_judged_by_its_categorys(
+    title: str, category: str, symbol: str, move: float
+) -> None:
+    rise(make_instrument(symbol))
+    publish_at(NOON, category, title=title)
+    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(move)}
+
+
+@pytest.mark.parametrize(
+    ("title", "move"),
+    [("Yen slides", -20.0), ("USD/JPY climbs", 25.0), ("Dollar climbs to a high in yen", 25.0)],
+)
+def test_an_item_about_what_a_price_is_counted_in_is_judged_by_the_inverse(title: str, move: float) -> None:
+    pair = make_instrument("USDJPY", digits=3)
+    rise(pair)
+    publish_at(NOON, "forex", 0.5, pair, title=title)
+    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(move)}
+
+
+def test_an_item_about_oil_is_judged_by_what_it_means_for_stocks() -> None:
+    oil = make_instrument("WTI", digits=2, type="commodity")
+    rise(oil)
+    publish_at(NOON, "macro", -0.5, oil, title="Oil jumps as OPEC cuts output")
+    assert set(Outcome.objects.values_list("symbols", flat=True)) == {"US500"}
+
+
+def test_where_no_price_tells_it_is_left_out_at_once() -> None:
+    rise(make_instrument("EURUSD"))
+    publish_at(NOON, "forex", title="Peso slumps to a record low")
+    assert settle_at(NOON + 2 * HOUR) == {"1h": None}
+    assert figures_of("forex", "bullish").left_out == 1
+
+
+def rise(instrument: Instrument) -> None:
     price(instrument, NOON, "100")
-    price(instrument, NOON + 59 * MINUTE, "99")
-    publish_at(NOON, category)
-    assert settle_at(NOON + 2 * HOUR) == {"1h": pytest.approx(-1.0)}
+    price(instrument, NOON + 59 * MINUTE, "125")
 
 
 @pytest.mark.parametrize("minutes", [[0], [59], [20, 59], [0, 40], []])

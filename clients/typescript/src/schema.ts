@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * How prices moved after news was published
-         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Judged by the score with which it entered, whatever was said later. An item that names instruments is judged by them together, any other by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. Where the market was closed at one of the two moments, the item is left out and counted so. A bullish item hits when the price rose, a bearish one when it fell; a neutral one promises nothing.
+         * @description For each category, label and horizon: how far prices moved from the first one after an item entered the feed to the last one before the horizon ended. Judged by the score with which it entered, whatever was said later. An item is judged by the instruments that it names and its score is about, together, or else by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. News of the currency that a price is counted in are judged by the inverse: those of the yen by 1/USDJPY. Where the market was closed at one of the two moments, or no price tells, the item is left out and counted so. A bullish item hits when that price rose, a bearish one when it fell; a neutral one promises nothing.
          */
         get: operations["getNewsCalibration"];
         put?: never;
@@ -674,7 +674,7 @@ export interface components {
             horizon: "1h" | "24h";
             /** @description Items with a price at both ends. */
             count: number;
-            /** @description Items without: the market was closed. */
+            /** @description Items without: the market was closed, or none tells. */
             left_out: number;
             /** @description Items whose horizon has not passed. */
             pending: number;
@@ -786,6 +786,11 @@ export interface components {
              * @description Since 00:00 UTC.
              */
             cumulative_delta: number | null;
+            /**
+             * Format: date-time
+             * @description Nothing was heard before, so a longer window is no whole one.
+             */
+            since: string;
             windows: components["schemas"]["WindowDelta"][];
         };
         Proof: {
@@ -1073,8 +1078,13 @@ export interface components {
              */
             relevance: "symbol" | "category";
             /**
+             * @description −1 where good news lower the price, as those of the yen do USDJPY.
+             * @enum {string}
+             */
+            side: 1 | -1;
+            /**
              * Format: double
-             * @description Its share in the driver's score.
+             * @description Its share in the driver's score, times its own score and `side`.
              */
             weight: number;
         };

@@ -10,8 +10,7 @@ from news.labels import sentiment_label
 HOUR_MS = 3_600_000
 LOOKED_BACK_MS = 72 * HOUR_MS
 HALVES_AFTER_MS = 12 * HOUR_MS
-OF_CATEGORY = {"gold": 0.5, "crypto": 0.5, "macro": 0.5, "forex": 0.25}
-"""A forex headline without a symbol does not even say which side of a pair it is about."""
+OF_CATEGORY = 0.5
 # Half a fresh item of doubt: what is old or alone moves the score less.
 DOUBT = 0.5
 SHOWN = 8
@@ -26,14 +25,14 @@ def weigh(facts: Facts) -> Finding:
     if not weighed:
         return Finding("No news of the last three days concerns it.")
     total = DOUBT + sum(weight for weight, _ in weighed)
-    score = sum(weight * item.score for weight, item in weighed) / total
+    score = sum(weight * item.side * item.score for weight, item in weighed) / total
     weighed.sort(key=lambda each: (-each[0], -each[1].published_ms, -each[1].id))
     shown = [shown_item(item, weight / total) for weight, item in weighed[:SHOWN]]
     return Finding(describe(len(weighed), score, shown[0]), score, NewsEvidence(len(weighed), shown))
 
 
 def weight_of(item: NewsFact, facts: Facts) -> float:
-    relevance = 1.0 if item.names_symbol else OF_CATEGORY.get(facts.category, 0.0)
+    relevance = 1.0 if item.names_symbol else OF_CATEGORY
     return relevance * float(0.5 ** ((facts.at_ms - item.published_ms) / HALVES_AFTER_MS))
 
 
@@ -45,6 +44,7 @@ def shown_item(item: NewsFact, share: float) -> WeighedItem:
         item.score,
         iso_ms(item.published_ms),
         "symbol" if item.names_symbol else "category",
+        1 if item.side > 0 else -1,
         round(share, 4),
     )
 
