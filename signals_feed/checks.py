@@ -27,7 +27,8 @@ def check(alias: str) -> list[CheckMessage]:
         return []
     return [
         Warning(
-            f"The database would let published signals be changed: {', '.join(missing)} missing or disabled.",
+            f"The database would let published signals be changed: {', '.join(missing)} missing, disabled or "
+            "changed.",
             hint="Run `manage.py migrate`: it puts them up again. Then `manage.py verify_ledger` "
             "says whether anything was changed meanwhile.",
             id="signals_feed.W001",

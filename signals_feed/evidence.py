@@ -10,7 +10,7 @@ from .rules import RULES
 
 
 class Evidence(models.Model):
-    """Written with the fact that it proves and never changed: triggers refuse it (guards.py)."""
+    """Written with the fact that it proves and never changed: triggers refuse it (refusals.py)."""
 
     class Kind(models.TextChoices):
         ENTRY = "entry"

@@ -73,7 +73,7 @@ class LedgerManager(models.Manager["LedgerEntry"]):
 
 
 class LedgerEntry(models.Model):
-    """Written once: triggers refuse to change or delete it (guards.py)."""
+    """Written once: triggers refuse to change or delete it (refusals.py)."""
 
     class Kind(models.TextChoices):
         PUBLISH = "publish"

@@ -44,7 +44,7 @@ class SignalQuerySet(models.QuerySet["Signal"]):
 
 class Signal(models.Model):
     """A published trade idea. It is written active, its terms never change, and once closed it never
-    reopens: triggers refuse all else (guards.py)."""
+    reopens: triggers refuse all else (refusals.py)."""
 
     class Direction(models.TextChoices):
         BUY = "buy"

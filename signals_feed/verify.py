@@ -79,9 +79,18 @@ def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:
     if entry.hash != chained(previous, entry.payload):
         raise Altered(f"{name} was altered: its hash is not that of its payload.")
     about = {"position": entry.position, "kind": entry.kind, "signal": str(entry.signal)}
-    written = json.loads(entry.payload)
+    written = _written(entry)
     if any(written.get(name) != value for name, value in about.items()):
         raise Altered(f"{name} was altered: its columns and its payload differ.")
+
+
+def _written(entry: LedgerEntry) -> Payload:
+    """Nothing where it is no payload of ours, however well it is chained."""
+    try:
+        written = json.loads(entry.payload)
+    except (ValueError, RecursionError):
+        return {}
+    return written if isinstance(written, dict) else {}
 
 
 def _check_end(head: LedgerHead, position: int, hash_: str, noted: Noted | None) -> None:
@@ -113,8 +122,8 @@ def _check_all_are_told() -> None:
 def _check_guards() -> None:
     if missing := guards.missing():
         raise Altered(
-            f"Nothing was altered, but the database would let it be: {', '.join(sorted(missing))} missing or "
-            "disabled. Run `manage.py migrate` to put them up again."
+            f"Nothing was altered, but the database would let it be: {', '.join(sorted(missing))} missing, "
+            "disabled or changed. Run `manage.py migrate` to put them up again."
         )
 
 
@@ -143,7 +152,9 @@ class Rows:
             return
         if signal is None:
             raise Altered(f"{name} of entry {entry.position} was deleted.")
-        written = json.loads(entry.payload)
+        if entry.kind == LedgerEntry.Kind.CLOSE and signal.status != Signal.Status.CLOSED:
+            raise Altered(f"{name} was reopened: entry {entry.position} says that it was closed.")
+        written = _written(entry)
         now = json.loads(payloads.canonical(self._payload(entry, signal)))
         if differing := sorted(field for field in now if now[field] != written.get(field)):
             raise Altered(

@@ -115,6 +115,7 @@ PURE = (
     "signals_feed/payloads.py",
     "signals_feed/proof.py",
     "signals_feed/publishing.py",
+    "signals_feed/refusals.py",
     "signals_feed/rules.py",
     "signals_feed/scorecards.py",
     "signals_feed/watching/book.py",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 from django.core.management import call_command
-from django.db import IntegrityError, models, transaction
+from django.db import IntegrityError, connection, models, transaction
 
 from signals_feed import guards
 from signals_feed.models import Evidence, LedgerEntry, LedgerHead, Signal
@@ -96,6 +96,36 @@ def test_head_does_not_go_back() -> None:
 
     with refused("later entry"), transaction.atomic():
         LedgerHead.objects.update(position=1)
+
+
+@pytest.mark.parametrize("model", [Signal, Evidence, LedgerEntry, LedgerHead])
+def test_what_was_written_down_is_not_replaced(model: type[models.Model]) -> None:
+    """SQLite's REPLACE takes a row away past the triggers that refuse to delete or change it."""
+    make_published()
+    act = "INSERT" if connection.vendor == "postgresql" else "REPLACE"
+    table = model._meta.db_table
+
+    with refused("once|one head"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"{act} INTO {table} SELECT * FROM {table}")  # noqa: S608 - names of our own
+
+
+def test_trigger_that_refuses_nothing_is_as_good_as_missing() -> None:
+    name, table = "signal_is_frozen", "signals_feed_signal"
+    idle = {
+        "sqlite": (
+            f"DROP TRIGGER {name}",
+            f"CREATE TRIGGER {name} BEFORE UPDATE ON {table} BEGIN SELECT 1; END",
+        ),
+        "postgresql": (f"ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}",),
+    }
+    with connection.cursor() as cursor:
+        for statement in idle[connection.vendor]:
+            cursor.execute(statement)
+    assert guards.missing() == {name}
+
+    guards.put_up()
+
+    assert guards.missing() == set()
 
 
 def test_migrate_puts_up_again_what_a_remade_table_lost() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import StringIO
@@ -105,6 +106,28 @@ def rewrite_from(position: int) -> None:
     LedgerHead.objects.update(hash=head)
 
 
+def append(text: str) -> None:
+    """A forger who writes what is no fact of ours."""
+    head = LedgerHead.objects.get()
+    hash_ = hashlib.sha256((head.hash + text).encode()).hexdigest()
+    LedgerEntry.objects.create(
+        position=6, kind="close", signal=uuid.uuid4(), payload=text, previous=head.hash, hash=hash_
+    )
+    LedgerHead.objects.update(position=6, hash=hash_)
+
+
+def reopen(signal: Signal) -> None:
+    """Past the constraint that an active signal has no result, as whoever owns the database can."""
+    if connection.vendor == "postgresql":
+        sql("SET CONSTRAINTS ALL IMMEDIATE")
+        sql("ALTER TABLE signals_feed_signal DROP CONSTRAINT signal_closed_iff_result")
+    else:
+        sql("PRAGMA ignore_check_constraints = 1")
+    Signal.objects.filter(pk=signal.pk).update(status="active")
+    if connection.vendor != "postgresql":
+        sql("PRAGMA ignore_check_constraints = 0")
+
+
 def set_back() -> int:
     return LedgerHead.objects.update(position=4, hash=LedgerEntry.objects.get(position=4).hash)
 
@@ -168,6 +191,12 @@ ALTERED: dict[str, tuple[Callable[[list[Signal]], object], str]] = {
         ),
         "the ledger has no publish of it",
     ),
+    "a closed signal that is active again": (
+        lambda signals: reopen(signals[0]),
+        "was reopened: entry 4",
+    ),
+    "an entry that is no JSON": (lambda _: append("nothing"), "Entry 6 .* was altered"),
+    "an entry that is another kind of JSON": (lambda _: append("[1]"), "Entry 6 .* was altered"),
     "the rest of the chain, but not the signals": (
         lambda _: rewrite_from(3),
         "stop_loss is 1.081, it was 1.083",
