@@ -36,10 +36,11 @@ class NotActive(Exception):
 
 
 def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | None = None) -> Signal:
-    """Put a new signal into the feed, or raise why not. The same token again gives the first signal."""
+    """Put a new signal into the feed, or raise why not. The same form again, by its token, gives the
+    first signal."""
     if not publisher.has_perm(PERMISSION):
         raise Refused("", f"{publisher} may not publish: staff give the permission.")
-    if token is not None and (first := _sent_before(publisher, token)):
+    if token is not None and (first := _sent_before(terms, publisher, token)):
         return first
     facts = catalogue.find(terms.symbol)
     if facts is None:
@@ -60,7 +61,7 @@ def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | N
         enter(signal, quote)
     except IntegrityError:
         # The same form at the same moment: the other was first.
-        first = None if token is None else _sent_before(publisher, token)
+        first = None if token is None else _sent_before(terms, publisher, token)
         if first is None:
             raise
         return first
@@ -147,5 +148,18 @@ def _tradable(facts: InstrumentFacts, quote: Quoted | None, field: str) -> Quote
     return quote
 
 
-def _sent_before(publisher: User, token: UUID) -> Signal | None:
-    return Signal.objects.filter(user=publisher, token=token).first()
+def _sent_before(terms: Terms, publisher: User, token: UUID) -> Signal | None:
+    """Whoever goes back to a form that was sent, changes it and sends it again means another signal."""
+    first = Signal.objects.filter(user=publisher, token=token).select_related("instrument").first()
+    if first is None:
+        return None
+    published = Terms(
+        first.instrument.symbol, first.direction, first.stop_loss, first.take_profit, first.entry
+    )
+    if terms not in (published, published._replace(entry=None)):
+        raise Refused(
+            "",
+            f"This form was sent before, and published a {first.direction} of {first.instrument.symbol} that "
+            "keeps its terms. For another signal open the page again.",
+        )
+    return first

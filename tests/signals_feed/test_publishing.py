@@ -154,8 +154,29 @@ def test_instrument_that_is_not_offered_takes_no_signal(anna: User) -> None:
 def test_the_same_token_is_one_signal(anna: User) -> None:
     token = UUID(int=5)
 
-    assert publish(BUY, anna, QUOTE, token) == publish(terms(stop_loss="1.0800"), anna, QUOTE, token)
+    assert publish(BUY, anna, QUOTE, token) == publish(BUY, anna, QUOTE, token)
     assert Signal.objects.count() == 1
+
+
+@pytest.mark.parametrize("changes", [{"stop_loss": "1.0800"}, {"entry": "1.0845"}])
+def test_the_same_token_with_other_terms_is_not_taken_for_the_first_signal(
+    anna: User, changes: dict[str, str]
+) -> None:
+    token = UUID(int=5)
+    publish(BUY, anna, QUOTE, token)
+
+    with pytest.raises(Refused, match="sent before, and published a buy of EURUSD"):
+        publish(terms(**changes), anna, QUOTE, token)
+
+    assert Signal.objects.get().stop_loss == BUY.stop_loss
+
+
+def test_the_same_token_at_the_market_is_one_signal_wherever_the_market_went(anna: User) -> None:
+    token, at_market = UUID(int=5), BUY._replace(entry=None)
+
+    first = publish(at_market, anna, QUOTE, token)
+
+    assert publish(at_market, anna, QUOTE._replace(ask=Decimal("1.0850")), token) == first
 
 
 def test_its_publisher_closes_it_at_the_exit_side(anna: User) -> None:
