@@ -44,10 +44,22 @@ def take_back(item: NewsItem) -> None:
 
 
 @transaction.atomic
-def choose_category(item: NewsItem, category: str) -> None:
-    """Of a draft, from the queue."""
+def choose_category(item: NewsItem, category: str, scored: Scored | None, *, by: str) -> None:
+    """Of a draft, from the queue; with what the model says of its title for that category."""
     found = _locked(item, only_draft=True)
     NewsItem.objects.filter(pk=found.pk).update(category=category)
+    replace_model_score(found, scored, by=by)
+
+
+def replace_model_score(item: NewsItem, scored: Scored | None, *, by: str) -> None:
+    """A score is about the category's asset and says nothing of another. Staff knew what theirs is about."""
+    if item.model in ("", STAFF):
+        return
+    if scored is not None:
+        give_score(item, scored, by=by)
+    else:
+        item.sentiment_score, item.model = None, ""
+        item.save(update_fields=("sentiment_score", "model"))
 
 
 @transaction.atomic
@@ -63,12 +75,17 @@ def override_score(item: NewsItem, score: float | None, *, by: str, only_draft: 
         give_score(item, Scored(score, STAFF, ""), by=by)
 
 
-@transaction.atomic
-def score_again(item: NewsItem, scorer: Scorer, *, by: str, replace_published: bool = False) -> bool:
-    """Ask the model again. Every answer is kept; a published item takes it only if staff say so."""
+def ask_again(item: NewsItem, scorer: Scorer) -> Scored:
+    """Outside of any transaction: a model takes its time, and writes down that it was asked."""
     scored = scorer(item.title, item.category)
     if scored is None:
         raise Unscored(f"“{item.title}” cannot be scored by the model. Give it a score of your own.")
+    return scored
+
+
+@transaction.atomic
+def take_answer(item: NewsItem, scored: Scored, *, by: str, replace_published: bool = False) -> bool:
+    """Every answer is kept; a published item takes it only if staff say so."""
     is_taken = replace_published or _locked(item).status != Status.PUBLISHED
     give_score(item, scored, by=by, is_taken=is_taken)
     return is_taken

@@ -29,8 +29,8 @@ class NewsItemForm(ModelForm):
     sentiment_score = ScoreField(
         required=False,
         label="Sentiment score",
-        help_text="−1 (bearish) to 1 (bullish) for the category's asset: in forex the currency that the title "
-        "names first, in macro stocks. A score of yours replaces the model's.",
+        help_text="−1 (bearish) to 1 (bullish) for the category's asset: in forex the currency named first, "
+        "in macro stocks. A score of yours replaces the model's.",
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
     )
 

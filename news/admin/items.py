@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,7 +15,16 @@ from django.shortcuts import redirect
 from accounts.back_office.pages import StaffAdmin, actor, label
 from news.models import NewsItem
 from news.scoring import score_title
-from news.services import Unscored, override_score, publish, reject, score_again, take_back
+from news.services import (
+    Unscored,
+    ask_again,
+    override_score,
+    publish,
+    reject,
+    replace_model_score,
+    take_answer,
+    take_back,
+)
 
 from .forms import NewsItemForm
 from .history import score_history
@@ -68,6 +78,9 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
             obj.save()
         if "sentiment_score" in form.changed_data:
             override_score(obj, score, by=actor(request))
+        elif change and "category" in form.changed_data:
+            # After the page's own transaction: a model may take its time.
+            transaction.on_commit(partial(score_for_category, obj.pk, obj.category, by=actor(request)))
         # Only what was edited: a colleague may have published or rejected the item meanwhile.
         obj.save(update_fields=set(form.changed_data) - {"symbols", "sentiment_score"})
 
@@ -90,18 +103,25 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
     @admin.action(description="Score again; published items keep theirs", permissions=("change",))
     def score_again_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
-        self.act(request, queryset, self._scorer(request), "Scored again")
+        self.score_chosen_anew(request, queryset, "Scored again")
 
     @admin.action(description="Score again, published items too", permissions=("change",))
     def replace_score_of_chosen(self, request: HttpRequest, queryset: QuerySet[NewsItem]) -> None:
-        scorer = self._scorer(request, replace_published=True)
-        self.act(request, queryset, scorer, "Scored again, published or not")
+        self.score_chosen_anew(request, queryset, "Scored again, published or not", replace_published=True)
 
-    @staticmethod
-    def _scorer(request: HttpRequest, *, replace_published: bool = False) -> Callable[[NewsItem], object]:
-        return lambda item: score_again(
-            item, score_title, by=actor(request), replace_published=replace_published
-        )
+    def score_chosen_anew(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[NewsItem],
+        done: str,
+        *,
+        replace_published: bool = False,
+    ) -> None:
+        def ask(item: NewsItem) -> Callable[[], object]:
+            answer = ask_again(item, score_title)
+            return partial(take_answer, item, answer, by=actor(request), replace_published=replace_published)
+
+        self.act_in_turn(request, queryset, ask, done)
 
     def act(
         self,
@@ -110,15 +130,32 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         act: Callable[[NewsItem], object],
         done: str,
     ) -> None:
-        """One by one: what one refuses holds up none of the others."""
+        self.act_in_turn(request, queryset, lambda item: partial(act, item), done)
+
+    def act_in_turn(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[NewsItem],
+        prepare: Callable[[NewsItem], Callable[[], object]],
+        done: str,
+    ) -> None:
+        """One by one: what one refuses holds up none of the others, nor what one waits for the database."""
         count = 0
         for item in self.few_enough(request, queryset) or ():
             try:
+                act = prepare(item)
                 with transaction.atomic():
-                    act(item)
+                    act()
                     self.log_change(request, item, f"{done}.")
                 count += 1
             except Unscored as error:
                 self.message_user(request, str(error), messages.ERROR)
         if count:
             self.message_user(request, f"{done}: {count}.", messages.SUCCESS)
+
+
+def score_for_category(pk: int, category: str, *, by: str) -> None:
+    """Of a draft that was put into another one. What is published keeps the score that it promised."""
+    item = NewsItem.objects.filter(pk=pk, category=category, status=NewsItem.Status.DRAFT).first()
+    if item is not None:
+        replace_model_score(item, score_title(item.title, category), by=by)

@@ -14,6 +14,7 @@ from accounts.back_office.pages import actor
 from news.admin.forms import ScoreField
 from news.models import NewsItem
 from news.models.categories import Category
+from news.scoring import Scored, score_title
 from news.services import Decided, Unscored, choose_category, override_score, publish, reject
 
 
@@ -22,9 +23,12 @@ class UnknownAct(Exception):
 
 
 def act_on(request: HttpRequest, item: NewsItem, act: str, score: str) -> None:
+    name, _, value = act.partition(":")
     try:
+        # Before the database is held up: a model may take its time.
+        scored = score_title(item.title, value) if name == "category" and value in Category.values else None
         with transaction.atomic():
-            done = perform(item, act, score, actor(request))
+            done = perform(item, act, score, scored, actor(request))
             LogEntry.objects.log_actions(
                 int(str(request.user.pk)), [item], CHANGE, f"{done}.", single_object=True
             )
@@ -36,7 +40,7 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str) -> None:
         messages.success(request, f"{done}: “{item.title}”.")
 
 
-def perform(item: NewsItem, act: str, score: str, by: str) -> str:
+def perform(item: NewsItem, act: str, score: str, scored: Scored | None, by: str) -> str:
     """Do it, and say what was done."""
     name, _, value = act.partition(":")
     simple: dict[str, tuple[Callable[..., None], str]] = {
@@ -48,7 +52,7 @@ def perform(item: NewsItem, act: str, score: str, by: str) -> str:
         perform_one(item, only_draft=True)
         return done
     if name == "category" and value in Category.values:
-        choose_category(item, value)
+        choose_category(item, value, scored, by=by)
         return f"Category {value}"
     if act == "score":
         wanted = ScoreField().clean(score)

@@ -12,7 +12,7 @@ from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import Scored, Scorer, patiently
-from news.services import give_score
+from news.services import STAFF, give_score
 
 from .known import Known
 from .parsing import Feed
@@ -63,7 +63,8 @@ def read(source: Source, feed: Feed, polled_at: datetime) -> Reading:
         feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
     )
     known = Known(source, stories)
-    wanted = [story for story in stories if _is_changed(known, story) or _is_new(known, story)]
+    changed = [_as_filed(known, story) for story in stories if _is_changed(known, story)]
+    wanted = [*changed, *(story for story in stories if _is_new(known, story))]
     return Reading(feed, stories, old, wanted, instruments)
 
 
@@ -106,9 +107,15 @@ def _is_changed(known: Known, story: Story) -> bool:
     return (
         item is not None
         and item.status == Status.DRAFT
+        and item.model != STAFF
         and item.title_key != story.title_key
         and item.title_key == title_key(item.title)
     )
+
+
+def _as_filed(known: Known, story: Story) -> Story:
+    """Staff may have chosen another category, and a score is about its category's asset."""
+    return story._replace(category=known.by_guid[story.entry.guid_key].category)
 
 
 def _take_change(known: Known, story: Story, scored: Scored | None) -> bool:
@@ -118,7 +125,7 @@ def _take_change(known: Known, story: Story, scored: Scored | None) -> bool:
     item.title, item.summary, item.title_key = story.entry.title, story.entry.summary, story.title_key
     item.sentiment_score, item.model = None, ""
     item.save(update_fields=("title", "summary", "title_key", "sentiment_score", "model"))
-    if scored is not None:
+    if scored is not None and item.category == story.category:
         give_score(item, scored, by="")
     return True
 

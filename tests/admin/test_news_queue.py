@@ -88,6 +88,15 @@ def test_a_draft_whose_category_is_put_right_stays_at_hand(office: Office) -> No
     assert logged(older) == [("boss", "Category gold.")]
 
 
+def test_a_draft_is_scored_for_the_category_it_is_put_into(office: Office) -> None:
+    item = draft("Oil jumps as OPEC cuts output", category="forex", sentiment_score=0.9, model="test")
+    act(office, "category:macro", item)
+    item.refresh_from_db()
+    assert item.sentiment_score is not None
+    assert item.sentiment_score < 0
+    assert [score.by for score in item.scores.all()] == ["boss"]
+
+
 def test_a_score_of_staff_is_kept_with_its_author(office: Office) -> None:
     item = draft(sentiment_score=None, model="")
     act(office, "score", item, score="-0.4")

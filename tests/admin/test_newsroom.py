@@ -86,6 +86,17 @@ def test_another_edit_leaves_the_models_score_alone(office: Office) -> None:
     assert item.title == "Dollar slips further"
 
 
+@pytest.mark.parametrize(("status", "kept"), [("draft", False), ("published", True)])
+def test_another_category_has_a_draft_scored_for_it(
+    office: Office, django_capture_on_commit_callbacks: Any, status: str, kept: bool
+) -> None:
+    item = make_news("Dollar slips as yields ease", status=status, sentiment_score=0.4, model="lexicon")
+    with django_capture_on_commit_callbacks(execute=True):
+        save(office, item, category="macro")
+    assert (state_of(item)[1:] == (0.4, "lexicon")) == kept
+    assert item.category == "macro"
+
+
 @pytest.mark.parametrize(
     ("score", "reason"),
     [

@@ -8,7 +8,7 @@ import pytest
 
 from news.ingest.intake import Tally, take
 from news.models import ItemScore, NewsItem, Outcome, Source
-from news.scoring import Scorer
+from news.scoring import Scored, Scorer
 from tests.factories import make_instrument, make_news
 from tests.news.newsroom import (
     NOON_MS,
@@ -165,6 +165,26 @@ def test_a_draft_takes_its_new_title_and_a_new_score() -> None:
     tally = poll(source, make_entry("Gold falls after all", guid="7"))
     assert (titles(), tally) == (["Gold falls after all"], Tally(changed=1))
     assert [score.title for score in ItemScore.objects.order_by("pk")] == ["Gold up", "Gold falls after all"]
+
+
+def test_a_new_title_is_scored_for_the_category_that_staff_chose() -> None:
+    source = make_source()
+    poll(source, make_entry("Gold up", guid="7"))
+    NewsItem.objects.update(category="macro")
+    take(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT, by_category)
+    assert NewsItem.objects.get().model == "macro"
+
+
+def by_category(title: str, category: str) -> Scored:
+    return Scored(0.5, category, "1")
+
+
+def test_what_staff_scored_keeps_its_title_and_their_score() -> None:
+    source = make_source()
+    poll(source, make_entry("Gold up", guid="7"))
+    NewsItem.objects.update(model="staff", sentiment_score=-0.2)
+    assert poll(source, make_entry("Gold falls after all", guid="7")) == Tally(known=1)
+    assert NewsItem.objects.get().sentiment_score == -0.2
 
 
 @pytest.mark.parametrize("status", ["published", "rejected"])

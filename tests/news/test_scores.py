@@ -6,15 +6,16 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from news.models import ItemScore, NewsItem
-from news.scoring import Scored
+from news.scoring import Scored, Scorer
 from news.services import (
     Decided,
     Unscored,
+    ask_again,
     choose_category,
     override_score,
     publish,
     reject,
-    score_again,
+    take_answer,
     take_back,
 )
 from tests.factories import make_news
@@ -33,6 +34,10 @@ def score_of(item: NewsItem) -> tuple[float | None, str]:
     return item.sentiment_score, item.model
 
 
+def score_again(item: NewsItem, scorer: Scorer, *, replace_published: bool = False) -> bool:
+    return take_answer(item, ask_again(item, scorer), by="ada", replace_published=replace_published)
+
+
 def newer(title: str, category: str) -> Scored:
     return Scored(-0.8, "test", "2")
 
@@ -45,28 +50,28 @@ def test_an_override_is_kept_with_who_did_it() -> None:
 
 def test_a_draft_takes_the_newer_score_and_keeps_both() -> None:
     item = make_news(status="draft")
-    score_again(item, half_up, by="ada")
-    score_again(item, newer, by="ada")
+    score_again(item, half_up)
+    score_again(item, newer)
     assert score_of(item) == (-0.8, "test")
     assert kept(item) == [(0.5, "test", "1", "ada", True), (-0.8, "test", "2", "ada", True)]
 
 
 def test_scoring_again_does_not_rewrite_what_was_published() -> None:
     item = make_news(sentiment_score=0.4, model="test")
-    assert not score_again(item, newer, by="ada")
+    assert not score_again(item, newer)
     assert (score_of(item), kept(item)) == ((0.4, "test"), [(-0.8, "test", "2", "ada", False)])
 
 
 def test_unless_staff_say_so() -> None:
     item = make_news(sentiment_score=0.4, model="test")
-    assert score_again(item, newer, by="ada", replace_published=True)
+    assert score_again(item, newer, replace_published=True)
     assert score_of(item) == (-0.8, "test")
 
 
 def test_a_model_that_cannot_tell_changes_nothing() -> None:
     item = make_news(sentiment_score=0.4, model="test")
     with pytest.raises(Unscored, match="cannot be scored by the model"):
-        score_again(item, no_model, by="ada")
+        score_again(item, no_model)
     assert (score_of(item), kept(item)) == ((0.4, "test"), [])
 
 
@@ -92,7 +97,7 @@ def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> 
         with pytest.raises(Decided, match=f"“Gold steadies” is {status} already. Nothing was changed."):
             act(item, only_draft=True)
     with pytest.raises(Decided):
-        choose_category(item, "gold")
+        choose_category(item, "gold", None, by="ada")
     with pytest.raises(Decided):
         override_score(item, 0.1, by="ada", only_draft=True)
     item.refresh_from_db()
@@ -105,3 +110,25 @@ def test_a_mistake_is_taken_back() -> None:
     take_back(item)
     item.refresh_from_db()
     assert item.status == "draft"
+
+
+@pytest.mark.parametrize(
+    ("model", "scored", "then"),
+    [
+        ("test", Scored(-0.8, "test", "2"), (-0.8, "test")),
+        ("test", None, (None, "")),
+        ("staff", Scored(-0.8, "test", "2"), (0.4, "staff")),
+    ],
+)
+def test_for_another_category_the_models_score_is_another(
+    model: str, scored: Scored | None, then: tuple[float | None, str]
+) -> None:
+    item = make_news(status="draft", category="macro", model=model)
+    choose_category(item, "forex", scored, by="ada")
+    assert (score_of(item), item.category) == (then, "forex")
+
+
+def test_what_has_no_score_gets_none_from_another_category() -> None:
+    item = make_news(status="draft", sentiment_score=None, model="")
+    choose_category(item, "gold", Scored(-0.8, "test", "2"), by="ada")
+    assert (score_of(item), kept(item)) == ((None, ""), [])
