@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 from playwright.sync_api import Page, expect
 
 from tests.accounts.factors import PASSWORD, PERIOD_S, code_of
+from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_account, make_user
 
+SCREENSHOTS = Path(django_settings.BASE_DIR) / "var/screenshots"
 AUTHENTICATOR = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -33,6 +37,11 @@ def people(server: Server, settings: Any) -> None:
 def by_name(server: Server) -> str:
     """Browsers keep passkeys for names only, not for addresses."""
     return server.url.replace("127.0.0.1", "localhost")
+
+
+def keep(page: Page, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"settings-{name}.png", full_page=True)
 
 
 def plug_in(page: Page) -> None:
@@ -117,12 +126,16 @@ def test_what_hinders_a_passkey_is_said(people: None, open_page: OpenPage) -> No
     expect(page.get_by_role("alert")).to_contain_text("Open this page by its name, not at 127.0.0.1.")
 
 
-def test_staff_are_led_to_enrol_and_then_let_in(people: None, open_page: OpenPage) -> None:
-    page = open_page("/admin/")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_staff_are_led_to_enrol_and_then_let_in(people: None, open_page: OpenPage, scheme: str) -> None:
+    page = open_page("/admin/", color_scheme=scheme, viewport={"width": 360, "height": 740})
     log_in(page, "boss")
     expect(page.get_by_role("heading", name="A second factor, please")).to_be_visible()
+    keep(page, f"door-360-{scheme}")
     page.get_by_role("link", name="Set up an authenticator app").click()
     confirm(page)
+    keep(page, f"app-360-{scheme}")
+    assert violations(page) == []
     set_up_app(page)
     page.get_by_role("link", name="On to the back office").click()
     expect(page.get_by_text("What needs somebody")).to_be_visible()
