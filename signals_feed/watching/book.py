@@ -9,7 +9,7 @@ from itertools import count
 from math import inf
 
 from market.prices.records import Taken
-from signals_feed.judging import Minute
+from signals_feed.judging import MINUTE_MS, Minute
 
 from .side import Side, Watched
 
@@ -41,15 +41,18 @@ class Book:
     def remove(self, watched: Watched) -> None:
         self.side(watched).remove(watched)
 
-    def see(self, minute: Minute) -> None:
-        """How far the prices of a minute went that nobody saw tick by tick."""
+    def see(self, minute: Minute) -> list[Watched]:
+        """How far the prices of a minute went that nobody saw tick by tick; returns whom it may close."""
+        is_end = minute.opened_ms + MINUTE_MS > self.ends_ms
+        found = []
         for side, low, high in (
             (self.buys, minute.bid_low, minute.bid_high),
             (self.sells, minute.ask_low, minute.ask_high),
         ):
             if low is not None and high is not None:
-                side.see(side.sign * float(low))
-                side.see(side.sign * float(high))
+                prices = side.sign * float(low), side.sign * float(high)
+                found += side.see_minute(minute.opened_ms, prices, is_end)
+        return found
 
     def take(self, tick: Taken) -> list[Watched]:
         """A tick; returns whom it may close, who are watched no more."""

@@ -66,8 +66,7 @@ class Desk:
         minute = minute_of(record.basis, candle.opened_ms, *rounded)
         if self._refilled is not None:
             self._refilled[record.symbol].append(minute)
-        book.see(minute)
-        for watched in [each for each in self.watched.values() if each.symbol == record.symbol]:
+        for watched in book.see(minute):
             self._judge_minute(book, watched, minute)
 
     def admit(self, found: Active) -> bool:

@@ -41,12 +41,17 @@ class Watched:
 
 
 class Side:
-    __slots__ = ("_dead", "_highs", "_lows", "_stops", "_targets", "live", "sign", "stop_at", "target_at")
+    __slots__ = (
+        *("_dead", "_highs", "_lows", "_stops", "_targets"),
+        *("live", "sign", "stop_at", "target_at", "youngest_ms"),
+    )
 
     def __init__(self, sign: int) -> None:
         self.sign = sign
         self.live = 0
         self.stop_at, self.target_at = -inf, inf
+        self.youngest_ms: float = -inf
+        """No signal was published later."""
         self._dead = 0
         self._stops: Heap = []
         self._targets: Heap = []
@@ -57,6 +62,8 @@ class Side:
         heappush(self._stops, (-self.sign * float(watched.levels.stop), number, watched))
         heappush(self._targets, (self.sign * float(watched.levels.target), number, watched))
         watched.mark = self._highs.mark(), self._lows.mark()
+        watched.is_live = True
+        self.youngest_ms = max(self.youngest_ms, watched.levels.since_ms)
         self.live += 1
         self._look()
 
@@ -76,6 +83,20 @@ class Side:
         if -price > self._lows.values[-1]:
             self._lows.rise(-price)
         return price <= self.stop_at or price >= self.target_at
+
+    def see_minute(self, opened_ms: int, prices: tuple[float, float], is_end: bool) -> list[Watched]:
+        """Take how far the prices of a minute went; whom it may close. It says nothing of younger signals."""
+        if opened_ms >= self.youngest_ms:
+            is_met = [self.see(price) for price in prices]
+            return self.everybody() if is_end or any(is_met) else []
+        older = [each for each in self.everybody() if each.levels.since_ms <= opened_ms]
+        for watched in older:
+            for price in prices:
+                watched.see(price)
+        return older
+
+    def everybody(self) -> list[Watched]:
+        return list(dict.fromkeys(watched for _, _, watched in self._stops if watched.is_live))
 
     def met(self, price: float) -> Iterator[Watched]:
         """Those whose level it meets; they are watched no more."""

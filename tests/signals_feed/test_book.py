@@ -124,3 +124,15 @@ def test_only_so_many_ticks_are_remembered_and_where_they_begin_is_known() -> No
 
     assert len(book.recent) == RECENT
     assert dropped == [None, 0]
+
+
+def test_signal_that_a_tick_only_seemed_to_meet_is_watched_on() -> None:
+    """Floats know fewer digits than prices may have."""
+    stop, met = Decimal("1234567890.12345678"), 1234567890.1234568
+    book = Book()
+    watched = Watched(UUID(int=1), "X", Levels("buy", stop, Decimal(2 * 10**9), 0, FAR))
+    book.add(watched)
+    assert book.take(Taken("X", met, met, 1, 1.0, 1)) == [watched]
+    book.add(watched)
+
+    assert book.take(tick(5, 5, 2)) == [watched]

@@ -220,6 +220,24 @@ def test_minute_out_of_a_venues_history_judges_unless_it_is_of_trades(basis: str
     assert told(signal)[1:] == (("stop_loss", Decimal("1.0805")) if basis == "bid" else ("", None))
 
 
+def test_minute_from_before_a_signal_tells_nothing_of_how_far_its_price_went() -> None:
+    async def go(room: EngineRoom) -> tuple[Signal, Signal]:
+        older: Signal = await in_database(make_published)
+        room.tick(1.0841, 1.0842, NOON_MS + 70_000)
+        at = NOON + timedelta(seconds=70)
+        younger: Signal = await in_database(lambda: make_published(published_at=at, user=older.user))
+        await room.settle()
+        room.watch.hear([refilled(1.0815)])
+        room.tick(1.0801, 1.0802, NOON_MS + 80_000)
+        room.tick(1.0901, 1.0902, NOON_MS + 90_000)
+        await room.settle()
+        return older, younger
+
+    older, younger = run(go)
+
+    assert (proof(older).best, proof(younger).best) == (Decimal("1.0860"), Decimal("1.0841"))
+
+
 def test_minute_that_comes_while_the_signals_are_still_being_read_is_not_missed() -> None:
     signal = make_published()
 
