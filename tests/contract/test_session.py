@@ -87,9 +87,7 @@ def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, sha
     assert (before, during, session(shared)["clients_connected"]) == (0, 3, 0)
 
 
-def test_models_are_those_that_are_well_now(
-    shared: Api, models: list[models_available.Model]
-) -> None:
+def test_models_are_those_that_are_well_now(shared: Api, models: list[models_available.Model]) -> None:
     ailing = Model("ailing-1", healthy=False)
     models += [Model("lexicon-1", healthy=True), ailing]
     before = session(shared)["ai_models_available"]
