@@ -42,7 +42,7 @@ EXIT_EVIDENCE = {
     "seq": 1_204_511,
     "bid": 2633.11,
     "ask": 2633.33,
-    "best": 2633.33,
+    "best": 2633.4,
     "worst": 2658.1,
 }
 PROOF = {
@@ -62,7 +62,7 @@ PROOF = {
         number("entry_ask", "2651.62"),
         number("exit_bid", "2633.11"),
         number("exit_ask", "2633.33"),
-        number("exit_best", "2633.33"),
+        number("exit_best", "2633.4"),
         number("exit_worst", "2658.1"),
         number("pip_size", "0.01"),
     ],
@@ -75,7 +75,7 @@ PROOF = {
         step("pnl", "gained / pip_size", "1800.0", 1),
         step("pnl_percent", "gained / paid * 100", "0.6789", 4),
         step("pnl_r", "gained / risk", "2.0000", 4),
-        step("best_r", "(paid - exit_best) / risk", "2.0078", 4),
+        step("best_r", "(paid - exit_best) / risk", "2.0000", 4),
         step("worst_r", "(paid - exit_worst) / risk", "-0.7444", 4),
     ],
     "ledger": [

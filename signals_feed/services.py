@@ -123,7 +123,8 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
         "signal.cancelled", by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )
     LedgerEntry.objects.append(
-        [Fact(LedgerEntry.Kind.CANCEL, signal.pk, payloads.cancelled(signal) | {"by": by})]
+        # The ledger is public: who of the staff it was is in the event.
+        [Fact(LedgerEntry.Kind.CANCEL, signal.pk, payloads.cancelled(signal))]
     )
 
 

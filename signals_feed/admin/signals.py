@@ -31,7 +31,7 @@ EXPLAINED = "It closes at the next tradable price, its result counts, and it can
 class CancelForm(forms.Form):
     reason = forms.CharField(
         max_length=Signal._meta.get_field("cancel_reason").max_length,
-        help_text="Kept with the signal for good.",
+        help_text="Public, and kept with the signal for good.",
         widget=UnfoldAdminTextInputWidget,
     )
 

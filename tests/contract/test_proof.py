@@ -10,6 +10,7 @@ import pytest
 
 from instruments.models import Instrument
 from signals_feed.models import Signal
+from signals_feed.proof_samples import PROOF
 from signals_feed.services import cancel
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
@@ -81,6 +82,14 @@ def test_every_number_can_be_computed_again(
     assert {step["name"]: Decimal(step["exact"]) for step in body["steps"]} == {
         name: Decimal(value) for name, value in computed(body).items()
     }
+
+
+def test_example_of_the_reference_can_be_computed_again_and_could_have_happened() -> None:
+    shown = {step["name"]: Decimal(step["exact"]) for step in PROOF["steps"]}
+
+    assert {name: Decimal(value) for name, value in computed(PROOF).items()} == shown
+    # At the target it is over.
+    assert shown["best_r"] == shown["pnl_r"]
 
 
 def test_result_is_that_of_the_feed_and_of_a_few_lines_of_arithmetic(shared: Api, eurusd: Instrument) -> None:

@@ -82,6 +82,12 @@ def test_the_payload_tells_the_terms_and_the_quote_exactly() -> None:
     assert written["signal"] == str(signal.pk)
 
 
+def test_public_ledger_names_nobody_of_the_staff() -> None:
+    make_story()
+
+    assert "alice" not in LedgerEntry.objects.get(kind="cancel").payload
+
+
 def test_whole_ledger_holds() -> None:
     make_story()
 
