@@ -12,7 +12,7 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 from django.db import close_old_connections
 
-from news.sentiment import Score, SentimentFailed, current_model
+from news.sentiment import Score, SentimentFailed, current_model, sentiment_models
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,19 @@ Scorer = Callable[[str, str], Scored | None]
 
 class Model(Protocol):
     def score(self, title: str, category: str = "") -> Score: ...
+
+
+async def make_ready() -> str:
+    """Before a model is asked that nobody looks after: one that is plugged in scores only after a check.
+    What is wrong with it; empty if nothing is."""
+    model = current_model()
+    for each in sentiment_models():
+        if each.identifier == model.identifier:
+            try:
+                await each.check()
+            except SentimentFailed as failure:
+                return f"{model.identifier}: {failure}"
+    return ""
 
 
 def score_title(title: str, category: str) -> Scored | None:

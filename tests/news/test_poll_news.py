@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
@@ -13,29 +14,53 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from news.ingest import poller
+from news.language import language_models
 from news.models import NewsItem, Source
+from news.sentiment import sentiment_models
 from tests.client import Server
 from tests.news.feed_server import FeedServer, item, reply, rss
+from tests.news.language_server import KEY, LanguageServer, answer, says
 from tests.news.newsroom import make_source
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def feed_url(settings: Any) -> Iterator[str]:
-    """A feed beside the test, in a thread of its own."""
-    settings.NEWS_FEEDS_ON_LOOPBACK = True
+@contextmanager
+def beside(server: FeedServer | LanguageServer) -> Iterator[None]:
+    """The test, in a thread of its own."""
     loop = asyncio.new_event_loop()
-    server = FeedServer()
-    server.paths["/feed"] = reply(rss(item("Gold steadies")))
     loop.run_until_complete(server.__aenter__())
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    yield f"{server.url}/feed"
+    yield
     asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+@pytest.fixture
+def feed_url(settings: Any) -> Iterator[str]:
+    settings.NEWS_FEEDS_ON_LOOPBACK = True
+    server = FeedServer()
+    server.paths["/feed"] = reply(rss(item("Gold steadies")))
+    with beside(server):
+        yield f"{server.url}/feed"
+
+
+@pytest.fixture
+def language(settings: Any) -> Iterator[LanguageServer]:
+    """The model that is to score news."""
+    server = LanguageServer()
+    with beside(server):
+        facts = {"protocol": "openai", "base_url": f"{server.url}/v1", "model": "words-1", "key": KEY}
+        settings.LANGUAGE_ENDPOINTS = [facts | {"timeout_s": 5.0, "daily_budget": 100}]
+        settings.SENTIMENT_MODEL = "words-1"
+        for known in (language_models, sentiment_models):
+            known.cache_clear()
+        yield server
+    for known in (language_models, sentiment_models):
+        known.cache_clear()
 
 
 def run(*names: str) -> str:
@@ -66,6 +91,20 @@ def test_an_unknown_name_is_told_the_known_ones() -> None:
     make_source()
     with pytest.raises(CommandError, match="There is no source 'Wire'. There are: Example Wire."):
         run("Wire")
+
+
+def test_a_model_that_is_plugged_in_scores_what_came(feed_url: str, language: LanguageServer) -> None:
+    language.acts = [says("openai", '{"well": true}'), says("openai", '{"score": -0.75}')]
+    make_source(address=feed_url)
+    assert run() == "Example Wire: 1 new\n"
+    assert NewsItem.objects.values_list("model", "sentiment_score").get() == ("words-1", -0.75)
+
+
+def test_one_that_does_not_work_is_told(feed_url: str, language: LanguageServer) -> None:
+    language.acts = [answer(500, {})]
+    make_source(address=feed_url)
+    assert "The built-in model scores in place of words-1: the endpoint answered 500" in run()
+    assert NewsItem.objects.get().model == "tickwire-linear-1"
 
 
 @pytest.fixture
