@@ -7,6 +7,8 @@ import { Forming, priceOf } from "./forming.js";
 
 const BARS = 500;
 const SHOWN = 120;
+// Far more than come while candles are asked for: what is older is in the answer.
+const MOST_WAITING = 20_000;
 
 export class Chart {
   constructor(element, caption, { api, basis }) {
@@ -37,7 +39,7 @@ export class Chart {
     const wanted = (this.wanted = `${symbol} ${timeframe}`);
     const isOther = this.symbol !== symbol;
     Object.assign(this, { symbol, digits, timeframe, forming: null });
-    if (isOther) this.draw([]);
+    if (isOther) this.clear();
     const query = { timeframe, bars: BARS };
     const market = await persist(() => this.api.get(`market/${symbol}`, query), () => this.wanted === wanted);
     if (!market || this.wanted !== wanted) return;
@@ -52,24 +54,38 @@ export class Chart {
     this.describe();
   }
 
+  /** No candle of one instrument may stand under the name of another. */
+  clear() {
+    this.bars = [];
+    this.candles.setData([]);
+    this.volumes.setData([]);
+    this.caption.textContent = `${this.symbol}: waiting for candles.`;
+    this.draw([]);
+  }
+
   reload() {
     if (this.symbol) this.show(this.symbol, this.digits, this.timeframe);
   }
 
   hear(ticks) {
     const ours = ticks.filter(({ symbol }) => symbol === this.symbol);
-    if (!this.forming) {
-      this.waiting.push(...ours);
-      return;
-    }
+    if (!this.forming) return this.wait(ours);
     let isNew = false;
-    for (const tick of ours) {
-      if (this.forming.skips(tick.time)) return this.reload();
+    for (const [at, tick] of ours.entries()) {
+      if (this.forming.skips(tick.time)) {
+        this.reload();
+        return this.wait(ours.slice(at));
+      }
       const opened = this.forming.candle?.time;
       isNew = this.forming.take(tick.time, priceOf(tick, this.basis, this.digits), tick.volume) || isNew;
       if (opened !== undefined && this.forming.candle.time > opened) this.bars.push({ ...this.forming.candle });
     }
     if (isNew) this.update(this.forming.candle);
+  }
+
+  wait(ticks) {
+    this.waiting.push(...ticks);
+    if (this.waiting.length > MOST_WAITING) this.waiting.splice(0, this.waiting.length - MOST_WAITING / 2);
   }
 
   update(candle) {

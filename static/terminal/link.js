@@ -3,7 +3,7 @@ export class Link {
   #port;
   #tokens = [];
 
-  constructor(worker, hello, { frames, told }) {
+  constructor(worker, hello, { frames, told, restored }) {
     this.hello = hello;
     // Where workers are not shared (Chrome on Android), the tab has its own.
     this.#port = globalThis.SharedWorker
@@ -16,7 +16,11 @@ export class Link {
     };
     this.#say("hello", hello);
     addEventListener("pagehide", () => this.#say("bye"));
-    addEventListener("pageshow", ({ persisted }) => persisted && this.#say("hello", this.hello));
+    addEventListener("pageshow", ({ persisted }) => {
+      if (!persisted) return;
+      this.#say("hello", this.hello);
+      restored();
+    });
   }
 
   watchFlow(symbol) {
@@ -29,7 +33,7 @@ export class Link {
       this.#tokens.push(take);
       this.#say("token");
     });
-    if (answer.error) throw new Error(answer.error);
+    if (answer.error) throw Object.assign(new Error(answer.error), { retryAfterS: answer.retryAfterS });
     return answer.token;
   }
 

@@ -8,12 +8,19 @@ const SIGNS = { bullish: "▲", neutral: "•", bearish: "▼" };
 export class News {
   constructor(list, template, api) {
     Object.assign(this, { list, template, api });
-    setInterval(() => document.hidden || this.load(), POLL_MS);
+    setInterval(() => document.hidden || this.wanted || this.load(), POLL_MS);
   }
 
+  /** A later load takes the place of one that is still under way. */
   async load() {
-    const news = await persist(() => this.api.get("news", { limit: 30, expand: "url,source" }), () => true);
+    const wanted = (this.wanted = {});
+    const ask = () => this.api.get("news", { limit: 30, expand: "url,source" });
+    const news = await persist(ask, () => this.wanted === wanted);
+    if (this.wanted !== wanted) return;
+    this.wanted = null;
+    const focused = this.list.querySelector(":focus")?.href;
     this.list.replaceChildren(...news.items.map((item) => this.item(item)));
+    if (focused) [...this.list.querySelectorAll("a")].find(({ href }) => href === focused)?.focus();
   }
 
   item({ title, url, source, category, sentiment, sentiment_score: score, timestamp }) {

@@ -26,6 +26,11 @@ export class OrderFlow {
     this.paint();
   }
 
+  /** Bars without what was missed would lie. */
+  clear() {
+    this.show(this.symbol, this.digits);
+  }
+
   paint() {
     this.tint = colours();
     this.chart.applyOptions({ ...frame(this.tint), leftPriceScale: { visible: true, borderColor: this.tint.line } });
@@ -74,6 +79,7 @@ export class OrderFlow {
 
   absorb({ time, side, price: at, volume, strength }) {
     this.absorptions.push({ time: Math.floor(time / 1000 / BAR_S) * BAR_S, side });
+    if (this.absorptions.length > KEPT) this.absorptions.shift();
     this.mark();
     const item = document.createElement("li");
     const who = side === "bid" ? "Buyers absorbed selling" : "Sellers absorbed buying";

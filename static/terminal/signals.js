@@ -17,20 +17,34 @@ export class Signals {
     Object.assign(this, { list, template, api, instruments, choose, changed });
     this.known = new Map();
     this.items = new Map();
+    this.heard = [];
     this.isLive = false;
-    setInterval(() => this.isLive || this.load(), POLL_MS);
+    setInterval(() => this.refresh(), POLL_MS);
   }
 
+  refresh() {
+    for (const [id, item] of this.items) this.tellWhen(item, this.known.get(id));
+    if (!this.isLive && !this.wanted) this.load();
+  }
+
+  /** A later load takes the place of one that is still under way. */
   async load() {
-    const [active, closed] = await persist(
-      () =>
-        Promise.all([
+    const wanted = (this.wanted = {});
+    const found = await persist(
+      () => {
+        this.heard = [];
+        return Promise.all([
           this.api.get("signals", { status: "active", limit: 50 }),
           this.api.get("signals", { status: "closed", limit: CLOSED_SHOWN }),
-        ]),
-      () => true,
+        ]);
+      },
+      () => this.wanted === wanted,
     );
-    this.known = new Map([...active.items, ...closed.items].map((signal) => [signal.id, signal]));
+    if (this.wanted !== wanted) return;
+    this.wanted = null;
+    this.known = new Map(found.flatMap(({ items }) => items).map((signal) => [signal.id, signal]));
+    // The stream may have said more than was known when the answer was written.
+    this.learn(this.heard);
     this.render();
   }
 
@@ -42,11 +56,17 @@ export class Signals {
   }
 
   hear(frames) {
+    if (!frames.length) return;
+    if (this.wanted) this.heard.push(...frames);
+    this.learn(frames);
+    this.render();
+  }
+
+  learn(frames) {
     for (const { type, time, ...signal } of frames) {
       if (type === "signal.closed") this.known.set(signal.id, signal);
       else this.known.set(signal.id, { ...signal, status: "active" });
     }
-    if (frames.length) this.render();
   }
 
   of(symbol) {
@@ -58,9 +78,16 @@ export class Signals {
     const all = [...this.known.values()].sort(newest);
     const active = all.filter(({ status }) => status === "active");
     const closed = all.filter(({ status }) => status === "closed").slice(0, CLOSED_SHOWN);
-    this.items = new Map([...active, ...closed].map((signal) => [signal.id, this.item(signal)]));
+    this.known = new Map([...active, ...closed].map((signal) => [signal.id, signal]));
+    const focused = [...this.items].find(([, item]) => item.contains(document.activeElement));
+    this.items = new Map([...this.known].map(([id, signal]) => [id, this.item(signal)]));
     this.list.replaceChildren(...this.items.values());
+    if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
+  }
+
+  tellWhen(item, { closed_at: closedAt, timestamp }) {
+    item.querySelector('[data-part="when"]').textContent = ago(closedAt ?? timestamp);
   }
 
   item(signal) {
@@ -71,13 +98,15 @@ export class Signals {
     fill("symbol", signal.symbol);
     fill("user", signal.user);
     for (const level of ["entry", "stop_loss", "take_profit"]) fill(level, price(signal[level], digits));
-    fill("when", ago(signal.closed_at ?? signal.timestamp));
+    this.tellWhen(item, signal);
     item.classList.add(signal.direction);
     if (signal.status === "closed") {
       fill("result", `${signed(signal.pnl, 1)} pips (${signed(signal.pnl_r, 2)} R), ${REASONS[signal.close_reason]}`);
       item.classList.add("ended", signal.pnl < 0 ? "lost" : "won");
     }
-    item.querySelector("button").addEventListener("click", () => this.choose(signal.symbol));
+    const button = item.querySelector("button");
+    button.disabled = !this.instruments[signal.symbol];
+    button.addEventListener("click", () => this.choose(signal.symbol));
     return item;
   }
 

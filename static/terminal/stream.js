@@ -7,11 +7,14 @@ const PING_MS = 5_000;
 // The service says something at least every 10 seconds.
 const SILENCE_MS = 15_000;
 const FEATURES = ["seq", "snapshot", "heartbeat"];
+// More symbols are no subscribe message.
+const MOST_SYMBOLS = 200;
 
 export class Stream {
   /** `hear` gets data, `tell` what became of the connection. */
-  constructor(path, token, { hear, tell, isOfAll = false, more = {} }) {
+  constructor(path, token, { hear, tell, mayOpen = () => true, isOfAll = false, more = {} }) {
     this.path = path;
+    this.mayOpen = mayOpen;
     this.isOfAll = isOfAll;
     this.token = token;
     this.hear = hear;
@@ -32,39 +35,48 @@ export class Stream {
     for (const symbol of gone) delete this.positions[symbol];
     if (!this.socket) return this.open();
     if (this.socket.readyState !== WebSocket.OPEN || !this.wasAnswered) return;
-    if (fresh.length) this.say({ action: "subscribe", symbols: fresh, features: FEATURES, ...this.more });
+    for (let at = 0; at < fresh.length; at += MOST_SYMBOLS) this.say(this.asking(fresh.slice(at, at + MOST_SYMBOLS)));
     if (gone.length) this.say({ action: "unsubscribe", symbols: gone });
   }
 
   async open() {
+    clearTimeout(this.opening);
     // On two of the three paths no symbols would mean all of them.
-    if (!this.symbols.length && !this.isOfAll) return;
-    this.socket = { readyState: WebSocket.CONNECTING, close() {} };
+    if ((!this.symbols.length && !this.isOfAll) || !this.mayOpen()) {
+      this.socket = null;
+      return;
+    }
+    this.socket = { readyState: WebSocket.CONNECTING };
     this.note({ status: this.wasLive ? "reconnecting" : "connecting" });
     let key;
     try {
       key = await this.token.get();
     } catch (error) {
-      return error instanceof Refused && error.status === 403 ? this.refuse(error.message) : this.again();
+      this.error = error instanceof Refused ? error : null;
+      return this.error?.status === 403 ? this.refuse(error.message) : this.again(this.error?.retryAfterS);
     }
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = (this.socket = new WebSocket(`${scheme}://${location.host}${this.path}`));
     this.wasAnswered = false;
     this.error = null;
-    socket.onopen = () => this.subscribe(key);
+    socket.onopen = () => socket === this.socket && this.subscribe(key);
     socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(data));
     socket.onclose = () => socket === this.socket && this.closed();
     this.expectSoon();
   }
 
   subscribe(key) {
-    const message = { action: "subscribe", api_key: key, features: FEATURES, ...this.more };
-    if (this.symbols.length) message.symbols = this.symbols;
-    if (this.epoch && Object.keys(this.positions).length) {
-      message.resume = { epoch: this.epoch, positions: this.positions };
-    }
-    this.asked = this.symbols;
-    this.say(message);
+    this.asked = this.symbols.slice(0, MOST_SYMBOLS);
+    this.say({ ...this.asking(this.asked), api_key: key });
+  }
+
+  asking(symbols) {
+    const message = { action: "subscribe", features: FEATURES, ...this.more };
+    if (symbols.length) message.symbols = symbols;
+    const known = symbols.filter((symbol) => this.positions[symbol] !== undefined);
+    const positions = Object.fromEntries(known.map((symbol) => [symbol, this.positions[symbol]]));
+    if (known.length) message.resume = { epoch: this.epoch, positions };
+    return message;
   }
 
   say(message) {
@@ -81,22 +93,16 @@ export class Stream {
 
   on_subscribed({ epoch, positions = {}, unrecovered = [] }) {
     const isFirst = !this.wasAnswered;
-    this.epoch = epoch ?? this.epoch;
+    // Positions of another epoch say nothing in this one.
+    if (epoch !== this.epoch) this.positions = {};
+    this.epoch = epoch;
     for (const [symbol, seq] of Object.entries(positions)) {
       if (unrecovered.includes(symbol) || this.positions[symbol] === undefined) this.positions[symbol] = seq;
     }
-    if (!isFirst) return;
-    this.wasAnswered = true;
-    this.pauseMs = FIRST_PAUSE_MS;
     const missed = this.wasLive && unrecovered.length > 0;
-    this.note({
-      status: "live",
-      reconnects: this.state.reconnects + (this.wasLive ? 1 : 0),
-      recovered: !missed,
-      message: "",
-    });
-    this.wasLive = true;
-    if (missed) this.tell({ missed: unrecovered });
+    if (isFirst) this.live();
+    if (missed) this.miss(unrecovered);
+    if (!isFirst) return;
     this.ping();
     // What was wanted while the answer was under way.
     const wanted = this.symbols;
@@ -104,10 +110,23 @@ export class Stream {
     this.want(wanted);
   }
 
+  live() {
+    this.wasAnswered = true;
+    this.pauseMs = FIRST_PAUSE_MS;
+    const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
+    this.note({ status: "live", reconnects, recovered: true, message: "" });
+    this.wasLive = true;
+  }
+
+  miss(symbols) {
+    this.note({ recovered: false });
+    this.tell({ missed: symbols });
+  }
+
   on_gap({ symbols, epoch }) {
     this.epoch = epoch;
     for (const symbol of symbols) delete this.positions[symbol];
-    this.tell({ missed: symbols });
+    this.miss(symbols);
   }
 
   on_pong() {
@@ -142,9 +161,9 @@ export class Stream {
 
   /** The socket seems open and says nothing: the browser may take minutes to see that it is gone. */
   lost() {
-    const socket = this.socket;
-    this.socket = null;
-    socket?.close();
+    const { socket } = this;
+    this.socket = { readyState: WebSocket.CLOSED };
+    socket.close();
     this.again();
   }
 

@@ -7,7 +7,7 @@ const tabs = new Map();
 let token, market, flow, signals, batching;
 let batch = [];
 
-function start({ csrf }) {
+function start(csrf) {
   token = new Token(csrf);
   market = new Stream("/ws/market", token, { hear: queue("tick"), tell: told("market") });
   flow = new Stream("/ws/orderflow", token, { hear: queue("flow"), tell: told("flow") });
@@ -15,6 +15,8 @@ function start({ csrf }) {
     hear: queue("signal"),
     tell: told("signals"),
     isOfAll: true,
+    // Where a tier allows two streams, prices and order flow have them; pages poll signals then.
+    mayOpen: () => [market, flow].every(({ state }) => state.status === "live"),
     more: { events: ["signal.closed"] },
   });
 }
@@ -38,6 +40,7 @@ function told(stream) {
     // What came before belongs before.
     if (batch.length) flush();
     broadcast({ say: "told", stream, ...news });
+    if (!signals.socket) signals.open();
   };
 }
 
@@ -45,33 +48,36 @@ function broadcast(message) {
   for (const port of tabs.keys()) port.postMessage(message);
 }
 
-function watchFlow() {
-  const symbols = [...new Set([...tabs.values()].filter(Boolean))];
-  if (symbols.length || flow.socket) flow.want(symbols);
+/** What any tab shows is wanted. */
+function want() {
+  const shown = [...tabs.values()];
+  // With the last tab the worker goes too, unless the tab may be restored.
+  if (!shown.length) return;
+  market.want([...new Set(shown.flatMap(({ symbols }) => symbols))]);
+  flow.want([...new Set(shown.map(({ flow: symbol }) => symbol).filter(Boolean))]);
 }
 
 const said = {
-  hello(port, message) {
-    tabs.set(port, message.flow);
-    const isFirst = !token;
-    if (isFirst) start(message);
-    // In the order of what a small tier should spend its streams on.
-    market.want(message.symbols);
-    watchFlow();
-    if (isFirst) signals.open();
-    for (const [stream, { state }] of Object.entries({ market, flow, signals })) {
-      port.postMessage({ say: "told", stream, state });
+  hello(port, { csrf, symbols, flow: symbol }) {
+    tabs.set(port, { symbols, flow: symbol });
+    if (!token) start(csrf);
+    token.useCsrf(csrf);
+    want();
+    for (const [name, stream] of Object.entries({ market, flow, signals })) {
+      // Whoever logged in or out meanwhile has a page that is served again.
+      if (stream.state.status === "refused") stream.open();
+      port.postMessage({ say: "told", stream: name, state: stream.state });
     }
   },
-  flow(port, message) {
-    tabs.set(port, message.flow);
-    watchFlow();
+  flow(port, { flow: symbol }) {
+    tabs.set(port, { ...tabs.get(port), flow: symbol });
+    want();
   },
   async token(port) {
     try {
       port.postMessage({ say: "token", token: await token.get() });
-    } catch (error) {
-      port.postMessage({ say: "token", error: error.message });
+    } catch ({ message, retryAfterS }) {
+      port.postMessage({ say: "token", error: message, retryAfterS });
     }
   },
   stale() {
@@ -79,7 +85,7 @@ const said = {
   },
   bye(port) {
     tabs.delete(port);
-    watchFlow();
+    want();
   },
 };
 

@@ -22,7 +22,7 @@ const shown = {
   timeframe: kept("timeframe", config.timeframes, "1m"),
 };
 
-const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, told });
+const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, told, restored });
 const api = new Api(link);
 const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
 const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
@@ -51,8 +51,17 @@ function frames(all) {
 function told({ stream, state, missed }) {
   if (state) connection.told(stream, state);
   if (stream === "signals" && state) signals.told(state);
-  // What the stream could not tell again, the candles know.
+  // What the stream could not tell again, the candles know; of order flow nobody does.
   if (missed && stream === "market") chart.reload();
+  if (missed && stream === "flow") flow.clear();
+}
+
+/** The browser brings the page back as it was, which is not as things are. */
+function restored() {
+  chart.reload();
+  flow.clear();
+  signals.load();
+  news.load();
 }
 
 function choose(symbol) {
@@ -69,7 +78,7 @@ function show() {
   part("chart-name").textContent = name;
   watchlist.select(symbol);
   if (flow.symbol !== symbol) flow.show(symbol, digits);
-  chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(symbol)));
+  chart.show(symbol, digits, timeframe).then(() => chart.draw(signals.of(shown.symbol)));
 }
 
 for (const choice of document.querySelectorAll("input[name=timeframe]")) {

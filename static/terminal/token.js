@@ -21,13 +21,18 @@ export class Token {
     this.#expiresAt = 0;
   }
 
+  /** A page of another login has another one. */
+  useCsrf(csrf) {
+    this.#csrf = csrf;
+  }
+
   async #ask() {
     const answer = await fetch("/page-token", {
       method: "POST",
       headers: { "X-CSRFToken": this.#csrf },
       signal: AbortSignal.timeout(10_000),
     });
-    if (!answer.ok) throw new Refused(answer.status);
+    if (!answer.ok) throw new Refused(answer.status, await sentence(answer), Number(answer.headers.get("Retry-After")));
     const { token, expires_at } = await answer.json();
     this.#token = token;
     this.#expiresAt = Date.parse(expires_at);
@@ -35,9 +40,16 @@ export class Token {
   }
 }
 
+async function sentence(answer) {
+  if (answer.status === 403) return "Your session has ended. Reload the page.";
+  const { error } = await answer.json().catch(() => ({}));
+  return error?.message ?? "The service refused this page a token.";
+}
+
 export class Refused extends Error {
-  constructor(status) {
-    super(status === 403 ? "Your session has ended. Reload the page." : "The service refused this page a token.");
+  constructor(status, message, retryAfterS) {
+    super(message);
     this.status = status;
+    this.retryAfterS = retryAfterS;
   }
 }

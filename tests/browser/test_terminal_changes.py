@@ -1,0 +1,130 @@
+"""The terminal while things change around it: logins, tabs, tiers, what is asked for and answered late."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import APIResponse, Page, Route, expect
+
+from accounts.models import User
+from market import services as market
+from signals_feed.models import Signal
+from signals_feed.quotes import Quoted
+from signals_feed.services import Closing, close
+from tests.browser.conftest import OpenPage
+from tests.browser.test_terminal import beside, live, publisher, ticker
+from tests.client import Server, drop_sockets
+from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.ticker import Ticker
+from tests.factories import make_account, make_tier, make_user
+
+__all__ = ("publisher", "ticker")
+PASSWORD = "a long walk 7"
+
+
+@pytest.fixture
+def customer(publisher: User) -> User:
+    """Whose tier has fewer streams than the page would like."""
+    user = make_user("ada", PASSWORD)
+    make_account(user, tier=make_tier("narrow", streams=2))
+    return user
+
+
+def log_in(page: Page) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_label("Username").fill("ada")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.locator("form[action*=login], main form").get_by_role("button").first.click()
+    page.wait_for_url(lambda url: "login" not in url)
+
+
+def line(page: Page, stream: str) -> Any:
+    return page.locator("#connection li", has_text=stream)
+
+
+def test_login_in_another_tab_brings_both_back(ticker: Ticker, customer: User, open_page: OpenPage) -> None:
+    first = live(open_page("/"))
+    second = first.context.new_page()
+    log_in(second)
+    expect(first.locator("#connection")).to_have_attribute("data-status", "refused")
+
+    second.goto("/")
+
+    live(second)
+    live(first)
+
+
+def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
+    ticker: Ticker, server: Server, customer: User, open_page: OpenPage
+) -> None:
+    page = open_page("/accounts/login/")
+    page.clock.install()
+    log_in(page)
+    page.goto("/")
+    live(page).locator("#connection summary").click()
+    for _ in range(3):
+        expect(line(page, "Order flow")).to_contain_text("live")
+        expect(line(page, "Signals")).to_contain_text("open streams")
+        drop_sockets(server)
+        expect(line(page, "Prices")).to_contain_text("reconnect")
+
+    beside(lambda: publish_signal("BTCUSD", make_user("marta-2")))
+    page.clock.run_for(21_000)
+
+    expect(page.locator("#signals li.signal")).to_contain_text("marta-2")
+
+
+def test_page_that_is_restored_knows_what_it_missed(ticker: Ticker, open_page: OpenPage) -> None:
+    ticker("BTCUSD")
+    page = live(open_page("/"))
+    leave_and_return = "type => dispatchEvent(new PageTransitionEvent(type, { persisted: true }))"
+    page.evaluate(leave_and_return, "pagehide")
+    (tick,) = ticker("BTCUSD")
+    expect(page.locator("#chart-caption")).not_to_contain_text(f"now {tick.bid:.5f}")
+
+    page.evaluate(leave_and_return, "pageshow")
+
+    expect(page.locator("#chart-caption")).to_contain_text(f"now {tick.bid:.5f}")
+
+
+def test_candles_of_one_instrument_never_stand_under_the_name_of_another(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    ticker("BTCUSD")
+    page = live(open_page("/"))
+    expect(page.locator("#chart-caption")).to_contain_text("BTCUSD, ")
+    page.route("**/api/market/EURUSD?*", lambda route: None)
+
+    page.get_by_role("button", name="EURUSD").click()
+
+    expect(page.locator("#chart-caption")).to_have_text("EURUSD: waiting for candles.")
+
+
+def test_answer_of_before_does_not_reopen_a_signal(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    signal_id = beside(lambda: publish_signal("BTCUSD", publisher))
+    page = live(open_page("/"))
+    result = page.locator("#signals li.signal [data-part=result]")
+    expect(page.locator("#signals li.signal")).to_have_count(1)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/api/signals?*", lambda route: held.append((route, route.fetch())))
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    while len(held) < 2:
+        page.wait_for_timeout(20)
+
+    beside(lambda: end(signal_id))
+    expect(result).to_contain_text("+1000.0 pips")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    page.wait_for_timeout(200)
+
+    expect(result).to_contain_text("+1000.0 pips")
+
+
+def end(signal_id: Any) -> None:
+    signal = Signal.objects.select_related("instrument").get(pk=signal_id)
+    quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), market.now_ms())
+    assert close(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, market.now_ms()))
