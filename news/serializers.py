@@ -102,7 +102,9 @@ class FiguresSerializer(serializers.Serializer[Any]):
     left_out = serializers.IntegerField(
         min_value=0, help_text="Items without: the market was closed, or none tells."
     )
-    pending = serializers.IntegerField(min_value=0, help_text="Items whose horizon has not passed.")
+    pending = serializers.IntegerField(
+        min_value=0, help_text="Items whose horizon has not passed, or whose prices may still come."
+    )
     mean_move_percent = serializers.FloatField(allow_null=True)
     median_move_percent = serializers.FloatField(allow_null=True)
     hit_rate = serializers.FloatField(

@@ -46,7 +46,9 @@ class Flow:
         windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
         is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
         cumulative_delta = self.cumulative_delta if is_todays else None
-        return FlowFact(windows, cumulative_delta, has_sides, self.since_ms, self.last_ms)
+        # What was heard is known, though the clock of its source may run a little ahead of ours.
+        since_ms, last_ms = min(self.since_ms, now_ms), min(self.last_ms, now_ms)
+        return FlowFact(windows, cumulative_delta, has_sides, since_ms, last_ms)
 
     def _window(self, minutes: int, now_ms: int) -> FlowWindow:
         """Whole minutes, the present one among them."""

@@ -78,10 +78,11 @@ def as_of(facts: Facts) -> AsOf:
     def latest(moments: list[int]) -> str | None:
         return iso_ms(max(moments)) if moments else None
 
-    closed = [bars[-1].opened_ms + TIMEFRAMES[name] for name, bars in facts.bars.items() if bars]
+    # The finest tells best: at a market's close a longer interval has not ended yet.
+    finest = min((name for name, bars in facts.bars.items() if bars), key=TIMEFRAMES.__getitem__, default="")
     return AsOf(
         quote=latest([facts.quote.time_ms] if facts.quote else []),
-        candles=latest(closed),
+        candles=latest([facts.bars[finest][-1].opened_ms + TIMEFRAMES[finest]] if finest else []),
         order_flow=latest([facts.flow.last_ms] if facts.flow else []),
         news=latest([item.published_ms for item in facts.news]),
         signals=latest([signal.published_ms for signal in facts.signals]),

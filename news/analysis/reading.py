@@ -57,7 +57,8 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         category=category_of(instrument.symbol, instrument.type),
         at_ms=at_ms,
         state=prices.board.state(instrument, at_ms),
-        quote=None if quote is None else QuoteFact(quote.bid, quote.ask, quote.time_ms),
+        # Known now, though the clock of its source may run a little ahead of ours.
+        quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )
     return await in_thread(complete, facts, instrument, encoded, day)

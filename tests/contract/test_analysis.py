@@ -92,6 +92,16 @@ def test_body_has_its_fields(shared: Api) -> None:
     assert MILLISECONDS.fullmatch(body["generated_at"])
 
 
+def test_quote_from_a_clock_that_is_ahead_is_a_quote(clock: Traveller, shared: Api) -> None:
+    symbol = new_symbol()
+    put_quote(symbol, at_ms=NOON_MS + 2_000)
+
+    body = analyse(shared, symbol).json()
+
+    assert body["price"] is not None
+    assert body["as_of"]["quote"] == body["generated_at"]
+
+
 def test_symbol_of_which_nothing_is_known_gets_an_honest_answer(shared: Api) -> None:
     response = analyse(shared, new_symbol())
 

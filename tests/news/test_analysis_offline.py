@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from news.analysis.answer import Analysis, Driver
 from news.analysis.facts import Bar, Facts, FlowFact, FlowWindow, QuoteFact
+from news.analysis.moments import iso_ms
 from news.analysis.offline import analyse
 from news.labels import sentiment_label
 from tests.news.analysing import (
@@ -169,6 +170,13 @@ def test_what_comes_later_changes_nothing(one: Facts, later_ms: int) -> None:
     }
 
     assert analyse(replace(one, **seen)) == analyse(one)
+
+
+def test_candles_are_as_recent_as_the_finest_of_them() -> None:
+    day, ended_ms = make_bars("1d", rising()), NOW_MS - 20 * HOUR_MS
+    fine = tuple(replace(bar, opened_ms=bar.opened_ms - 20 * HOUR_MS) for bar in make_bars("15m", rising()))
+
+    assert analyse(make_facts(bars={"1d": day, "15m": fine})).as_of.candles == iso_ms(ended_ms)
 
 
 def test_candle_that_still_forms_is_left_out() -> None:

@@ -118,6 +118,17 @@ def test_flow_is_summed_by_windows_of_whole_minutes() -> None:
     assert (fact.cumulative_delta, fact.last_ms) == (-7.5, NOW_MS + 500)
 
 
+def test_flow_from_a_clock_that_is_ahead_is_known_now() -> None:
+    flows = Flows()
+    flows.hear([taken(NOW_MS + 2_000, 1.0)])
+
+    fact = flows.of("EURUSD", NOW_MS, has_sides=True)
+
+    assert fact is not None
+    assert (fact.since_ms, fact.last_ms) == (NOW_MS, NOW_MS)
+    assert [window.count for window in fact.windows] == [1, 1, 1]
+
+
 def test_cumulative_delta_of_yesterday_is_none_of_today() -> None:
     flows = Flows()
     flows.hear([taken(NOW_MS, 1.0, cumulative=9.0)])

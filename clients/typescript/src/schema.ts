@@ -676,7 +676,7 @@ export interface components {
             count: number;
             /** @description Items without: the market was closed, or none tells. */
             left_out: number;
-            /** @description Items whose horizon has not passed. */
+            /** @description Items whose horizon has not passed, or whose prices may still come. */
             pending: number;
             /** Format: double */
             mean_move_percent: number | null;
