@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client, StreamError
+from tickwire.calls import read
+from tickwire.session import Session
 
 from market import services as market
 from market.prices.timeframes import TIMEFRAMES, interval_start
@@ -227,3 +230,16 @@ def test_command_says_when_nobody_is_there(command: Command) -> None:
     done = command("quote", SYMBOL)
     assert done.returncode == 1
     assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/")
+
+
+def test_stream_that_cannot_be_opened_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    session = Session("/ws/market", "tw_live_any", [SYMBOL])
+    for _ in range(5):
+        assert session.wait_after_end(ConnectionRefusedError("nobody listens")) > 0
+    assert caplog.messages == ["/ws/market cannot be opened, and is tried again: nobody listens"]
+
+
+def test_refusal_by_something_in_front_of_the_service_is_an_api_error() -> None:
+    with pytest.raises(ApiError, match="answered 502") as refused:
+        read(httpx.Response(502, json={"error": "bad gateway"}))
+    assert (refused.value.status, refused.value.code) == (502, "")

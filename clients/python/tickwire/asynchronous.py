@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from types import TracebackType
 
 import httpx
@@ -44,21 +44,21 @@ class AsyncClient(Calls[Awaitable[Json]]):
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncIterator[Json]:
+    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncGenerator[Json, None]:
         """Prices as they happen."""
         return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed))
 
-    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncIterator[Json]:
+    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> AsyncGenerator[Json, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed))
 
     def follow_signals(
         self, *symbols: str, closures: bool = True, since: str | None = None, on_missed: OnMissed = warn
-    ) -> AsyncIterator[Json]:
+    ) -> AsyncGenerator[Json, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed))
 
-    async def _follow(self, session: Session) -> AsyncIterator[Json]:
+    async def _follow(self, session: Session) -> AsyncGenerator[Json, None]:
         while True:
             try:
                 async with connect(address(self.url, session), max_size=None) as socket:
@@ -69,6 +69,6 @@ class AsyncClient(Calls[Awaitable[Json]]):
                         frame = session.hear(text)
                         if frame is not None:
                             yield frame
-            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError):
-                pass
-            await asyncio.sleep(session.wait_after_end())
+            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
+                wait_s = session.wait_after_end(failure)
+            await asyncio.sleep(wait_s)

@@ -87,6 +87,8 @@ def read(answer: httpx.Response) -> Json:
     try:
         error = answer.json()["error"]
     except (ValueError, KeyError, TypeError):
+        error = None
+    if not isinstance(error, dict):
         # Not from the service but from something in front of it.
         error = {}
     waits = answer.headers.get("Retry-After", "")

@@ -12,6 +12,8 @@ from .errors import Json, StreamError
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 15.0
+# A restart of the service is over by then; what lasts longer, somebody should hear of.
+QUIET_FAILURES = 3
 # The service says something at least every ten seconds.
 SILENCE_S = 20.0
 OnMissed = Callable[[list[str]], None]
@@ -91,13 +93,16 @@ class Session:
         if "seq" in frame:
             self._positions[frame["symbol"]] = frame["seq"]
 
-    def wait_after_end(self) -> float:
+    def wait_after_end(self, failure: Exception) -> float:
         """The connection ended: seconds to wait before the next, or StreamError."""
         error = self._error or {}
         if error and not error["retry"]:
             raise StreamError(error)
         longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * float(2**self._failures))
         self._failures += 1
+        if self._failures == QUIET_FAILURES:
+            why = error.get("message") or failure or type(failure).__name__
+            logger.warning("%s cannot be opened, and is tried again: %s", self.path, why)
         return max(longest_s * random.uniform(0.5, 1.0), float(error.get("retry_after", 0)))  # noqa: S311
 
     def _lose(self, symbols: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import TracebackType
 
 import httpx
@@ -44,21 +44,21 @@ class Client(Calls[Json]):
             time.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> Iterator[Json]:
+    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> Generator[Json, None, None]:
         """Prices as they happen."""
         return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed))
 
-    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> Iterator[Json]:
+    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> Generator[Json, None, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
         return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed))
 
     def follow_signals(
         self, *symbols: str, closures: bool = True, since: str | None = None, on_missed: OnMissed = warn
-    ) -> Iterator[Json]:
+    ) -> Generator[Json, None, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
         return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed))
 
-    def _follow(self, session: Session) -> Iterator[Json]:
+    def _follow(self, session: Session) -> Generator[Json, None, None]:
         while True:
             try:
                 with connect(address(self.url, session), max_size=None) as socket:
@@ -67,6 +67,6 @@ class Client(Calls[Json]):
                         frame = session.hear(socket.recv(timeout=SILENCE_S))
                         if frame is not None:
                             yield frame
-            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError):
-                pass
-            time.sleep(session.wait_after_end())
+            except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
+                wait_s = session.wait_after_end(failure)
+            time.sleep(wait_s)
