@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from uuid import uuid4
 
 from django import forms
@@ -24,7 +23,6 @@ def price_field(help_text: str) -> forms.DecimalField:
     return forms.DecimalField(
         max_digits=18,
         decimal_places=8,
-        min_value=Decimal("0.00000001"),
         widget=forms.TextInput(attrs=PRICE),
         help_text=help_text,
     )

@@ -108,6 +108,16 @@ def test_form_sent_twice_is_one_signal(page: Client) -> None:
     assert Signal.objects.count() == 1
 
 
+def test_form_that_was_sent_and_changed_is_not_said_to_be_published(page: Client) -> None:
+    token = str(uuid4())
+    send(page, token=token)
+
+    answer = send(page, token=token, stop_loss="1.07")
+
+    assert answer.status_code == 400
+    assert "This form was sent before, and published a buy of EURUSD" in answer.text
+
+
 def test_another_form_is_another_signal(page: Client) -> None:
     send(page)
     send(page)
@@ -121,6 +131,7 @@ def test_another_form_is_another_signal(page: Client) -> None:
         ({"entry": "1.2"}, "entry", "more than 1 % away"),
         ({"entry": "1.0842412"}, "entry", "5 decimals"),
         ({"entry": "dear"}, "entry", "Enter a number"),
+        ({"entry": "-5"}, "entry", "The entry must be a price above 0."),
         ({"entry": ""}, "entry", "required"),
         ({"stop_loss": "1.09"}, "stop_loss", "The stop loss of a buy is below its entry."),
         ({"take_profit": "1.07"}, "take_profit", "The take profit of a buy is above its entry."),
