@@ -68,6 +68,7 @@ class Watch:
         self._tasks.clear()
         if self.closer is not None:
             await self.closer.end()
+        self.desk = None
 
     def hear(self, records: list[AnyRecord]) -> None:
         desk = self.desk

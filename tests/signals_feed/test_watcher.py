@@ -259,3 +259,13 @@ def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCap
 
     assert "read anew" in caplog.text
     assert told(signal)[1:] == ("stop_loss", Decimal("1.0790"))
+
+
+def test_what_is_published_after_the_engine_ended_is_not_remembered() -> None:
+    async def go(room: EngineRoom) -> EngineRoom:
+        return room
+
+    room = run(go)
+    room.watch._read_soon({"signal": str(make_published().pk)})
+
+    assert room.watch._news == set()
