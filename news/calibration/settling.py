@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from django.db import Error
 from django.db.models import Q
@@ -32,6 +33,9 @@ from .moves import (
 logger = logging.getLogger(__name__)
 
 ROUND_S = 60.0
+# Prices that were not there at first are looked for in every so many rounds: over a weekend they pile up.
+LATE_EVERY = 15
+LATE_AFTER = timedelta(minutes=10)
 BATCH = 200
 # By then the last minute is closed and written.
 SETTLED_AFTER = timedelta(minutes=2)
@@ -40,9 +44,10 @@ GIVEN_UP_AFTER = timedelta(days=1)
 
 
 async def keep_settling() -> None:
-    while True:
+    for number in count():
+        now = timezone.now()
         try:
-            await settle_all(timezone.now())
+            await settle_all(now, since=now - LATE_AFTER if number % LATE_EVERY else None)
         except (Error, Overloaded) as error:
             logger.warning("The outcomes of news wait for the database: %s", error)
         except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
@@ -50,16 +55,17 @@ async def keep_settling() -> None:
         await asyncio.sleep(ROUND_S)
 
 
-async def settle_all(now: datetime) -> None:
+async def settle_all(now: datetime, *, since: datetime | None = None) -> None:
     """Batch by batch, so that no thread of the API is away for long."""
     last = 0
-    while (last := await in_thread(settle, now, after=last)) > 0:
+    while (last := await in_thread(settle, now, after=last, since=since)) > 0:
         pass
 
 
-def settle(now: datetime, after: int = 0) -> int:
+def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> int:
     """Look at one batch of what is due; returns the last one's number, 0 when there are no more."""
-    due = list(Outcome.objects.due(now - SETTLED_AFTER).filter(pk__gt=after)[:BATCH])
+    found = Outcome.objects.due(now - SETTLED_AFTER).filter(pk__gt=after)
+    due = list((found.filter(due_at__gte=since) if since else found)[:BATCH])
     for outcome in due:
         move = measure(outcome)
         if move is not None or not outcome.symbols or now - outcome.due_at > GIVEN_UP_AFTER:

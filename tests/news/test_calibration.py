@@ -11,7 +11,7 @@ import time_machine
 
 from instruments.models import Instrument
 from news.calibration.figures import ENOUGH, Figures, add_up
-from news.calibration.settling import GIVEN_UP_AFTER, SETTLED_AFTER, settle
+from news.calibration.settling import GIVEN_UP_AFTER, LATE_AFTER, SETTLED_AFTER, settle
 from news.models import NewsItem, Outcome
 from news.services import override_score, publish, take_back
 from tests.factories import NOON, make_candle, make_instrument, make_news
@@ -149,6 +149,13 @@ def test_without_a_price_at_both_ends_it_is_left_out(gold: Instrument, minutes: 
     assert settle_at(NOON + HOUR + GIVEN_UP_AFTER) == {}
     assert settle_at(NOON + HOUR + GIVEN_UP_AFTER + MINUTE) == {"1h": None}
     assert (figures_of("gold", "bullish").count, figures_of("gold", "bullish").left_out) == (0, 1)
+
+
+def test_what_waits_for_late_prices_is_passed_over_between(gold: Instrument) -> None:
+    publish_at(NOON)
+    now = NOON + HOUR + 20 * MINUTE
+    assert settle(now, since=now - LATE_AFTER) == 0
+    assert settle(now) == Outcome.objects.get(horizon="1h").pk
 
 
 def test_what_is_said_later_changes_nothing(gold: Instrument) -> None:
