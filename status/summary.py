@@ -70,14 +70,18 @@ def summary() -> Summary:
     now = timezone.now()
     feeds = [feed_of(facts) for facts in sorted(catalogue.active(), key=lambda facts: facts.symbol)]
     incidents = [told(incident) for incident in Incident.objects.newest()[:10]]
-    days = days_up(now)
+    days, uptime = days_up(now)
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
     status, message = verdict(feeds, list(Incident.objects.open()))
-    percents = [day.up_percent for day in days]
-    uptime = round(sum(percents) / len(percents), 3) if percents else None
     return Summary(
         status, message, now, uptime, days, [Latency(*minute) for minute in minutes], feeds, incidents
     )
+
+
+def without_database(last: Summary) -> Summary:
+    """What was known last, with what is known now."""
+    message = "The database does not answer: logins and changes fail. What follows was known before."
+    return msgspec.structs.replace(last, status="outage", message=message)
 
 
 def verdict(feeds: Sequence[Feed], incidents: Sequence[Incident]) -> tuple[str, str]:
@@ -98,31 +102,32 @@ def feed_of(facts: InstrumentFacts) -> Feed:
     return Feed(facts.symbol, market.state(facts), age_s)
 
 
-def days_up(now: datetime) -> list[Day]:
-    """Each of the last days, the first from its first minute on and the last until now."""
+def days_up(now: datetime) -> tuple[list[Day], float | None]:
+    """Each of the last days, the first from its first minute on and the last until now; and all of it."""
     first_day = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    minutes = Minute.objects.since(first_day)
+    # The minute that runs, and the one that is being written down, are not counted.
+    end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
+    minutes = Minute.objects.since(first_day).filter(at__lt=end)
     first = minutes.order_by("at").values_list("at", flat=True).first()
     if first is None:
-        return []
+        return [], None
     served = minutes.served_by_day()
-    days = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
-    return [
-        Day(day.isoformat(), up_percent(served.get(day.isoformat(), 0), *span(day, first, now)))
-        for day in days
+    dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
+    days = [
+        Day(day.isoformat(), up_percent(served.get(day.isoformat(), 0), minutes_of(day, first, end)))
+        for day in dates
     ]
+    return days, up_percent(sum(served.values()), int((end - first).total_seconds()) // 60)
 
 
-def span(day: date, first: datetime, now: datetime) -> tuple[datetime, datetime]:
+def minutes_of(day: date, first: datetime, end: datetime) -> int:
     midnight = datetime.combine(day, time.min, UTC)
-    # The minute that runs, and the one that is being written down, are not counted.
-    last = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
-    return max(midnight, first), min(midnight + timedelta(days=1), last)
+    within = min(midnight + timedelta(days=1), end) - max(midnight, first)
+    return int(within.total_seconds()) // 60
 
 
-def up_percent(served: int, begin: datetime, end: datetime) -> float:
-    minutes = int((end - begin).total_seconds() // 60)
-    return round(min(100.0, 100 * served / minutes), 3) if minutes > 0 else 100.0
+def up_percent(served: int, minutes: int) -> float:
+    return round(100 * served / minutes, 3) if minutes > 0 else 100.0
 
 
 def told(incident: Incident) -> IncidentTold:

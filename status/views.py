@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 import msgspec
 from django.contrib.syndication.views import Feed
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -15,6 +17,8 @@ from django.views.decorators.http import require_safe
 from . import summary as summaries
 from .models import Incident
 from .picture import picture
+
+logger = logging.getLogger(__name__)
 
 # However many ask: the database is asked once in this time.
 FRESH_S = 5.0
@@ -29,9 +33,18 @@ class Kept:
     def get(self) -> summaries.Summary:
         with self._lock:
             if self._summary is None or time.monotonic() - self._made_at > FRESH_S:
-                self._summary = summaries.summary()
+                self._summary = self._look()
                 self._made_at = time.monotonic()
             return self._summary
+
+    def _look(self) -> summaries.Summary:
+        try:
+            return summaries.summary()
+        except DatabaseError as error:
+            if self._summary is None:
+                raise
+            logger.warning("The status is that of %s: %s", self._summary.at, error)
+            return summaries.without_database(self._summary)
 
     def forget(self) -> None:
         self._made_at = float("-inf")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
@@ -90,7 +91,37 @@ def test_day_without_a_minute_was_down() -> None:
     make_minutes(NOW.replace(day=18, hour=23, minute=59, second=0), 1)
     make_minutes(NOW.replace(hour=0, minute=0, second=0), 749)
     with time_machine.travel(NOW, tick=False):
-        assert [day["up_percent"] for day in told()["days"]] == [100.0, 0.0, 100.0]
+        seen = told()
+    assert [day["up_percent"] for day in seen["days"]] == [100.0, 0.0, 100.0]
+    # Of minutes, not of days: the one minute of the 18th and the 749 of the 20th weigh what they are.
+    assert seen["uptime_percent"] == round(100 * 750 / (1 + 1440 + 749), 3)
+
+
+def test_minute_that_is_missing_is_never_made_up_by_the_newest() -> None:
+    make_minutes(NOW.replace(hour=12, minute=0, second=0), 15)
+    make_minutes(NOW.replace(hour=12, minute=16, second=0), 14)
+    with time_machine.travel(NOW, tick=False):
+        assert told()["uptime_percent"] == round(100 * 28 / 29, 3)
+
+
+def test_day_that_has_just_begun_weighs_nothing() -> None:
+    make_minutes(NOW.replace(hour=23, minute=0, second=0), 30)
+    with time_machine.travel(NOW.replace(day=21, hour=0, minute=0), tick=False):
+        assert told()["uptime_percent"] == round(100 * 30 / 59, 3)
+
+
+def test_page_outlives_its_database() -> None:
+    make_instrument("BTCUSD")
+    told()
+    kept.forget()
+    with connection.execute_wrapper(refuse):
+        seen = told()
+    assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])
+    assert "database does not answer" in seen["message"]
+
+
+def refuse(*_: object) -> None:
+    raise OperationalError("The server closed the connection.")
 
 
 def test_latency_is_that_of_the_slowest_process() -> None:
