@@ -16,7 +16,8 @@ from .answer import Analysis
 
 INSTRUCTIONS = (
     "You are a sober market analyst. You get the analysis of one instrument: drivers with their weights "
-    "and evidence, levels, and how recent each input is. Weigh them yourself. Give a score from -1 (bearish) "
+    "and evidence, levels, and how recent each input is. An item of news with side -1 is about the currency that "
+    "the price is counted in: what is good for that lowers the price. Weigh all yourself. Give a score from -1 (bearish) "
     "to 1 (bullish); above -0.15 and below 0.15 it says that no direction is clear. Write a summary of "
     "three to six plain English sentences for a trader: the direction, what speaks for and against it, the "
     "nearest levels, and which data are missing or old. Use no number that is not in the material, promise "
@@ -25,6 +26,7 @@ INSTRUCTIONS = (
 # It read the same data, so where it says the opposite one of the two is wrong.
 CONFIDENCE_WHERE_THEY_DIFFER = 0.5
 VERDICT = {"model", "direction", "score", "confidence", "summary"}
+LINK = re.compile(r"://|\bwww\.", re.IGNORECASE)
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 
@@ -47,6 +49,9 @@ def with_opinion(draft: Analysis, model: str, opinion: Opinion, material: Mappin
     score = round(opinion.score, 3) + 0.0
     direction = sentiment_label(score)
     summary = " ".join(opinion.summary.split())
+    if LINK.search(summary):
+        # Titles come from anywhere, and one may have talked the model into it.
+        raise Unfounded("the summary has a link")
     if invented := list(invented_numbers(summary, {**material, "score": [draft.score, score]})):
         raise Unfounded(f"the summary has numbers that are not in the data: {', '.join(invented[:3])}")
     factor = 1.0 if direction == draft.direction else CONFIDENCE_WHERE_THEY_DIFFER

@@ -105,6 +105,8 @@ BAD = {
     "score out of range": opinion(1.5),
     "no summary": opinion(summary=""),
     "more than was asked": opinion(levels=[1.5]),
+    "link": opinion(summary=f"{SUMMARY} More at https://airdrop.example, free of charge."),
+    "bare link": opinion(summary=f"{SUMMARY} More at WWW.airdrop.example, free of charge."),
     "invented number": opinion(summary=f"{SUMMARY} Its target is 1.2345678."),
 }
 
