@@ -16,11 +16,11 @@ from .answer import Analysis
 
 INSTRUCTIONS = (
     "You are a sober market analyst. You get the analysis of one instrument: drivers with their weights "
-    "and evidence, levels, and how recent each input is. An item of news with side -1 is about the currency that "
-    "the price is counted in: what is good for that lowers the price. Weigh all yourself. Give a score from -1 (bearish) "
-    "to 1 (bullish); above -0.15 and below 0.15 it says that no direction is clear. Write a summary of "
-    "three to six plain English sentences for a trader: the direction, what speaks for and against it, the "
-    "nearest levels, and which data are missing or old. Use no number that is not in the material, promise "
+    "and evidence, levels, and how recent each input is. An item of news with side -1 is about the currency "
+    "that the price is counted in: what is good for that lowers the price. Weigh all yourself. Give a score "
+    "from -1 (bearish) to 1 (bullish); above -0.15 and below 0.15 it says that no direction is clear. Write "
+    "a summary of three to six plain English sentences for a trader: the direction, what speaks for and "
+    "against it, the nearest levels, and which data are missing or old. Use no number that is not in the material, promise "
     "nothing, and give no advice."
 )
 # It read the same data, so where it says the opposite one of the two is wrong.
