@@ -19,6 +19,7 @@ from tests.npm import require_npm
 CLIENT = Path("clients/typescript")
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
+TYPES = "tests/clients/types.mts"
 WITHIN_S = 60
 
 
@@ -66,6 +67,9 @@ class Driver:
         assert self._process.stdout is not None
         heard: dict[str, Any] = json.loads(self._process.stdout.readline())
         return heard
+
+    def end(self) -> int:
+        return self._process.wait(WITHIN_S / 6)
 
 
 def test_types_are_those_of_the_reference(server: Server, modules: Path, tmp_path: Path) -> None:
@@ -126,3 +130,17 @@ def test_bad_key_ends_the_stream(built: None, server: Server, key: str) -> None:
     with Driver(server, "tw_live_wrong", "watch", SYMBOL) as client:
         told = client.hear()
     assert (told["name"], told["code"]) == ("StreamError", "invalid_api_key")
+
+
+def test_whoever_leaves_while_nothing_comes_keeps_no_socket(built: None, server: Server, key: str) -> None:
+    with Driver(server, key, "leave", SYMBOL) as client:
+        assert client.hear() == {"done": True}
+        assert client.end() == 0
+
+
+def test_answers_and_frames_have_the_types_of_the_reference(built: None, modules: Path) -> None:
+    """Each line that must not compile is marked as such, so that tsc complains if it does."""
+    options = ("--noEmit", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext")
+    command = ["node", str(modules / "typescript/bin/tsc"), *options, "--lib", "ES2022,DOM", TYPES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)
+    assert (done.returncode, done.stdout) == (0, "")

@@ -12,6 +12,12 @@ const acts = {
   async watch() {
     for await (const tick of tickwire.watch(words, { onMissed })) say(tick);
   },
+  async leave() {
+    const ticks = tickwire.watch(words)[Symbol.asyncIterator]();
+    const waiting = ticks.next();
+    await ticks.return();
+    say(await waiting);
+  },
   async signals() {
     for await (const signal of tickwire.followSignals([], { since: words[0], onMissed })) say(signal);
   },

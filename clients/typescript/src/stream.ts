@@ -29,6 +29,8 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 15_000;
 // The service says something at least every ten seconds.
 const SILENCE_MS = 20_000;
+// A browser's socket takes whatever comes: who reads no more would fill its memory.
+const MOST_WAITING = 100_000;
 const SILENT = new Set(["heartbeat", "notice", "pong", "unsubscribed", "subscriptions", "conflated"]);
 
 /** Frames as they come. A connection that breaks comes back and goes on where it was. */
@@ -57,7 +59,18 @@ export class Stream<F> implements AsyncIterable<F> {
     this.open();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<F> {
+  [Symbol.asyncIterator](): AsyncGenerator<F> {
+    const frames = this.read();
+    const end = frames.return.bind(frames);
+    // A generator that waits for a frame hears of its end only after that frame.
+    frames.return = (value) => {
+      this.close();
+      return end(value);
+    };
+    return frames;
+  }
+
+  private async *read(): AsyncGenerator<F> {
     try {
       for (;;) {
         yield* this.frames.splice(0);
@@ -102,6 +115,7 @@ export class Stream<F> implements AsyncIterable<F> {
   }
 
   private hear(frame: Frame & Record<string, unknown>): void {
+    if (this.isClosed) return;
     this.expectSoon();
     const { type } = frame;
     if (type === "subscribed") this.takeReply(frame as unknown as Reply);
@@ -148,6 +162,10 @@ export class Stream<F> implements AsyncIterable<F> {
       }
     }
     this.frames.push(frame as F);
+    if (this.frames.length > MOST_WAITING) {
+      const message = `${MOST_WAITING} frames wait to be read. Read faster, or watch fewer symbols.`;
+      return this.fail({ code: "slow_reader", status: 0, message });
+    }
     this.wake?.();
   }
 

@@ -1,0 +1,32 @@
+// What the compiler must know of answers and frames; compiled by a test and never run.
+import { Tickwire } from "../../clients/typescript/dist/index.js";
+
+const tickwire = new Tickwire({ apiKey: "any" });
+
+const quote = await tickwire.quote("EURUSD");
+quote.bid satisfies number;
+// @ts-expect-error no such field
+quote.mid;
+
+const market = await tickwire.market("EURUSD", { timeframe: "1m", bars: 3 });
+for (const candle of market.ohlcv) candle.close satisfies number;
+// @ts-expect-error no such timeframe
+await tickwire.market("EURUSD", { timeframe: "2h" });
+// @ts-expect-error no such path
+await tickwire.get("/api/nowhere", {});
+// @ts-expect-error the symbol is missing
+await tickwire.get("/api/market/{symbol}/quote", {});
+
+for (const signal of (await tickwire.signals({ status: "all" })).items) {
+  // @ts-expect-error only closed ones have a result
+  signal.pnl;
+  if (signal.status === "closed") signal.pnl satisfies number;
+}
+for await (const frame of tickwire.followSignals()) {
+  if ("type" in frame) frame.pnl satisfies number;
+  else frame.id satisfies string;
+}
+for await (const frame of tickwire.orderFlow()) {
+  if ("type" in frame) frame.side satisfies "bid" | "ask";
+  else frame.cumulative_delta satisfies number;
+}
