@@ -19,6 +19,7 @@ from tests.factories import NOON, make_instrument, make_signal, make_user
 from tests.queries import count_queries
 
 LATER = NOON + timedelta(hours=3)
+EXAMPLE: dict[str, Any] = PROOF
 ENTRY = quoted("1.08400", "1.08424", epoch="k3v9", seq=41)
 
 
@@ -85,9 +86,9 @@ def test_every_number_can_be_computed_again(
 
 
 def test_example_of_the_reference_can_be_computed_again_and_could_have_happened() -> None:
-    shown = {step["name"]: Decimal(step["exact"]) for step in PROOF["steps"]}
+    shown = {step["name"]: Decimal(step["exact"]) for step in EXAMPLE["steps"]}
 
-    assert {name: Decimal(value) for name, value in computed(PROOF).items()} == shown
+    assert {name: Decimal(value) for name, value in computed(EXAMPLE).items()} == shown
     # At the target it is over.
     assert shown["best_r"] == shown["pnl_r"]
 

@@ -160,7 +160,7 @@ def test_the_same_token_is_one_signal(anna: User) -> None:
 
 @pytest.mark.parametrize("changes", [{"stop_loss": "1.0800"}, {"entry": "1.0845"}])
 def test_the_same_token_with_other_terms_is_not_taken_for_the_first_signal(
-    anna: User, changes: dict[str, str]
+    anna: User, changes: dict[str, Any]
 ) -> None:
     token = UUID(int=5)
     publish(BUY, anna, QUOTE, token)
