@@ -20,8 +20,8 @@ INSTRUCTIONS = (
     "that the price is counted in: what is good for that lowers the price. Weigh all yourself. Give a score "
     "from -1 (bearish) to 1 (bullish); above -0.15 and below 0.15 it says that no direction is clear. Write "
     "a summary of three to six plain English sentences for a trader: the direction, what speaks for and "
-    "against it, the nearest levels, and which data are missing or old. Use no number that is not in the material, promise "
-    "nothing, and give no advice."
+    "against it, the nearest levels, and which data are missing or old. Use no number that "
+    "is not in the material, promise nothing, and give no advice."
 )
 # It read the same data, so where it says the opposite one of the two is wrong.
 CONFIDENCE_WHERE_THEY_DIFFER = 0.5
