@@ -28,8 +28,10 @@ class WeighedItemSerializer(serializers.Serializer[Any]):
     relevance = serializers.ChoiceField(
         choices=("symbol", "category"), help_text="It names the instrument, or is of its category."
     )
-    side = serializers.ChoiceField(
-        choices=(1, -1), help_text="−1 where good news lower the price, as those of the yen do USDJPY."
+    side = serializers.IntegerField(
+        min_value=-1,
+        max_value=1,
+        help_text="1, or −1 where good news lower the price, as those of the yen do USDJPY.",
     )
     weight = serializers.FloatField(
         min_value=0, max_value=1, help_text="Its share in the driver's score, times its own score and `side`."
