@@ -1077,11 +1077,8 @@ export interface components {
              * @enum {string}
              */
             relevance: "symbol" | "category";
-            /**
-             * @description −1 where good news lower the price, as those of the yen do USDJPY.
-             * @enum {string}
-             */
-            side: 1 | -1;
+            /** @description 1, or −1 where good news lower the price, as those of the yen do USDJPY. */
+            side: number;
             /**
              * Format: double
              * @description Its share in the driver's score, times its own score and `side`.
