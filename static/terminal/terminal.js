@@ -27,7 +27,7 @@ const api = new Api(link);
 const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
 const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
 const connection = new Connection(part("connection"));
-const watchlist = new Watchlist(part("watchlist"), instruments, choose);
+const watchlist = new Watchlist(part("watchlist"), part("watch-added"), { api, instruments, choose });
 const news = new News(part("news"), part("news-item"), api);
 const signals = new Signals(part("signals"), part("signal-item"), {
   api,
@@ -62,6 +62,7 @@ function restored() {
   flow.clear();
   signals.load();
   news.load();
+  watchlist.load();
 }
 
 function choose(symbol) {

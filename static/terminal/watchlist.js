@@ -1,13 +1,15 @@
 // The table of instruments: the last price of each, and which one is looked at.
+import { persist } from "./api.js";
 import { colours, isStill, onThemeChange } from "./colours.js";
 import { price, signed } from "./format.js";
 
 const FLASH_MS = 450;
 const FRESH_MS = 30_000;
+const POLL_MS = 60_000;
 
 export class Watchlist {
-  constructor(table, instruments, choose) {
-    this.instruments = instruments;
+  constructor(table, added, { api, instruments, choose }) {
+    Object.assign(this, { added, api, instruments });
     this.rows = new Map();
     this.tint = colours();
     onThemeChange(() => (this.tint = colours()));
@@ -18,6 +20,25 @@ export class Watchlist {
       button.addEventListener("click", () => choose(row.dataset.symbol));
     }
     table.addEventListener("keydown", (event) => this.move(event));
+    setInterval(() => document.hidden || this.wanted || this.load(), POLL_MS);
+  }
+
+  /** What no tick tells: that there are none any more, or of others. */
+  async load() {
+    this.wanted = true;
+    const { items } = await persist(() => this.api.get("symbols", { expand: "state" }), () => true);
+    this.wanted = false;
+    for (const { symbol, state } of items) this.mark(symbol, state);
+    const others = items.map(({ symbol }) => symbol).filter((symbol) => !this.rows.has(symbol));
+    this.added.textContent = others.length ? `New here: ${others.join(", ")}. Reload the page to watch them too.` : "";
+  }
+
+  mark(symbol, state) {
+    const known = this.rows.get(symbol);
+    if (!known) return;
+    known.row.classList.remove("open", "closed", "stale");
+    known.row.classList.add(state);
+    write(known.row.querySelector(".mark"), state === "open" ? "" : state);
   }
 
   select(symbol) {
@@ -47,8 +68,10 @@ export class Watchlist {
     write(known.cells.ask, price(tick.ask, digits));
     write(known.cells.spread, price(tick.spread, digits));
     if (known.day) this.change(known.cells.change, (100 * (tick.bid - known.day)) / known.day);
-    // A snapshot may be of last Friday: only a fresh price says that the market is open.
-    if (Date.now() - tick.time < FRESH_MS) known.row.classList.remove("closed", "stale");
+    // A snapshot may be of last Friday: only a fresh price says that the market is open, or one after another.
+    const isNew = known.time === undefined ? Date.now() - tick.time < FRESH_MS : tick.time > known.time;
+    known.time = tick.time;
+    if (isNew && !known.row.classList.contains("open")) this.mark(symbol, "open");
     if (before !== undefined && before !== tick.bid) this.flash(known, tick.bid > before ? "up" : "down", now);
   }
 

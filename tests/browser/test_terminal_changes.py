@@ -18,7 +18,7 @@ from tests.browser.test_terminal import beside, live, publisher, ticker
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
-from tests.factories import make_account, make_tier, make_user
+from tests.factories import make_account, make_instrument, make_tier, make_user, put_quote
 
 __all__ = ("publisher", "ticker")
 PASSWORD = "a long walk 7"
@@ -100,6 +100,24 @@ def test_candles_of_one_instrument_never_stand_under_the_name_of_another(
     page.get_by_role("button", name="EURUSD").click()
 
     expect(page.locator("#chart-caption")).to_have_text("EURUSD: waiting for candles.")
+
+
+def test_watchlist_says_what_went_stale_and_what_is_new(ticker: Ticker, open_page: OpenPage) -> None:
+    ticker("BTCUSD")
+    page = open_page("/")
+    page.clock.install()
+    page.reload()
+    row = live(page).locator("tr[data-symbol=BTCUSD]")
+    expect(row).not_to_contain_text("stale")
+
+    put_quote("BTCUSD", at_ms=market.now_ms() - 300_000)
+    beside(lambda: make_instrument("GBPUSD"))
+    page.clock.run_for(61_000)
+
+    expect(row).to_contain_text("stale")
+    expect(page.locator("#watch-added")).to_contain_text("GBPUSD")
+    ticker("BTCUSD")
+    expect(row).not_to_contain_text("stale")
 
 
 def test_answer_of_before_does_not_reopen_a_signal(
