@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast reliability lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
+.PHONY: help run test test-scaled test-browser reliability lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,15 +19,17 @@ help: ## List the targets.
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The tests: on SQLite and in memory, then on PostgreSQL and Redis.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --ignore tests/reliability
+test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the three below.
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --ignore tests/browser --ignore tests/reliability
+
+test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
+
+test-browser: $(VENV)/.dev ## The pages, in Chromium.
+	@$(BIN)/python -m pytest -n 3 tests/browser
 
 reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; ends with a scorecard.
 	@$(BIN)/python -m pytest -n 2 -q tests/reliability
-
-test-fast: $(VENV)/.dev ## Without the browser: while you write.
-	@$(BIN)/python -m pytest -n 2 -q --ignore tests/browser --ignore tests/reliability
 
 lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
 	$(BIN)/ruff format --check .
