@@ -5,7 +5,7 @@ from __future__ import annotations
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
 
-class HashedFiles(CompressedManifestStaticFilesStorage):
+class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     # Modules import each other by the same names as pages do: else what a page loads ahead comes twice, and a
     # worker of before an upgrade is shared by pages of after it.
     support_js_module_import_aggregation = True
