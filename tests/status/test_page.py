@@ -11,6 +11,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
+from instruments.catalogue import catalogue
 from market.services import now_ms
 from status.models import Incident, Minute
 from status.views import kept
@@ -22,7 +23,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
+    """Nothing of what other tests showed in this process."""
     kept.forget()
+    catalogue.load_now()
 
 
 def make_incident(title: str = "Slow prices", **given: Any) -> Incident:
