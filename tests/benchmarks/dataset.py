@@ -88,8 +88,9 @@ def signals(rows: int, instruments: list[Instrument], users: list[User]) -> Iter
             "id": uuid.uuid5(uuid.NAMESPACE_OID, str(number)),
             "direction": "buy",
             "entry": entry,
-            "stop_loss": entry - Decimal("0.0032"),
-            "take_profit": entry + Decimal("0.0058"),
+            # No price of these comes near: who is active stays so, however long it is measured.
+            "stop_loss": Decimal("0.5"),
+            "take_profit": Decimal("2"),
             "tradable_price": entry,
             "published_at": NEWEST - timedelta(seconds=number),
             "expires_at": NEWEST + timedelta(days=3650),
