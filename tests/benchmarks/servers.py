@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.services import free_port, stop, tail
 
 SERVER_CORE, CLIENT_CORE = 0, 1
-READY_WITHIN_S = 30
+READY_WITHIN_S = 60
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # What all of them run on, so that only the application differs.
 UVICORN = (

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE
-from tests.services import free_port, stop, tail
+from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE, wait_until_ready
+from tests.services import free_port, stop
 
-READY_WITHIN_S = 60
 NOTHING: Mapping[str, str] = MappingProxyType({})
-__all__ = ["CLIENT_CORE", "SERVER_CORE", "children", "free_port", "module", "running", "wait_until_open"]
+__all__ = ["CLIENT_CORE", "SERVER_CORE", "children", "free_port", "module", "running"]
 
 
 def module(name: str, *words: object) -> list[str]:
@@ -40,24 +37,10 @@ def running(
         process = subprocess.Popen([*bound, *command], env=os.environ | environment, stdout=out, stderr=out)
     try:
         for port in ports:
-            wait_until_open(port, process, log)
+            wait_until_ready(process, port, log)
         yield process.pid
     finally:
         stop(process, signal.SIGTERM)
-
-
-def wait_until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + READY_WITHIN_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                said = tail(log.read_text(errors="replace"))
-                raise RuntimeError(f"{process.args!r} did not start:\n{said}") from None
-            time.sleep(0.05)
-        else:
-            return
 
 
 def children(pid: int) -> list[int]:
