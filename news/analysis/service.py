@@ -32,8 +32,8 @@ class Given(NamedTuple):
 class Analyses:
     """Of this process; its answers are shared with the others over Redis."""
 
-    def __init__(self) -> None:
-        self._answers = Answers()
+    def __init__(self, answers: Answers | None = None) -> None:
+        self._answers = answers or Answers()
         self._flights: dict[Key, asyncio.Task[Given]] = {}
 
     async def start(self) -> None:

@@ -17,6 +17,7 @@ from accounts.tiers import Allowances, Caller
 from instruments.catalogue import InstrumentFacts, catalogue
 from news.analysis.analysts import ModelFailed
 from news.analysis.answer import Analysis
+from news.analysis.answers import Answers, Entry, Key
 from news.analysis.facts import Facts
 from news.analysis.offline import analyse
 from news.analysis.payer import Payer
@@ -50,6 +51,24 @@ class HeldAnalyst:
         return analyse(facts)
 
 
+class CountedAnswers(Answers):
+    """Tells how many have looked: each of them has joined a flight, or begun one, when the count is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    async def get(self, key: Key, now_ms: int) -> Entry | None:
+        entry = await super().get(key, now_ms)
+        self.looks += 1
+        return entry
+
+    async def have_looked(self, number: int) -> None:
+        async with asyncio.timeout(10):
+            while self.looks < number:
+                await asyncio.sleep(0.001)
+
+
 @pytest.fixture
 def instrument() -> InstrumentFacts:
     return catalogue.get(make_instrument("EURUSD").symbol)
@@ -66,11 +85,16 @@ def stranger() -> Account:
 
 
 @pytest.fixture
-async def analyses(transactional_db: None) -> AsyncIterator[Analyses]:
+async def answers() -> CountedAnswers:
+    return CountedAnswers()
+
+
+@pytest.fixture
+async def analyses(transactional_db: None, answers: CountedAnswers) -> AsyncIterator[Analyses]:
     if settings.REDIS_URL:
         async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client:
             await client.flushdb()
-    running = Analyses()
+    running = Analyses(answers)
     await running.start()
     yield running
     await running.stop()
@@ -110,11 +134,16 @@ async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
 
 
 async def test_failure_is_shared_and_costs_nothing(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+    analyses: Analyses,
+    answers: CountedAnswers,
+    analyst: HeldAnalyst,
+    instrument: InstrumentFacts,
+    account: Account,
 ) -> None:
     analyst.fault = ModelFailed("it is ill")
     mine = payer(account)
     tasks = asked(analyses, analyst, instrument, [mine, payer(account), payer(account)])
+    await answers.have_looked(4)
     analyst.go.set()
 
     given = await asyncio.gather(*tasks, return_exceptions=True)
@@ -136,13 +165,16 @@ async def test_fault_of_ours_costs_nothing_either(
 
 async def test_who_cannot_pay_stands_in_nobodys_way(
     analyses: Analyses,
+    answers: CountedAnswers,
     analyst: HeldAnalyst,
     instrument: InstrumentFacts,
     account: Account,
     stranger: Account,
 ) -> None:
-    tasks = asked(analyses, analyst, instrument, [payer(account, limit=0), payer(stranger)])
     analyst.go.set()
+    tasks = asked(analyses, analyst, instrument, [payer(account, limit=0)])
+    await answers.have_looked(1)
+    tasks += asked(analyses, analyst, instrument, [payer(stranger)])
 
     refused, given = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -153,13 +185,16 @@ async def test_who_cannot_pay_stands_in_nobodys_way(
 
 async def test_answer_is_made_for_the_others_though_the_first_has_gone(
     analyses: Analyses,
+    answers: CountedAnswers,
     analyst: HeldAnalyst,
     instrument: InstrumentFacts,
     account: Account,
     stranger: Account,
 ) -> None:
-    first, second = asked(analyses, analyst, instrument, [payer(account), payer(stranger)])
+    (first,) = asked(analyses, analyst, instrument, [payer(account)])
     await asyncio.wait_for(analyst.begun.wait(), 10)
+    (second,) = asked(analyses, analyst, instrument, [payer(stranger)])
+    await answers.have_looked(3)
     first.cancel()
     analyst.go.set()
 
