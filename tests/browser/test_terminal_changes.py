@@ -131,10 +131,10 @@ def test_answer_of_before_does_not_reopen_a_signal(
     page.route("**/api/signals?*", lambda route: held.append((route, route.fetch())))
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     for _ in range(500):
-        if len(held) == 2:
+        if len(held) >= 2:
             break
         page.wait_for_timeout(20)
-    assert len(held) == 2
+    assert len(held) >= 2
 
     beside(lambda: end(signal_id))
     expect(result).to_contain_text("+1000.0 pips")
