@@ -128,6 +128,7 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._cancel_timer()
         if self._seat is not None:
             self._seat.ended()
+            self._seat = None
         self.leave()
 
     def _cancel_timer(self) -> None:

@@ -57,6 +57,8 @@ class Wire(GuardedProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        # The protocol of the request and its parser hold each other, and all that the request brought.
+        transport.get_protocol().parser = None
         self.write = transport.write
         kernel = transport.get_extra_info("socket")
         kernel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
@@ -131,8 +133,9 @@ class Wire(GuardedProtocol):
 
 
 def connection_of(scope: dict[str, Any], send: Send) -> Connection:
-    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has."""
-    found: Connection | None = (scope.get("extensions") or {}).get(EXTENSION)
+    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has. It is taken out:
+    a socket that holds its scope, and is held by it, would be there until garbage is collected."""
+    found: Connection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
     return found or AsgiConnection(send)
 
 

@@ -1,0 +1,66 @@
+"""What a socket held is given back when it ends, without waiting until garbage is collected: with
+thousands of sockets open, that holds everybody up."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from channels.generic.websocket import AsyncWebsocketConsumer
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from market.streams.identity import Identity
+from market.streams.seat import Seat
+from market.streams.wire import Wire
+from tests.accounts.stream_processes import wait_until
+from tests.client import Server, drop_sockets
+from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
+from tests.contract.streams.conftest import Open
+
+OF_A_SOCKET = (Wire, AsyncWebsocketConsumer, Seat, Identity, HttpToolsProtocol)
+SIGNALS = "/ws/signals"
+End = Callable[[Server, Socket], object]
+
+
+def there() -> Counter[str]:
+    return Counter(
+        kind.__name__ for each in gc.get_objects() for kind in OF_A_SOCKET if isinstance(each, kind)
+    )
+
+
+@pytest.fixture(autouse=True)
+def nobody_collects() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def left(server: Server, socket: Socket) -> None:
+    socket.connection.close()
+
+
+def cut(server: Server, socket: Socket) -> None:
+    drop_sockets(server)
+
+
+def refused(server: Server, socket: Socket) -> None:
+    socket.send({"action": "list", "api_key": "wrong"})
+    socket.refused()
+
+
+@pytest.mark.parametrize("ended", [left, cut, refused])
+@pytest.mark.parametrize("path", [MARKET, ORDERFLOW, SIGNALS])
+def test_ended_socket_leaves_nothing(
+    service: Server, opened: Open, key: str, symbol: str, path: str, ended: End
+) -> None:
+    before = there()
+    socket = opened(path, key=key)
+    socket.subscribe(symbol)
+    assert there() > before
+
+    ended(service, socket)
+
+    wait_until(lambda: there() == before, 10)
