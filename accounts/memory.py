@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 
-# Only the last is not the default, but ten times as much: with 2,000 sockets open, a look at all of them holds
-# everybody up for 0.15 s. Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
+# Only the last is not the default, but ten times as much: with 2,000 sockets open, a look at all of them
+# holds everybody up for 0.15 s. Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
 THRESHOLDS = (700, 10, 100)
 
 

@@ -52,21 +52,21 @@ class HeldAnalyst:
 
 
 class CountedAnswers(Answers):
-    """Tells how many have looked: each of them has joined a flight, or begun one, when the count is seen."""
+    """Tells that so many have looked: each of them has then joined a flight, or begun one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks = 0
+        self._looks: asyncio.Queue[Key] = asyncio.Queue()
 
     async def get(self, key: Key, now_ms: int) -> Entry | None:
         entry = await super().get(key, now_ms)
-        self.looks += 1
+        self._looks.put_nowait(key)
         return entry
 
     async def have_looked(self, number: int) -> None:
         async with asyncio.timeout(10):
-            while self.looks < number:
-                await asyncio.sleep(0.001)
+            for _ in range(number):
+                await self._looks.get()
 
 
 @pytest.fixture
