@@ -117,7 +117,7 @@ class StreamConsumer(StreamSocket):
             self._say(protocol.heartbeat(now_ms()))
 
     def _is_silent(self, now_s: float) -> bool:
-        return self._seat is not None and now_s - self._seat.wrote_at >= self.HEARTBEAT_AFTER_S
+        return self._seat is not None and self._seat.has_been_silent_since(now_s - self.HEARTBEAT_AFTER_S)
 
     def lost_place(self, epoch: str) -> None:
         """Only numbers show that something was missed."""

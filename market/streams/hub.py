@@ -11,12 +11,14 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, Protocol, cast
 
 from .backlog import Latest, Message
 from .connection import Connection
+from .delivery import Owed, Round, write_each
 from .framing import frame
-from .groups import Audience, Group
+from .groups import Audience, Group, Row
 from .members import Members
 from .seat import Seat
 from .slow import SlowSide
@@ -44,7 +46,7 @@ class Hub:
     def clear(self) -> None:
         """Forget everybody, as when the loop they lived on has ended."""
         self._members = Members()
-        self._touched: list[Group] = []
+        self._pending: list[Owed] = []
         self._is_flushing = False
         self.slow = SlowSide(self)
         self.frames = 0
@@ -102,10 +104,10 @@ class Hub:
                 data = built.get(variant)
                 if data is None:
                     data = built[variant] = frame(message.payload(variant))
-                self._owe(audience.groups, data)
+                self._pending.append((audience, data))
                 if self.slow.conflating:
                     self._fold(audience, message)
-        if self._touched:
+        if self._pending:
             self._since_ms = self._since_ms or since_ms
             if not self._is_flushing:
                 self._is_flushing = True
@@ -113,15 +115,17 @@ class Hub:
 
     def flush(self) -> None:
         self._is_flushing = False
-        self._deliver(self._touched)
+        if self._pending:
+            owed, self._pending = self._pending, []
+            self._deliver(owed)
         if self._since_ms:
             since_ms, self._since_ms = self._since_ms, 0
             self.on_written(since_ms)
 
-    def settle(self, seat: Seat) -> None:
-        """Before it does anything of its own, it gets what it is due."""
-        if seat.group.due is not None:
-            self._deliver([seat.group])
+    def settle(self) -> None:
+        """Before one of them gets anything of its own, all get what they are due."""
+        if self._pending:
+            self.flush()
 
     def hand(self, seat: Seat, write: Callable[[bytes], object], frames: bytes) -> None:
         try:
@@ -129,48 +133,27 @@ class Hub:
         except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
             self._break(seat)
 
-    def _owe(self, groups: Iterable[Group], data: bytes) -> None:
-        touched = self._touched
-        for group in groups:
-            if group.due is None:
-                group.due = data
-                touched.append(group)
-            elif group.more is None:
-                group.more = [data]
-            else:
-                group.more.append(data)
+    def _deliver(self, owed: list[Owed]) -> None:
+        """To whom, is settled before the first write: that may come back here."""
+        now = self.loop.time()
+        if len(owed) == 1:
+            ((audience, data),) = owed
+            row, audience.wrote_at = audience.row, now
+            self.frames += len(row.writes)
+            self._write_to_all(row, data)
+            return
+        due = Round.of(owed, now)
+        self.frames += due.number
+        for row, data in due.shared:
+            self._write_to_all(row, data)
+        write_each(due.writes, due.frames, lambda index: self._break_all(due.alone[index]))
 
-    def _deliver(self, groups: list[Group]) -> None:
-        """All messages go through this loop, so it calls little but the write itself. What is written may
-        come back here, and then finds only what is still due."""
-        now, join, number = self.loop.time(), b"".join, 0
-        while groups:
-            group = groups.pop()
-            data, more, frames = group.due, group.more, 1
-            if data is None:
-                continue
-            group.due, group.wrote_at = None, now
-            if more is not None:
-                data, frames, group.more = data + join(more), 1 + len(more), None
-            if group.write is None:
-                number += frames * self._write_to_all(group, data)
-                continue
-            number += frames
-            try:
-                group.write(data)
-            except Exception:  # noqa: BLE001 - the others get theirs
-                for seat in tuple(group.seats):
-                    self._break(seat)
-        self.frames += number
+    def _write_to_all(self, row: Row, data: bytes) -> None:
+        write_each(row.writes, repeat(data), lambda index: self._break(row.seats[index]))
 
-    def _write_to_all(self, group: Group, data: bytes) -> int:
-        row = group.row or group.make_row()
-        for seat in row:
-            try:
-                seat.write(data)
-            except Exception:  # noqa: BLE001 - the others get theirs
-                self._break(seat)
-        return len(row)
+    def _break_all(self, group: Group) -> None:
+        for seat in tuple(group.seats):
+            self._break(seat)
 
     def _fold(self, audience: Audience, message: Message) -> None:
         for seat, backlog in self.slow.conflating.items():

@@ -50,7 +50,11 @@ class Seat:
     @property
     def wrote_at(self) -> float:
         """The loop's time of the last frames that it was due."""
-        return max(self._said_at, self.group.wrote_at)
+        to_many = (audience.wrote_at for audience in self.group.audiences)
+        return max(self._said_at, self.group.wrote_at, *to_many)
+
+    def has_been_silent_since(self, at: float) -> bool:
+        return max(self._said_at, self.group.wrote_at) <= at and self.wrote_at <= at
 
     @property
     def is_conflating(self) -> bool:
@@ -58,7 +62,7 @@ class Seat:
 
     def send(self, frames: bytes) -> None:
         """To this one alone, after all that was published before and before all that comes."""
-        self._hub.settle(self)
+        self._hub.settle()
         self._said_at = self._hub.loop.time()
         self._hub.hand(self, self.write, frames)
 
@@ -71,7 +75,7 @@ class Seat:
 
     def end(self, code: int, reason: str = "", last: bytes = b"") -> None:
         """Close after all that it was due; a slow reader is due only `last`."""
-        self._hub.settle(self)
+        self._hub.settle()
         self._hub.leave(self)
         self._hub.closed[code] += 1
         self.connection.close(code, reason, last)

@@ -31,7 +31,7 @@ class SlowSide:
         seat.redirect(seat.put)
         self.seats[seat] = None
         if isinstance(backlog, LatestBacklog):
-            self._hub.settle(seat)
+            self._hub.settle()
             if seat.is_open:
                 self.conflating[seat] = backlog
                 seat.group.renew()
@@ -43,7 +43,7 @@ class SlowSide:
         """Nothing waits any more."""
         if seat.is_conflating:
             # What the others of its group are still due, it has had.
-            self._hub.settle(seat)
+            self._hub.settle()
         self.drop(seat)
         seat.redirect(seat.connection.write)
 

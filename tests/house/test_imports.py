@@ -49,6 +49,7 @@ PURE = (
     "market/streams/asyncapi.py",
     "market/streams/backlog.py",
     "market/streams/chaos.py",
+    "market/streams/delivery.py",
     "market/streams/examples.py",
     "market/streams/frames.py",
     "market/streams/framing.py",
