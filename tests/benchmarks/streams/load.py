@@ -13,6 +13,7 @@ from .processes import CLIENT_CORE
 
 # Beyond what was asked for: connecting, settling, waiting for the last.
 PATIENCE_S = 120
+MOST_WAITED, MOST_SLOWED = 0.03, 0.2
 
 
 class Target(NamedTuple):
@@ -43,10 +44,16 @@ class Load(msgspec.Struct, frozen=True):
     connection_kb: float
     beats: int
     """Heartbeats that every client got, and more."""
+    slowed: float = 0
+    """By how much the cores were slower than they can be."""
+
+    @property
+    def disturbance(self) -> float:
+        return max(self.waited / MOST_WAITED, self.slowed / MOST_SLOWED)
 
     @property
     def is_disturbed(self) -> bool:
-        return self.waited > 0.03
+        return self.disturbance > 1
 
 
 def measure(target: Target, options: Mapping[str, float]) -> Load:
