@@ -16,6 +16,8 @@ BACKGROUND = (
     "news_source",
     "signals_feed_announcement",
     'settled_at" IS NULL',
+    # The watcher's, for the minutes of a signal that it has just heard of.
+    'SELECT "market_candle"."basis" AS "basis"',
 )
 
 
