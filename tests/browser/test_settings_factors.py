@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from playwright.sync_api import Page, expect
 
 from tests.accounts.factors import PASSWORD, PERIOD_S, code_of
 from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
+from tests.browser.looks import keep
 from tests.client import Server
 from tests.factories import make_account, make_user
 
-SCREENSHOTS = Path(django_settings.BASE_DIR) / "var/screenshots"
 AUTHENTICATOR = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -37,11 +35,6 @@ def people(server: Server, settings: Any) -> None:
 def by_name(server: Server) -> str:
     """Browsers keep passkeys for names only, not for addresses."""
     return server.url.replace("127.0.0.1", "localhost")
-
-
-def keep(page: Page, name: str) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"settings-{name}.png", full_page=True)
 
 
 def plug_in(page: Page) -> None:
@@ -131,10 +124,10 @@ def test_staff_are_led_to_enrol_and_then_let_in(people: None, open_page: OpenPag
     page = open_page("/admin/", color_scheme=scheme, viewport={"width": 360, "height": 740})
     log_in(page, "boss")
     expect(page.get_by_role("heading", name="A second factor, please")).to_be_visible()
-    keep(page, f"door-360-{scheme}")
+    keep(page, f"settings-door-360-{scheme}")
     page.get_by_role("link", name="Set up an authenticator app").click()
     confirm(page)
-    keep(page, f"app-360-{scheme}")
+    keep(page, f"settings-app-360-{scheme}")
     assert violations(page) == []
     set_up_app(page)
     page.get_by_role("link", name="On to the back office").click()

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
-from django.conf import settings as django_settings
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import Tier, TierRequest, Usage
 from accounts.services import issue_key
 from accounts.tier_changes import ask_for_tier, decline
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
+from tests.browser.looks import faults
 from tests.client import Server
 from tests.factories import make_account, make_user
 from tests.staff import staff_client
 
-SCREENSHOTS = Path(django_settings.BASE_DIR) / "var/screenshots"
-SIZES = ((360, 740), (1440, 900))
 PAGES = {
     "keys": "/settings/keys",
     "tier": "/settings/tier",
@@ -112,7 +108,6 @@ def with_session(page: Page, server: Server, session: str) -> Page:
 def test_pages_fit_every_window_and_break_no_rule_of_access(
     server: Server, session: str, open_page: OpenPage, scheme: str
 ) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page = open_page("/healthz", color_scheme=scheme, reduced_motion="reduce")
     found = {name: look_at(page, name, path, scheme) for name, path in ENTRANCE.items()}
     with_session(page, server, session)
@@ -124,10 +119,5 @@ def look_at(page: Page, name: str, path: str, scheme: str) -> list[str]:
     page.goto(path)
     assert page.url.endswith(path)
     page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
-    wrong = []
-    for width, height in SIZES:
-        page.set_viewport_size({"width": width, "height": height})
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        wrong += [f"{wide} px wide at {width}"] if wide > width else []
-        page.screenshot(path=SCREENSHOTS / f"settings-{name}-{width}-{scheme}.png", full_page=True)
-    return wrong + [each for each in violations(page) if name != "admin" or not each.startswith(UNFOLDS)]
+    found = faults(page, f"settings-{name}", scheme)
+    return [each for each in found if name != "admin" or not each.startswith(UNFOLDS)]

@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from django.db import connection
 from playwright.sync_api import Page, expect
 
@@ -20,8 +18,8 @@ from market import services as market
 from signals_feed.models import Signal
 from signals_feed.quotes import Quoted
 from signals_feed.services import Closing, close
-from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
+from tests.browser.looks import faults
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
@@ -29,8 +27,6 @@ from tests.factories import make_instrument, make_news, make_user
 
 LIVE = re.compile("^Live")
 SYMBOLS = ("BTCUSD", "EURUSD")
-SIZES = ((360, 740), (768, 1024), (1440, 900))
-SCREENSHOTS = Path(django_settings.BASE_DIR) / "var/screenshots"
 STREAMS = 3
 
 
@@ -162,13 +158,8 @@ def test_timeframe_is_chosen_and_its_candles_shown(ticker: Ticker, open_page: Op
 def test_page_fits_every_window_and_breaks_no_rule_of_access(
     ticker: Ticker, publisher: User, open_page: OpenPage, scheme: str
 ) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     beside(lambda: publish_signal("BTCUSD", publisher))
     page = live(open_page("/", color_scheme=scheme, reduced_motion="reduce"))
     expect(page.locator("#signals li.signal")).to_have_count(1)
 
-    for width, height in SIZES:
-        page.set_viewport_size({"width": width, "height": height})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert violations(page) == []
-        page.screenshot(path=SCREENSHOTS / f"terminal-{width}-{scheme}.png", full_page=True)
+    assert faults(page, "terminal", scheme) == []
