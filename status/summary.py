@@ -18,11 +18,22 @@ DAYS = 30
 MINUTES_A_DAY = 1440
 
 
+# For people, from where seconds say too much.
+UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
+
+
 class Feed(msgspec.Struct):
     symbol: str
     state: str
     age_seconds: float | None
     """Since the last tick; None before the first."""
+
+    @property
+    def age(self) -> str:
+        if self.age_seconds is None:
+            return "never"
+        size, unit = next((size, unit) for least, size, unit in UNITS if self.age_seconds >= least)
+        return f"{self.age_seconds // size:.0f} {unit} ago"
 
 
 class Latency(msgspec.Struct):

@@ -14,6 +14,7 @@ from django.utils import timezone
 from instruments.catalogue import catalogue
 from market.services import now_ms
 from status.models import Incident, Minute
+from status.summary import Feed
 from status.views import kept
 from tests.factories import make_instrument, put_quote
 
@@ -59,6 +60,22 @@ def test_feed_has_state_and_age() -> None:
     (feed,) = told()["feeds"]
     assert (feed["symbol"], feed["state"]) == ("BTCUSD", "open")
     assert 0 <= feed["age_seconds"] < 30
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "never"),
+        (0.4, "0 s ago"),
+        (119.9, "119 s ago"),
+        (120, "2 min ago"),
+        (7199, "119 min ago"),
+        (64_751, "17 h ago"),
+        (172_800, "2 days ago"),
+    ],
+)
+def test_page_says_an_age_as_people_do(seconds: float | None, words: str) -> None:
+    assert Feed("BTCUSD", "open", seconds).age == words
 
 
 @pytest.mark.parametrize(
