@@ -18,7 +18,7 @@ DAYS = 30
 MINUTES_A_DAY = 1440
 
 
-# For people, from where seconds say too much.
+# From so many seconds on, an age is said in units of so many.
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
 
