@@ -54,7 +54,7 @@ class Seat:
         return max(self._said_at, self.group.wrote_at, *to_many)
 
     def has_been_silent_since(self, at: float) -> bool:
-        """Asked of thousands each second: where something was said of late, its audiences are not looked at."""
+        """Asked of thousands each second: after something of late, its audiences are not looked at."""
         return max(self._said_at, self.group.wrote_at) <= at and self.wrote_at <= at
 
     @property
