@@ -1,39 +1,40 @@
-"""Counting what a request asks the database, in whichever thread it asks."""
+"""Counting what is asked of the database: in the block itself, and for requests that begin while it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-# What the running service asks by itself, whether or not anybody comes.
-BACKGROUND = (
-    "accounts_controlevent",
-    "market_lastquote",
-    '"cancel_reason" =',
-    "news_source",
-    "signals_feed_announcement",
-    'settled_at" IS NULL',
-    # The watcher's, for the minutes of a signal that it has just heard of.
-    'SELECT "market_candle"."basis" AS "basis"',
-)
+# Threads and tasks take their context from who starts them; what the service does by itself began elsewhere.
+COUNTED = ContextVar("counted", default=False)
 
 
 @contextmanager
 def count_queries() -> Iterator[list[str]]:
-    """The statements of all threads while the block runs."""
+    """The statements of all threads that work for the block or for a request."""
     asked: list[str] = []
-    execute = CursorWrapper.execute
+    execute, answer = CursorWrapper.execute, RequestResponseCycle.run_asgi
 
     def counted(self: CursorWrapper, sql: Any, params: Any = None) -> Any:
-        if not any(name in str(sql) for name in BACKGROUND):
+        if COUNTED.get():
             asked.append(str(sql))
         return execute(self, sql, params)
 
+    async def answered(self: RequestResponseCycle, app: Any) -> None:
+        COUNTED.set(True)
+        await answer(self, app)
+
+    token = COUNTED.set(True)
     CursorWrapper.execute = counted  # type: ignore[method-assign]
+    RequestResponseCycle.run_asgi = answered  # type: ignore[method-assign]
     try:
         yield asked
     finally:
         CursorWrapper.execute = execute  # type: ignore[method-assign]
+        RequestResponseCycle.run_asgi = answer  # type: ignore[method-assign]
+        COUNTED.reset(token)
