@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+NONE = -1
+
 
 class Watcher(Protocol):
     def paused(self) -> None:
@@ -25,6 +27,10 @@ class Connection(Protocol):
     @property
     def write(self) -> Callable[[bytes], object]:
         """Whole frames, at once and in order; it never waits."""
+
+    @property
+    def descriptor(self) -> int:
+        """Of the kernel's socket, where frames may go straight there now; else `NONE`."""
 
     @property
     def waiting(self) -> int:

@@ -1,27 +1,34 @@
 """Frames to many at once.
 
-Nearly all of a busy process's time is spent in the kernel, which has the caches to itself: after each write
-the interpreter would have to come back into them. So all is prepared before the first write, and between
-two writes runs no Python at all.
+Nearly all of a busy process's time is spent in the kernel, which has the caches to itself: after each frame
+the interpreter would have to come back into them. So all is prepared before the first frame leaves, and
+between two of them runs no Python and nothing of a connection but its number is looked at.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from operator import call, length_hint
+import ctypes
+from collections.abc import Iterable
+from itertools import repeat
 from typing import NamedTuple
 
-from .groups import Audience, Group, Row, Write
+from .connection import NONE
+from .groups import Audience, Group, Row
+from .seat import Seat
 
 Owed = tuple[Audience, bytes]
+Rest = tuple[Seat, bytes]
+
+# `os.write` and `socket.send` let go of the interpreter at each call: while another thread is busy each of
+# them would wait for it, 5 ms. A call through PyDLL keeps it. None of these sockets blocks.
+_send = ctypes.PyDLL(None).send
 
 
 class Round(NamedTuple):
-    """What is owed, joined for each group. Groups of one seat are written to in one go."""
+    """What is owed, joined for each group. Groups of one seat are sent theirs in one go."""
 
     alone: list[Group]
-    writes: list[Write]
+    descriptors: list[int]
     frames: list[bytes]
     shared: list[tuple[Row, bytes]]
     number: int
@@ -29,24 +36,36 @@ class Round(NamedTuple):
 
     @classmethod
     def of(cls, owed: Iterable[Owed], now: float) -> Round:
-        alone, writes, frames, shared, number, join = [], [], [], [], 0, b"".join
+        alone, descriptors, frames, shared, number, join = [], [], [], [], 0, b"".join
         for group in owe(owed):
             data, more = group.due, group.more
             group.due, group.wrote_at = b"", now
             count = 1
             if more is not None:
                 data, count, group.more = data + join(more), 1 + len(more), None
-            write = group.write
-            if write is None:
+            descriptor = group.descriptor
+            if descriptor == NONE:
                 row = group.row
                 shared.append((row, data))
-                count *= len(row.writes)
+                count *= row.size
             else:
                 alone.append(group)
-                writes.append(write)
+                descriptors.append(descriptor)
                 frames.append(data)
             number += count
-        return cls(alone, writes, frames, shared, number)
+        return cls(alone, descriptors, frames, shared, number)
+
+    def send_alone(self) -> list[Rest]:
+        sizes = list(map(len, self.frames))
+        sent = send_each(self.descriptors, self.frames, sizes)
+        if sent == sizes:
+            return []
+        each = zip(self.alone, self.frames, sent, strict=True)
+        return [
+            (next(iter(group.seats)), data[max(taken, 0) :])
+            for group, data, taken in each
+            if taken < len(data)
+        ]
 
 
 def owe(owed: Iterable[Owed]) -> list[Group]:
@@ -64,15 +83,17 @@ def owe(owed: Iterable[Owed]) -> list[Group]:
     return touched
 
 
-def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Callable[[int], None]) -> None:
-    """`for write, data in zip(writes, frames): write(data)`, in C. `on_broken` is told which one failed while
-    its exception is handled; the others get theirs."""
-    left = iter(writes)
-    calls = map(call, left, frames)
-    while True:
-        try:
-            deque(calls, maxlen=0)
-        except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
-            on_broken(len(writes) - length_hint(left) - 1)
-        else:
-            return
+def send_to_all(row: Row, data: bytes) -> list[Rest]:
+    """Returns what the kernel did not take, and all of it for those to whom it cannot go straight."""
+    size = len(data)
+    rests = [(seat, data) for seat in row.others]
+    sent = send_each(row.descriptors, repeat(data), repeat(size))
+    if sent.count(size) < len(sent):
+        each = zip(row.direct, sent, strict=True)
+        rests += [(seat, data[max(taken, 0) :]) for seat, taken in each if taken < size]
+    return rests
+
+
+def send_each(descriptors: Iterable[int], frames: Iterable[bytes], sizes: Iterable[int]) -> list[int]:
+    """How much of each the kernel took; -1 where nothing: there is no room, or the socket is broken."""
+    return list(map(_send, descriptors, frames, sizes, repeat(0)))

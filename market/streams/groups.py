@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+from .connection import NONE
 
 if TYPE_CHECKING:
     from .seat import Seat
-
-Write = Callable[[bytes], object]
 
 
 class Row:
     """Seats and where their frames go, side by side. It stays what it is while somebody goes through it,
     whoever comes and goes."""
 
-    __slots__ = ("seats", "writes")
+    __slots__ = ("descriptors", "direct", "others")
 
-    def __init__(self, seats: Iterable[Seat]) -> None:
-        self.seats = tuple(seat for seat in seats if not seat.is_conflating)
-        self.writes: tuple[Write, ...] = tuple(seat.write for seat in self.seats)
+    def __init__(self, direct: list[Seat], descriptors: array[int], others: list[Seat]) -> None:
+        self.direct, self.descriptors = direct, descriptors
+        self.others = others
+        """Whose frames do not go straight to the kernel."""
+
+    @classmethod
+    def of(cls, seats: Collection[Seat]) -> Row:
+        direct = [seat for seat in seats if seat.descriptor != NONE]
+        others = [] if len(direct) == len(seats) else [seat for seat in seats if seat.descriptor == NONE]
+        descriptors = array("i", [seat.descriptor for seat in direct])
+        return cls(direct, descriptors, [seat for seat in others if not seat.is_conflating])
+
+    @classmethod
+    def joined(cls, rows: Sequence[Row]) -> Row:
+        if len(rows) == 1:
+            return rows[0]
+        whole = cls([], array("i"), [])
+        for row in rows:
+            whole.direct += row.direct
+            whole.descriptors += row.descriptors
+            whole.others += row.others
+        return whole
+
+    @property
+    def size(self) -> int:
+        return len(self.direct) + len(self.others)
 
 
 class Audience:
@@ -40,21 +64,21 @@ class Audience:
     @property
     def row(self) -> Row:
         if self._row is None:
-            self._row = Row(seat for group in self.groups for seat in group.seats)
+            self._row = Row.joined([group.row for group in self.groups])
         return self._row
 
 
 class Group:
     """Seats with the very same subscriptions: what they are due is collected and joined once."""
 
-    __slots__ = ("_row", "audiences", "due", "more", "seats", "write", "wrote_at")
+    __slots__ = ("_row", "audiences", "descriptor", "due", "more", "seats", "wrote_at")
 
     def __init__(self, audiences: frozenset[Audience]) -> None:
         self.audiences = audiences
         self.seats: dict[Seat, None] = {}
         self.wrote_at = 0.0
         # Where thousands are due something, most of the time goes by in waiting for the memory: a list for
-        # a single frame and a look at the seat for a single write would each lie elsewhere.
+        # a single frame and a look at the seat for a single descriptor would each lie elsewhere.
         self.due = b""
         """The first frame that is not written yet; most often it is the only one."""
         self.more: list[bytes] | None = None
@@ -63,7 +87,7 @@ class Group:
     def renew(self) -> None:
         """Somebody came or went, or takes frames in another way."""
         self._row: Row | None = None
-        self.write: Write | None = None
+        self.descriptor = NONE
         """Where frames go if that is one place, and known since the last change."""
         for audience in self.audiences:
             audience.renew()
@@ -71,9 +95,9 @@ class Group:
     @property
     def row(self) -> Row:
         if self._row is None:
-            self._row = Row(self.seats)
-            if len(self._row.writes) == len(self.seats) == 1:
-                self.write = self._row.writes[0]
+            self._row = Row.of(self.seats)
+            if len(self._row.descriptors) == len(self.seats) == 1:
+                self.descriptor = self._row.descriptors[0]
         return self._row
 
     def add(self, seat: Seat) -> None:

@@ -11,14 +11,13 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from typing import Any, Protocol, cast
 
 from .backlog import Latest, Message
 from .connection import Connection
-from .delivery import Owed, Round, write_each
+from .delivery import Owed, Rest, Round, send_to_all
 from .framing import frame
-from .groups import Audience, Group, Row
+from .groups import Audience, Group
 from .members import Members
 from .seat import Seat
 from .slow import SlowSide
@@ -139,21 +138,18 @@ class Hub:
         if len(owed) == 1:
             ((audience, data),) = owed
             row, audience.wrote_at = audience.row, now
-            self.frames += len(row.writes)
-            self._write_to_all(row, data)
+            self.frames += row.size
+            self._write(send_to_all(row, data))
             return
         due = Round.of(owed, now)
         self.frames += due.number
         for row, data in due.shared:
-            self._write_to_all(row, data)
-        write_each(due.writes, due.frames, lambda index: self._break_all(due.alone[index]))
+            self._write(send_to_all(row, data))
+        self._write(due.send_alone())
 
-    def _write_to_all(self, row: Row, data: bytes) -> None:
-        write_each(row.writes, repeat(data), lambda index: self._break(row.seats[index]))
-
-    def _break_all(self, group: Group) -> None:
-        for seat in tuple(group.seats):
-            self._break(seat)
+    def _write(self, rests: Iterable[Rest]) -> None:
+        for seat, rest in rests:
+            self.hand(seat, seat.write, rest)
 
     def _fold(self, audience: Audience, message: Message) -> None:
         for seat, backlog in self.slow.conflating.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .backlog import Backlog, LatestBacklog
-from .connection import Connection
+from .connection import NONE, Connection
 
 if TYPE_CHECKING:
     from .groups import Group
@@ -25,6 +25,7 @@ class Seat:
         "_waiters",
         "backlog",
         "connection",
+        "descriptor",
         "group",
         "is_open",
         "is_paused",
@@ -35,7 +36,7 @@ class Seat:
 
     def __init__(self, hub: Hub, connection: Connection, group: Group, on_slow: Callable[[], None]) -> None:
         self._hub, self.connection, self.group, self.on_slow = hub, connection, group, on_slow
-        self.write: Callable[[bytes], object] = connection.write
+        self.take_frames()
         self.backlog: Backlog | None = None
         self.is_open, self.is_paused = True, False
         self.wants_latest = False
@@ -85,9 +86,14 @@ class Seat:
         self._said_at, self.group = self.wrote_at, group
         group.add(self)
 
+    def take_frames(self) -> None:
+        """They go to the connection, or past it as long as nothing waits there."""
+        self.write: Callable[[bytes], object] = self.connection.write
+        self.descriptor = self.connection.descriptor
+
     def redirect(self, write: Callable[[bytes], object]) -> None:
         """What is due goes there from now on."""
-        self.write = write
+        self.write, self.descriptor = write, NONE
         self.group.renew()
 
     def leave(self) -> None:

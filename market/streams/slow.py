@@ -44,8 +44,8 @@ class SlowSide:
         if seat.is_conflating:
             # What the others of its group are still due, it has had.
             self._hub.settle()
+        seat.take_frames()
         self.drop(seat)
-        seat.redirect(seat.connection.write)
 
     def drop(self, seat: Seat) -> None:
         self.seats.pop(seat, None)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from websockets.frames import Frame
 from websockets.protocol import State
 
-from .connection import Connection, Watcher
+from .connection import NONE, Connection, Watcher
 from .fallback import AsgiConnection, Send
 from .framing import frame
 from .guarded import GuardedProtocol
@@ -31,7 +31,13 @@ class Wire(GuardedProtocol):
     watcher: Watcher | None = None
     farewell: Callable[[], bytes] | None = None
     write: Callable[[bytes], object]
-    _is_over = False
+    _is_over = _is_encrypted = False
+
+    @property
+    def descriptor(self) -> int:
+        if self._is_over or not self.writable.is_set() or self.transport.is_closing() or self._is_encrypted:
+            return NONE
+        return cast(int, self.transport.get_extra_info("socket").fileno())
 
     @property
     def waiting(self) -> int:
@@ -60,10 +66,12 @@ class Wire(GuardedProtocol):
         # The protocol of the request and its parser hold each other, and all that the request brought.
         transport.get_protocol().parser = None
         self.write = transport.write
+        self._is_encrypted = transport.get_extra_info("sslcontext") is not None
         kernel = transport.get_extra_info("socket")
         kernel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        # Paused is what the kernel does not take: uvloop then writes at once, and what waits can be counted.
-        transport.set_write_buffer_limits(high=1, low=0)
+        # Paused is all that the kernel does not take at once: it can be counted, and nothing passes it by.
+        # Under TLS a buffer is full when it has reached the limit, and 0 would be full of nothing.
+        transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
+from socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
 from market.streams.backlog import Latest
-from market.streams.connection import Watcher
+from market.streams.connection import NONE, Watcher
 from market.streams.framing import payloads
 from market.streams.hub import Hub
 from market.streams.seat import Seat
@@ -51,15 +54,25 @@ class Turns:
 class Line:
     """A connection. Once it is full, what is written waits until its client reads."""
 
+    is_full = False
+    fault: Exception | None = None
+
     def __init__(self) -> None:
-        self.writes: list[bytes] = []
+        self._writes: list[bytes] = []
         self.closed: list[tuple[int, bytes]] = []
         self.waiting = 0
-        self.is_full = self.is_aborted = False
-        self.fault: Exception | None = None
+        self.is_aborted = False
         self.at_write: Callable[[], object] | None = None
         self.watcher: Watcher | None = None
         self.farewell: Callable[[], bytes] | None = None
+
+    @property
+    def descriptor(self) -> int:
+        return NONE
+
+    @property
+    def writes(self) -> list[bytes]:
+        return self._writes
 
     @property
     def heard(self) -> list[str]:
@@ -90,6 +103,47 @@ class Line:
     def abort(self) -> None:
         self.is_aborted = True
 
+    def clear(self) -> None:
+        """Let go of what it holds outside."""
+
+
+class Direct(Line):
+    """Its frames go straight to the kernel, and to `write` what the kernel does not take."""
+
+    def __init__(self) -> None:
+        # Packets, so that each write can be told from the next.
+        self._ours, self._theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        self._full, self._unread = socketpair(AF_UNIX, SOCK_SEQPACKET)
+        self._open = self._ours.dup()
+        for end in (self._ours, self._theirs, self._full):
+            end.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                self._full.send(b"nobody reads this")
+        super().__init__()
+
+    @property
+    def descriptor(self) -> int:
+        return NONE if self.waiting else self._ours.fileno()
+
+    @property
+    def writes(self) -> list[bytes]:
+        with suppress(BlockingIOError):
+            while True:
+                self._writes.append(self._theirs.recv(1 << 20))
+        return self._writes
+
+    def clear(self) -> None:
+        for end in (self._ours, self._theirs, self._full, self._unread, self._open):
+            end.close()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name in ("is_full", "fault"):
+            # Under the same number there is a socket with room or one without.
+            kept = self._full if self.is_full or self.fault else self._open
+            os.dup2(kept.fileno(), self._ours.fileno())
+
 
 class Said:
     """`ab` is `ab` to everybody, and `ab:1` to those who asked for variant 1."""
@@ -119,13 +173,16 @@ class Price(Said):
 class House:
     """A hub with all that belongs to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Line] = Line) -> None:
+        self._kind = kind
+        self._lines: list[Line] = []
         self.turns = Turns()
         self.hub = Hub(self.turns)
         self.slow: list[Line] = []
 
     def join(self, *topics: str, variant: int = 0, latest: bool = False) -> tuple[Seat, Line]:
-        line = Line()
+        line = self._kind()
+        self._lines.append(line)
         seat = self.hub.join(line, lambda: self.slow.append(line))
         seat.wants_latest = latest
         self.hub.subscribe(seat, topics, variant)
@@ -137,3 +194,7 @@ class House:
 
     def turn(self) -> None:
         self.turns.turn()
+
+    def clear(self) -> None:
+        for line in self._lines:
+            line.clear()

@@ -1,54 +1,88 @@
+"""The hub on real sockets: frames go past the connection, and yet never before what it still holds."""
+
 from __future__ import annotations
 
-from itertools import repeat
+import asyncio
+import random
+import ssl
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from market.streams.delivery import write_each
-from market.streams.groups import Write
+from market.streams.connection import NONE
+from market.streams.framing import frame
+from market.streams.hub import Hub
+from tests.certificates import make_certificate
+from tests.market.streams.hubs import Said
+from tests.market.streams.wires import PING, PONG, TEXT, Held, RawClient, make_serving, on_uvloop, until
 
-
-class Writes:
-    """Of several connections, of which some are broken."""
-
-    def __init__(self, number: int, broken: set[int]) -> None:
-        self.broken, self.found = broken, list[int]()
-        self.taken: list[list[bytes]] = [[] for _ in range(number)]
-        self.each: list[Write] = [self._of(index) for index in range(number)]
-
-    def _of(self, index: int) -> Write:
-        def write(data: bytes) -> None:
-            if index in self.broken:
-                raise OSError(32, "Broken pipe")
-            self.taken[index].append(data)
-
-        return write
+TOPICS = ("EURUSD", "XAUUSD")
 
 
-@given(st.sets(st.integers(0, 7)))
-def test_each_gets_its_own_and_the_broken_are_named(broken: set[int]) -> None:
-    writes = Writes(8, broken)
-    frames = [b"%d" % index for index in range(8)]
-
-    write_each(writes.each, frames, writes.found.append)
-
-    assert writes.found == sorted(broken)
-    assert writes.taken == [[] if index in broken else [frames[index]] for index in range(8)]
+def joined(hub: Hub, held: Held, *topics: str) -> None:
+    hub.subscribe(hub.join(held.connection, lambda: None), topics)
 
 
-def test_one_frame_may_be_for_all() -> None:
-    writes = Writes(3, {0, 2})
+async def hear_in_fits(client: RawClient, number: int, chance: random.Random) -> list[bytes]:
+    """It sends pings now and then, does not read for a while, and reads again."""
+    texts: list[bytes] = []
+    while len(texts) < number:
+        if chance.random() < 0.02:
+            client.send(PING, b"?")
+            await asyncio.sleep(0.005)
+        opcode, payload = await client.hear()
+        assert opcode == TEXT or (opcode, payload) == (PONG, b"?")
+        if opcode == TEXT:
+            texts.append(payload)
+    return texts
 
-    write_each(writes.each, repeat(b"a"), writes.found.append)
 
-    assert (writes.found, writes.taken) == ([0, 2], [[], [b"a"], []])
+@pytest.mark.parametrize("own", [False, True], ids=["same symbols", "own symbols"])
+@on_uvloop
+async def test_all_comes_in_order_however_the_clients_read(own: bool) -> None:
+    chance, hub, number = random.Random(7), Hub(), 1_500
+    async with make_serving() as serving:
+        opened = [await serving.open(buffer=4096) for _ in range(4)]
+        for place, (_, held) in enumerate(opened):
+            joined(hub, held, *TOPICS, *((str(place),) if own else ()))
+        hearing = [asyncio.create_task(hear_in_fits(client, number, chance)) for client, _ in opened]
+        sent: list[bytes] = []
+        slow = 0
+        while len(sent) < number:
+            for _ in range(chance.choice((1, 1, 5))):
+                sent.append(b"%d " % len(sent) + b"x" * chance.randrange(3_000))
+                hub.publish(Said(sent[-1].decode()), chance.choice(TOPICS))
+            await asyncio.sleep(0)
+            slow = max(slow, len(hub.slow.seats))
+            if len(sent) % 100 < 5:
+                # So that nobody is given up.
+                await until(lambda: not hub.slow.seats)
+        assert [await heard for heard in hearing] == [sent[:number]] * 4
+        assert slow == 4, "the test is to fill the sockets"
 
 
-def test_what_stops_the_process_is_not_held_back() -> None:
-    def stop(data: bytes) -> None:
-        raise KeyboardInterrupt
+@on_uvloop
+async def test_a_connection_that_ended_or_is_full_has_no_descriptor() -> None:
+    async with make_serving() as serving:
+        (gone, held), (_, full) = await serving.open(), await serving.open(buffer=4096)
+        assert NONE not in (held.connection.descriptor, full.connection.descriptor)
+        gone.abort()
+        await until(lambda: held.told == ["ended"])
+        full.connection.write(frame(b"x" * 5_000_000))
+        assert (held.connection.descriptor, full.connection.descriptor) == (NONE, NONE)
 
-    with pytest.raises(KeyboardInterrupt):
-        write_each([stop], [b"a"], Writes(1, set()).found.append)
+
+@on_uvloop
+async def test_nothing_passes_an_encrypted_connection_by() -> None:
+    with TemporaryDirectory() as directory:
+        key, certificate = make_certificate(Path(directory))
+        trusts = ssl.create_default_context(cafile=certificate)
+        async with make_serving(ssl_keyfile=key, ssl_certfile=certificate) as serving:
+            client, held = await serving.open(trusts=trusts)
+            assert (held.connection.descriptor, held.told) == (NONE, [])
+            hub = Hub()
+            joined(hub, held, "EURUSD")
+            hub.publish(Said("a"), "EURUSD")
+            assert await client.hear() == (TEXT, b"a")
+            assert not hub.slow.seats

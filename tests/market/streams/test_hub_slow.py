@@ -19,8 +19,7 @@ def make_slow(house: House, *topics: str, latest: bool = False) -> Line:
     return line
 
 
-def test_what_a_paused_connection_is_due_waits_and_comes_in_order() -> None:
-    house = House()
+def test_what_a_paused_connection_is_due_waits_and_comes_in_order(house: House) -> None:
     line = make_slow(house)
     for text in ("a", "b"):
         house.say(text, text * 2)
@@ -32,8 +31,7 @@ def test_what_a_paused_connection_is_due_waits_and_comes_in_order() -> None:
     assert line.heard == ["a", "aa", "b", "bb", "c"]
 
 
-def test_others_go_on_meanwhile() -> None:
-    house = House()
+def test_others_go_on_meanwhile(house: House) -> None:
     line = make_slow(house)
     _, other = house.join("EURUSD")
     house.say("a")
@@ -41,8 +39,7 @@ def test_others_go_on_meanwhile() -> None:
     assert (line.heard, other.heard) == ([], ["a"])
 
 
-def test_a_reply_waits_in_its_place() -> None:
-    house = House()
+def test_a_reply_waits_in_its_place(house: House) -> None:
     seat, line = house.join("EURUSD")
     line.is_full = True
     seat.send(frame(b"hello"))
@@ -55,8 +52,7 @@ def test_a_reply_waits_in_its_place() -> None:
     assert line.heard == ["hello", "a", "reply", "b"]
 
 
-def test_it_may_be_paused_again_while_it_catches_up() -> None:
-    house = House()
+def test_it_may_be_paused_again_while_it_catches_up(house: House) -> None:
     line = make_slow(house)
     for text in ("a", "b"):
         house.say(text * (backlog.PORTION_BYTES + 1))
@@ -71,8 +67,7 @@ def test_it_may_be_paused_again_while_it_catches_up() -> None:
     assert house.slow == []
 
 
-def test_2000_frames_may_wait_and_no_more() -> None:
-    house = House()
+def test_2000_frames_may_wait_and_no_more(house: House) -> None:
     line = make_slow(house)
     house.say(*["a"] * 2_000)
     house.turn()
@@ -83,8 +78,7 @@ def test_2000_frames_may_wait_and_no_more() -> None:
     assert house.slow == [line]
 
 
-def test_a_mebibyte_may_wait_with_what_the_connection_holds() -> None:
-    house = House()
+def test_a_mebibyte_may_wait_with_what_the_connection_holds(house: House) -> None:
     line = make_slow(house)
     line.waiting = 4_000
     house.say("a" * (1024 * 1024 - 5_000))
@@ -96,8 +90,7 @@ def test_a_mebibyte_may_wait_with_what_the_connection_holds() -> None:
     assert house.slow == [line]
 
 
-def test_5_seconds_without_progress_are_too_slow_also_in_silence() -> None:
-    house = House()
+def test_5_seconds_without_progress_are_too_slow_also_in_silence(house: House) -> None:
     line = make_slow(house)
     house.turns.wait(4.5)
     assert house.slow == []
@@ -105,8 +98,7 @@ def test_5_seconds_without_progress_are_too_slow_also_in_silence() -> None:
     assert house.slow == [line]
 
 
-def test_who_reads_a_little_is_making_progress() -> None:
-    house = House()
+def test_who_reads_a_little_is_making_progress(house: House) -> None:
     line = make_slow(house)
     line.waiting = 10_000
     for _ in range(10):
@@ -115,8 +107,7 @@ def test_who_reads_a_little_is_making_progress() -> None:
     assert house.slow == []
 
 
-def test_who_was_given_up_is_told_once_and_gets_nothing_more_but_its_end() -> None:
-    house = House()
+def test_who_was_given_up_is_told_once_and_gets_nothing_more_but_its_end(house: House) -> None:
     seat, line = house.join("EURUSD")
     line.is_full = True
     house.say("a")
@@ -130,8 +121,7 @@ def test_who_was_given_up_is_told_once_and_gets_nothing_more_but_its_end() -> No
     assert (house.slow, house.hub.slow.given_up) == ([line], 1)
 
 
-def test_nothing_is_swept_for_when_nobody_is_slow() -> None:
-    house = House()
+def test_nothing_is_swept_for_when_nobody_is_slow(house: House) -> None:
     line = make_slow(house)
     line.read()
     house.turn()
@@ -140,8 +130,7 @@ def test_nothing_is_swept_for_when_nobody_is_slow() -> None:
     assert house.turns.timers == 0
 
 
-def test_with_latest_only_the_newest_of_each_topic_waits() -> None:
-    house = House()
+def test_with_latest_only_the_newest_of_each_topic_waits(house: House) -> None:
     line = make_slow(house, "EURUSD", "XAUUSD", latest=True)
     for number in range(1, 4):
         house.hub.publish(Price(f"euro{number}", number), "EURUSD")
@@ -153,8 +142,7 @@ def test_with_latest_only_the_newest_of_each_topic_waits() -> None:
     assert line.heard == ["euro3 dropped 2", "euro3×6", "gold×7"]
 
 
-def test_after_it_caught_up_with_the_latest_it_gets_all_again() -> None:
-    house = House()
+def test_after_it_caught_up_with_the_latest_it_gets_all_again(house: House) -> None:
     line = make_slow(house, latest=True)
     house.hub.publish(Price("a", 1), "EURUSD")
     line.read()
@@ -165,8 +153,7 @@ def test_after_it_caught_up_with_the_latest_it_gets_all_again() -> None:
     assert line.heard == ["a×1", "b×1", "c×1"]
 
 
-def test_with_latest_no_number_of_messages_is_too_many() -> None:
-    house = House()
+def test_with_latest_no_number_of_messages_is_too_many(house: House) -> None:
     line = make_slow(house, latest=True)
     for _ in range(3_000):
         house.hub.publish(Price("a", 1), "EURUSD")
@@ -176,15 +163,13 @@ def test_with_latest_no_number_of_messages_is_too_many() -> None:
     assert line.heard == ["a dropped 2999", "a×3000"]
 
 
-def test_with_latest_5_seconds_without_progress_are_too_slow_all_the_same() -> None:
-    house = House()
+def test_with_latest_5_seconds_without_progress_are_too_slow_all_the_same(house: House) -> None:
     line = make_slow(house, latest=True)
     house.turns.wait(6)
     assert house.slow == [line]
 
 
-def test_with_latest_a_reply_is_kept_and_an_unsubscribed_topic_is_not() -> None:
-    house = House()
+def test_with_latest_a_reply_is_kept_and_an_unsubscribed_topic_is_not(house: House) -> None:
     seat, line = house.join("EURUSD", "XAUUSD", latest=True)
     line.is_full = True
     seat.send(frame(b"hello"))
@@ -197,8 +182,7 @@ def test_with_latest_a_reply_is_kept_and_an_unsubscribed_topic_is_not() -> None:
     assert line.heard == ["hello", "unsubscribed", "XAUUSD×1"]
 
 
-def test_subscriptions_change_also_while_it_is_slow() -> None:
-    house = House()
+def test_subscriptions_change_also_while_it_is_slow(house: House) -> None:
     seat, line = house.join("EURUSD", latest=True)
     line.is_full = True
     seat.send(frame(b"hello"))
@@ -210,8 +194,7 @@ def test_subscriptions_change_also_while_it_is_slow() -> None:
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_a_slow_one_that_goes_leaves_nothing_behind(latest: bool) -> None:
-    house = House()
+def test_a_slow_one_that_goes_leaves_nothing_behind(house: House, latest: bool) -> None:
     line = make_slow(house, latest=latest)
     house.say("a")
     assert line.watcher is not None
@@ -221,8 +204,7 @@ def test_a_slow_one_that_goes_leaves_nothing_behind(latest: bool) -> None:
     assert house.hub.slow.conflating == {}
 
 
-async def test_drained_waits_for_the_client_to_catch_up() -> None:
-    house = House()
+async def test_drained_waits_for_the_client_to_catch_up(house: House) -> None:
     seat, line = house.join("EURUSD")
     await seat.drained()
     line.is_full = True
@@ -235,8 +217,7 @@ async def test_drained_waits_for_the_client_to_catch_up() -> None:
     await asyncio.wait_for(waiting, 1)
 
 
-async def test_drained_ends_when_the_client_is_gone() -> None:
-    house = House()
+async def test_drained_ends_when_the_client_is_gone(house: House) -> None:
     seat, line = house.join("EURUSD")
     line.is_full = True
     seat.send(frame(b"a"))

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from ssl import SSLContext
 from typing import Any, ParamSpec
 
 import uvicorn
@@ -83,9 +84,9 @@ class Serving:
         self.app, self.server, self.port = app, server, port
         self.clients: list[RawClient] = []
 
-    async def open(self, *, buffer: int = 0) -> tuple[RawClient, Held]:
+    async def open(self, *, buffer: int = 0, trusts: SSLContext | None = None) -> tuple[RawClient, Held]:
         known = len(self.app.held)
-        client = await RawClient.connect(self.port, buffer)
+        client = await RawClient.connect(self.port, buffer, trusts=trusts)
         self.clients.append(client)
         await until(lambda: len(self.app.held) > known)
         return client, self.app.held[-1]
@@ -130,13 +131,17 @@ class RawClient:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def connect(cls, port: int, buffer: int = 0, path: str = "/ws") -> RawClient:
+    async def connect(
+        cls, port: int, buffer: int = 0, path: str = "/ws", trusts: SSLContext | None = None
+    ) -> RawClient:
         made = socket.socket()
         if buffer:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         made.setblocking(False)
         await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
-        client = cls(*await asyncio.open_connection(sock=made, limit=buffer or 2**16))
+        name = "127.0.0.1" if trusts else None
+        opened = asyncio.open_connection(sock=made, limit=buffer or 2**16, ssl=trusts, server_hostname=name)
+        client = cls(*await opened)
         client.writer.write(handshake(path=path))
         head = await client.reader.readuntil(b"\r\n\r\n")
         assert b" 101 " in head
