@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from itertools import cycle
 from typing import Any, Protocol
 
 from accounts.authentication import KeyRing, key_ring
@@ -35,6 +36,9 @@ class Socket(Protocol):
 
 class Sockets:
     LOOK_EVERY_S = 1.0
+    PARTS = 19
+    """That take turns: a look at 10,000 at once would hold everybody up for 20 ms. A prime, so that addresses
+    in memory, of which hashes are made, spread over all of them."""
 
     def __init__(self, events: EventFeed, ring: KeyRing) -> None:
         self._ring = ring
@@ -49,7 +53,8 @@ class Sockets:
 
     def clear(self) -> None:
         self._of: defaultdict[int, set[Socket]] = defaultdict(set)
-        self._watched: set[Socket] = set()
+        self._watched: tuple[set[Socket], ...] = tuple(set() for _ in range(self.PARTS))
+        self._turns = cycle(self._watched)
         self._is_watching = False
         self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
 
@@ -73,30 +78,34 @@ class Sockets:
         self._of[account_id].add(socket)
 
     def remove(self, socket: Socket, account_id: int) -> None:
-        self._watched.discard(socket)
+        self._part_of(socket).discard(socket)
         self._of[account_id].discard(socket)
         if not self._of[account_id]:
             del self._of[account_id]
 
     def watch(self, socket: Socket) -> None:
         """Let it look at the time every second."""
-        self._watched.add(socket)
+        self._part_of(socket).add(socket)
         if not self._is_watching:
             self._is_watching = True
             self._look_later()
 
+    def _part_of(self, socket: Socket) -> set[Socket]:
+        return self._watched[hash(socket) % self.PARTS]
+
     def _look_later(self) -> None:
-        asyncio.get_running_loop().call_later(self.LOOK_EVERY_S, self._look)
+        asyncio.get_running_loop().call_later(self.LOOK_EVERY_S / self.PARTS, self._look)
 
     def _look(self) -> None:
         now_s = asyncio.get_running_loop().time()
-        for socket in tuple(self._watched):
+        part = next(self._turns)
+        for socket in tuple(part):
             try:
                 socket.look(now_s)
             except Exception:  # noqa: BLE001 - the top of a timer: the others still want to be told
                 logger.exception("A socket could not be looked after")
-                self._watched.discard(socket)
-        self._is_watching = bool(self._watched)
+                part.discard(socket)
+        self._is_watching = any(self._watched)
         if self._is_watching:
             self._look_later()
 

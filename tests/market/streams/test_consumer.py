@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -125,10 +126,12 @@ class Watched:
 
     def __init__(self, fault: Exception | None = None) -> None:
         self.fault, self.looks = fault, asyncio.Semaphore(0)
+        self.looked_s = 0.0
 
     def renew(self, caller: Caller | None) -> None: ...
 
     def look(self, now_s: float) -> None:
+        self.looked_s = now_s
         self.looks.release()
         if self.fault is not None:
             raise self.fault
@@ -149,6 +152,17 @@ async def test_socket_that_cannot_be_looked_after_keeps_nobody_from_it(
         for socket in (watched[0], watched[2]):
             await asyncio.wait_for(socket.looks.acquire(), 5)
     assert len(caplog.records) == 1
+
+
+async def test_a_crowd_is_looked_after_bit_by_bit() -> None:
+    """All at once they would hold everybody up."""
+    sockets, crowd = Quick(EventFeed(), key_ring), [Watched() for _ in range(1_000)]
+    for socket in crowd:
+        sockets.watch(socket)
+    for socket in crowd:
+        await asyncio.wait_for(socket.looks.acquire(), 5)
+    at_once = Counter(socket.looked_s for socket in crowd)
+    assert max(at_once.values()) < len(crowd) / 8
 
 
 async def test_nobody_is_looked_after_when_all_have_gone() -> None:
