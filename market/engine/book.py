@@ -64,7 +64,8 @@ class Book:
         self.last = tick
         facts = self.facts
         update = self.flow.take(tick, facts.order_flow_source == "trades")
-        records: list[AnyRecord] = [self.absorbed(found) for found in self.watch.take(tick, update)]
+        found = self.watch.take(tick, update)
+        records: list[AnyRecord] = [self.absorbed(each) for each in found] if found else []
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
         self.seq += 1

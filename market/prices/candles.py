@@ -46,6 +46,8 @@ class CandleBuilder:
 
     def __init__(self) -> None:
         self._minute: Candle | None = None
+        self._settled: Candle | None = None
+        """The forming minute, once all that ended before it is closed."""
         self._coarser: dict[str, Candle] = {}
         self._ended: dict[str, Candle] = {}
         """The last candle of each interval that ended."""
@@ -55,26 +57,39 @@ class CandleBuilder:
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> Iterator[Closed]:
         """Take a tick. Yields the candles that its time closes, finest first."""
         yield from self.close_until(time_ms)
-        minute = self._minute
-        if minute is None:
-            opened_ms = interval_start(time_ms, MINUTE_MS)
-            first = Candle(opened_ms, price, price, price, price, volume, ask, ask)
-            ended = self._ended.get("1m")
-            if ended is not None and ended.opened_ms == opened_ms:
-                yield from self._amend(first)
-            else:
-                self._minute = first
+        self._settled = self._minute
+        if self.extend(time_ms, price, ask, volume):
+            return
+        opened_ms = interval_start(time_ms, MINUTE_MS)
+        first = Candle(opened_ms, price, price, price, price, volume, ask, ask)
+        ended = self._ended.get("1m")
+        if ended is not None and ended.opened_ms == opened_ms:
+            yield from self._amend(first)
         else:
-            minute.high = max(minute.high, price)
-            minute.low = min(minute.low, price)
-            minute.close = price
-            minute.volume += volume
-            minute.ask_high = max(minute.ask_high, ask)
-            minute.ask_low = min(minute.ask_low, ask)
+            self._minute = self._settled = first
         self._last = price, ask
+
+    def extend(self, time_ms: int, price: float, ask: float, volume: float) -> bool:
+        """Take a tick that closes nothing, as nearly all do; False for one that `add` has to take."""
+        minute = self._settled
+        if minute is None or time_ms >= minute.opened_ms + MINUTE_MS:
+            return False
+        if price > minute.high:
+            minute.high = price
+        if price < minute.low:
+            minute.low = price
+        if ask > minute.ask_high:
+            minute.ask_high = ask
+        if ask < minute.ask_low:
+            minute.ask_low = ask
+        minute.close = price
+        minute.volume += volume
+        self._last = price, ask
+        return True
 
     def add_minute(self, minute: Candle) -> Iterator[Closed]:
         """Take a whole closed minute."""
+        self._settled = None
         minute.volume = round(minute.volume, VOLUME_DECIMALS)
         self._ended["1m"] = minute
         yield "1m", minute

@@ -90,6 +90,8 @@ class History:
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
+        if self.builder.extend(time_ms, price, ask, volume):
+            return []
         return self._keep(self.builder.add(time_ms, price, ask, volume))
 
     def close_until(self, now_ms: int) -> list[Closed]:

@@ -200,3 +200,24 @@ def test_resumed_minute_that_was_closed_since_is_not_formed_again() -> None:
     builder.resume_forming(copy(minute), 5.0, 5.1)
 
     assert builder.forming("1m") is None
+
+
+def test_closed_minute_takes_nothing_more() -> None:
+    """It may be on its way to the database, in a thread."""
+    builder = CandleBuilder()
+    assert list(builder.add(0, 1.0, 1.1, 1.0)) == []
+    assert builder.extend(1, 1.2, 1.3, 1.0)
+    ((_, minute), *_) = builder.close_all()
+    assert not builder.extend(2, 1.4, 1.5, 1.0)
+    ((_, amended), *_) = builder.add(2, 1.4, 1.5, 1.0)
+    assert (minute.high, amended.high) == (1.2, 1.4)
+
+
+def test_tick_that_extends_a_minute_keeps_nothing_waiting_that_ended_before() -> None:
+    """Stored minutes, a pause, and the minute that formed when the process ended."""
+    builder = CandleBuilder()
+    builder.resume(Candle(0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.1, 1.1))
+    builder.resume_forming(Candle(600_000, 2.0, 2.0, 2.0, 2.0, 1.0, 2.1, 2.1), 2.0, 2.1)
+    assert not builder.extend(600_001, 2.0, 2.1, 1.0)
+    assert [timeframe for timeframe, _ in builder.add(600_001, 2.0, 2.1, 1.0)] == ["5m"]
+    assert builder.extend(600_002, 2.0, 2.1, 1.0)
