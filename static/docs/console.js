@@ -17,11 +17,16 @@ function connect() {
   const opened = (socket = new WebSocket(`${scheme}://${location.host}${part("path").value}`));
   state("Connecting…");
   opened.onopen = () => state("Connected. A subscribe with a key is expected within 10 seconds.", true);
-  opened.onmessage = ({ data }) => show(data, data.startsWith('{"type":"error"') ? "error" : "received");
+  opened.onmessage = ({ data }) => hear(data);
   opened.onclose = ({ code, reason }) => {
     show(`closed with ${code}${reason && `: ${reason}`}`, "closed");
     if (opened === socket) state(`Closed with ${code}.`);
   };
+}
+
+function hear(text) {
+  show(text, text.startsWith('{"type":"error"') ? "error" : "received");
+  if (text.startsWith('{"type":"subscribed"')) state("Subscribed.", true);
 }
 
 async function send() {

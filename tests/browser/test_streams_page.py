@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
 from tests.client import Api, Server
@@ -24,6 +25,19 @@ def test_sample_subscribes_as_it_stands(eurusd: None, api: Api, open_page: OpenP
 
     assert len(sample.strip().splitlines()) <= 10
     assert (heard["type"], heard["symbols"]) == ("subscribed", ["EURUSD"])
+
+
+def test_console_says_where_it_stands(eurusd: None, api: Api, open_page: OpenPage) -> None:
+    page = open_page("/docs/streams")
+    state = page.locator("#console-state")
+    page.fill("#console-key", api.key)
+    page.click("#console-connect")
+    expect(state).to_contain_text("A subscribe with a key is expected")
+    page.fill("#console-message", '{"action": "subscribe", "api_key": "KEY", "symbols": ["EURUSD"]}')
+    page.click("#console-send")
+    expect(state).to_have_text("Subscribed.")
+    page.click("#console-close")
+    expect(state).to_have_text("Closed with 1000.")
 
 
 @pytest.mark.parametrize("width", [360, 1100])
