@@ -8,13 +8,15 @@ between two of them runs no Python and nothing of a connection but its number is
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
+from operator import call, length_hint
 from typing import NamedTuple
 
 from .connection import NONE
 from .groups import Audience, Group, Row
-from .seat import Seat
+from .seat import Seat, Write
 
 Owed = tuple[Audience, bytes]
 Rest = tuple[Seat, bytes]
@@ -31,12 +33,17 @@ class Round(NamedTuple):
     descriptors: list[int]
     frames: list[bytes]
     shared: list[tuple[Row, bytes]]
+    others: list[Seat]
+    """To whom nothing can go straight, and in `their_frames` what they are due."""
+    their_frames: list[bytes]
     number: int
     """Of all frames, for everybody."""
 
     @classmethod
     def of(cls, owed: Iterable[Owed], now: float) -> Round:
         alone, descriptors, frames, shared, number, join = [], [], [], [], 0, b"".join
+        others: list[Seat] = []
+        their_frames: list[bytes] = []
         for group in owe(owed):
             data, more = group.due, group.more
             group.due, group.wrote_at = b"", now
@@ -46,16 +53,20 @@ class Round(NamedTuple):
             descriptor = group.descriptor
             if descriptor == NONE:
                 row = group.row
-                shared.append((row, data))
                 count *= row.size
+                if row.direct:
+                    shared.append((row, data))
+                others += row.others
+                their_frames += [data] * len(row.others)
             else:
                 alone.append(group)
                 descriptors.append(descriptor)
                 frames.append(data)
             number += count
-        return cls(alone, descriptors, frames, shared, number)
+        return cls(alone, descriptors, frames, shared, others, their_frames, number)
 
     def send_alone(self) -> list[Rest]:
+        """Returns what the kernel did not take."""
         sizes = list(map(len, self.frames))
         sent = send_each(self.descriptors, self.frames, sizes)
         if sent == sizes:
@@ -84,16 +95,29 @@ def owe(owed: Iterable[Owed]) -> list[Group]:
 
 
 def send_to_all(row: Row, data: bytes) -> list[Rest]:
-    """Returns what the kernel did not take, and all of it for those to whom it cannot go straight."""
+    """To whom it can go straight. Returns what the kernel did not take."""
     size = len(data)
-    rests = [(seat, data) for seat in row.others]
     sent = send_each(row.descriptors, repeat(data), repeat(size))
-    if sent.count(size) < len(sent):
-        each = zip(row.direct, sent, strict=True)
-        rests += [(seat, data[max(taken, 0) :]) for seat, taken in each if taken < size]
-    return rests
+    if sent.count(size) == len(sent):
+        return []
+    each = zip(row.direct, sent, strict=True)
+    return [(seat, data[max(taken, 0) :]) for seat, taken in each if taken < size]
 
 
 def send_each(descriptors: Iterable[int], frames: Iterable[bytes], sizes: Iterable[int]) -> list[int]:
     """How much of each the kernel took; -1 where nothing: there is no room, or the socket is broken."""
     return list(map(_send, descriptors, frames, sizes, repeat(0)))
+
+
+def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Callable[[int], None]) -> None:
+    """`for write, data in zip(writes, frames): write(data)`, in C. `on_broken` is told which one failed while
+    its exception is handled; the others get theirs."""
+    left = iter(writes)
+    calls = map(call, left, frames)
+    while True:
+        try:
+            deque(calls, maxlen=0)
+        except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
+            on_broken(len(writes) - length_hint(left) - 1)
+        else:
+            return

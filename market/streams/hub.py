@@ -1,7 +1,7 @@
 """Topic → connections, in this process. It knows nothing of prices and nothing of sockets.
 
 What is published in one turn of the loop leaves in one write for each connection. Nothing here waits, and no
-recipient has a task or an encoding of its own: 500 recipients are 500 calls of `write`.
+recipient has a task or an encoding of its own: 500 recipients are 500 calls of the kernel's `send`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, Protocol, cast
 
 from .backlog import Latest, Message
 from .connection import Connection
-from .delivery import Owed, Rest, Round, send_to_all
+from .delivery import Owed, Rest, Round, send_to_all, write_each
 from .framing import frame
 from .groups import Audience, Group
 from .members import Members
-from .seat import Seat
+from .seat import Seat, Write
 from .slow import SlowSide
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class Hub:
         if self._pending:
             self.flush()
 
-    def hand(self, seat: Seat, write: Callable[[bytes], object], frames: bytes) -> None:
+    def hand(self, seat: Seat, write: Write, frames: bytes) -> None:
         try:
             write(frames)
         except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
@@ -139,17 +140,23 @@ class Hub:
             ((audience, data),) = owed
             row, audience.wrote_at = audience.row, now
             self.frames += row.size
-            self._write(send_to_all(row, data))
+            self._finish(send_to_all(row, data))
+            self._write(row.others, repeat(data))
             return
         due = Round.of(owed, now)
         self.frames += due.number
         for row, data in due.shared:
-            self._write(send_to_all(row, data))
-        self._write(due.send_alone())
+            self._finish(send_to_all(row, data))
+        self._finish(due.send_alone())
+        self._write(due.others, due.their_frames)
 
-    def _write(self, rests: Iterable[Rest]) -> None:
+    def _finish(self, rests: list[Rest]) -> None:
         for seat, rest in rests:
             self.hand(seat, seat.write, rest)
+
+    def _write(self, seats: list[Seat], frames: Iterable[bytes]) -> None:
+        if seats:
+            write_each([seat.write for seat in seats], frames, lambda index: self._break(seats[index]))
 
     def _fold(self, audience: Audience, message: Message) -> None:
         for seat, backlog in self.slow.conflating.items():

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .hub import Hub
 
 
+Write = Callable[[bytes], object]
+
+
 def ignore(frames: bytes) -> None:
     """Where the frames of a connection go that is over."""
 
@@ -88,10 +91,10 @@ class Seat:
 
     def take_frames(self) -> None:
         """They go to the connection, or past it as long as nothing waits there."""
-        self.write: Callable[[bytes], object] = self.connection.write
+        self.write: Write = self.connection.write
         self.descriptor = self.connection.descriptor
 
-    def redirect(self, write: Callable[[bytes], object]) -> None:
+    def redirect(self, write: Write) -> None:
         """What is due goes there from now on."""
         self.write, self.descriptor = write, NONE
         self.group.renew()
