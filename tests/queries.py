@@ -1,4 +1,4 @@
-"""Counting what is asked of the database: in the block itself, and for requests that begin while it runs."""
+"""Counting what is asked of the database: in the block itself, and for HTTP requests that begin in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-# Threads and tasks take their context from who starts them; what the service does by itself began elsewhere.
+# Tasks take their context from who starts them, and so do our threads (`in_thread`, and scoring); what the
+# service does by itself began elsewhere.
 COUNTED = ContextVar("counted", default=False)
 
 

@@ -144,7 +144,7 @@ class CandleBuilder:
         """Take the minute that formed when the store was last written, and the last price and ask."""
         ended = self._ended.get("1m")
         if minute is not None and (ended is None or ended.opened_ms < minute.opened_ms):
-            self._minute = minute
+            self._minute, self._settled = minute, None
         self._last = price, ask
 
     def forming(self, timeframe: str) -> Candle | None:

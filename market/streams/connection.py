@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-NONE = -1
+NO_DESCRIPTOR = -1
 
 
 class Watcher(Protocol):
@@ -30,7 +30,7 @@ class Connection(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """Of the kernel's socket, where frames may go straight there now; else `NONE`."""
+        """Of the kernel's socket, where frames may go straight there now; else `NO_DESCRIPTOR`."""
 
     @property
     def waiting(self) -> int:

@@ -2,7 +2,8 @@
 
 Nearly all of a busy process's time is spent in the kernel, which has the caches to itself: after each frame
 the interpreter would have to come back into them. So all is prepared before the first frame leaves, and
-between two of them runs no Python and nothing of a connection but its number is looked at.
+between two of them runs no Python. Where frames go straight to the kernel, nothing of a connection but its
+number is looked at.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import repeat
 from operator import call, length_hint
 from typing import NamedTuple
 
-from .connection import NONE
+from .connection import NO_DESCRIPTOR
 from .groups import Audience, Group, Row
 from .seat import Seat, Write
 
@@ -51,7 +52,7 @@ class Round(NamedTuple):
             if more is not None:
                 data, count, group.more = data + join(more), 1 + len(more), None
             descriptor = group.descriptor
-            if descriptor == NONE:
+            if descriptor == NO_DESCRIPTOR:
                 row = group.row
                 count *= row.size
                 if row.direct:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .connection import NONE, Watcher
+from .connection import NO_DESCRIPTOR, Watcher
 from .framing import payloads
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class AsgiConnection:
     def __init__(self, send: Send) -> None:
         self.watcher: Watcher | None = None
         self.farewell: Callable[[], bytes] | None = None
-        self.waiting, self.descriptor = 0, NONE
+        self.waiting, self.descriptor = 0, NO_DESCRIPTOR
         self._send = send
         self._queue: deque[bytes] = deque()
         self._closing: dict[str, Any] | None = None

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from .connection import NONE
+from .connection import NO_DESCRIPTOR
 
 if TYPE_CHECKING:
     from .seat import Seat
@@ -25,10 +25,11 @@ class Row:
 
     @classmethod
     def of(cls, seats: Collection[Seat]) -> Row:
-        direct = [seat for seat in seats if seat.descriptor != NONE]
-        others = [] if len(direct) == len(seats) else [seat for seat in seats if seat.descriptor == NONE]
-        descriptors = array("i", [seat.descriptor for seat in direct])
-        return cls(direct, descriptors, [seat for seat in others if not seat.is_conflating])
+        direct = [seat for seat in seats if seat.descriptor != NO_DESCRIPTOR]
+        others = []
+        if len(direct) < len(seats):
+            others = [seat for seat in seats if seat.descriptor == NO_DESCRIPTOR and not seat.is_conflating]
+        return cls(direct, array("i", [seat.descriptor for seat in direct]), others)
 
     @classmethod
     def joined(cls, rows: Sequence[Row]) -> Row:
@@ -87,7 +88,7 @@ class Group:
     def renew(self) -> None:
         """Somebody came or went, or takes frames in another way."""
         self._row: Row | None = None
-        self.descriptor = NONE
+        self.descriptor = NO_DESCRIPTOR
         """Where frames go if that is one place, and known since the last change."""
         for audience in self.audiences:
             audience.renew()

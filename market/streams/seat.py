@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .backlog import Backlog, LatestBacklog
-from .connection import NONE, Connection
+from .backlog import Backlog
+from .connection import NO_DESCRIPTOR, Connection
 
 if TYPE_CHECKING:
     from .groups import Group
@@ -39,7 +39,7 @@ class Seat:
 
     def __init__(self, hub: Hub, connection: Connection, group: Group, on_slow: Callable[[], None]) -> None:
         self._hub, self.connection, self.group, self.on_slow = hub, connection, group, on_slow
-        self.take_frames()
+        self.attach()
         self.backlog: Backlog | None = None
         self.is_open, self.is_paused = True, False
         self.wants_latest = False
@@ -63,7 +63,7 @@ class Seat:
 
     @property
     def is_conflating(self) -> bool:
-        return isinstance(self.backlog, LatestBacklog)
+        return self in self._hub.slow.conflating
 
     def send(self, frames: bytes) -> None:
         """To this one alone, after all that was published before and before all that comes."""
@@ -89,14 +89,15 @@ class Seat:
         self._said_at, self.group = self.wrote_at, group
         group.add(self)
 
-    def take_frames(self) -> None:
-        """They go to the connection, or past it as long as nothing waits there."""
+    def attach(self) -> None:
+        """What is due goes to the connection, or past it as long as nothing waits there. The group has to be
+        renewed after it."""
         self.write: Write = self.connection.write
         self.descriptor = self.connection.descriptor
 
     def redirect(self, write: Write) -> None:
         """What is due goes there from now on."""
-        self.write, self.descriptor = write, NONE
+        self.write, self.descriptor = write, NO_DESCRIPTOR
         self.group.renew()
 
     def leave(self) -> None:

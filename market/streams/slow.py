@@ -44,7 +44,7 @@ class SlowSide:
         if seat.is_conflating:
             # What the others of its group are still due, it has had.
             self._hub.settle()
-        seat.take_frames()
+        seat.attach()
         self.drop(seat)
 
     def drop(self, seat: Seat) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from websockets.frames import Frame
 from websockets.protocol import State
 
-from .connection import NONE, Connection, Watcher
+from .connection import NO_DESCRIPTOR, Connection, Watcher
 from .fallback import AsgiConnection, Send
 from .framing import frame
 from .guarded import GuardedProtocol
@@ -36,7 +36,7 @@ class Wire(GuardedProtocol):
     @property
     def descriptor(self) -> int:
         if self._is_over or not self.writable.is_set() or self.transport.is_closing() or self._is_encrypted:
-            return NONE
+            return NO_DESCRIPTOR
         return cast(int, self.transport.get_extra_info("socket").fileno())
 
     @property
@@ -72,6 +72,9 @@ class Wire(GuardedProtocol):
         # Paused is all that the kernel does not take at once: it can be counted, and nothing passes it by.
         # Under TLS a buffer is full when it has reached the limit, and 0 would be full of nothing.
         transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
+        if self.waiting:
+            # Of an answer that was asked for before: its protocol was told of it, and not this one.
+            self.writable.clear()
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -97,7 +100,8 @@ class Wire(GuardedProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self.watcher is not None:
+        # What was owed may have filled it again.
+        if self.watcher is not None and self.writable.is_set():
             self.watcher.resumed()
 
     def connection_lost(self, exc: Exception | None) -> None:

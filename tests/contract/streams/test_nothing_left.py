@@ -26,7 +26,11 @@ End = Callable[[Server, Socket], object]
 
 def there() -> Counter[str]:
     return Counter(
-        kind.__name__ for each in gc.get_objects() for kind in OF_A_SOCKET if isinstance(each, kind)
+        # Not `isinstance`, which would wake lazy objects.
+        kind.__name__
+        for each in gc.get_objects()
+        for kind in OF_A_SOCKET
+        if issubclass(type(each), kind)
     )
 
 

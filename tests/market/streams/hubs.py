@@ -8,7 +8,7 @@ from contextlib import suppress
 from socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
 from market.streams.backlog import Latest
-from market.streams.connection import NONE, Watcher
+from market.streams.connection import NO_DESCRIPTOR, Watcher
 from market.streams.framing import payloads
 from market.streams.hub import Hub
 from market.streams.seat import Seat
@@ -68,7 +68,7 @@ class Line:
 
     @property
     def descriptor(self) -> int:
-        return NONE
+        return NO_DESCRIPTOR
 
     @property
     def writes(self) -> list[bytes]:
@@ -124,7 +124,7 @@ class Direct(Line):
 
     @property
     def descriptor(self) -> int:
-        return NONE if self.waiting else self._ours.fileno()
+        return NO_DESCRIPTOR if self.waiting else self._ours.fileno()
 
     @property
     def writes(self) -> list[bytes]:

@@ -10,12 +10,23 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from market.streams.connection import NONE
+from market.streams.connection import NO_DESCRIPTOR
 from market.streams.framing import frame
 from market.streams.hub import Hub
 from tests.certificates import make_certificate
 from tests.market.streams.hubs import Said
-from tests.market.streams.wires import PING, PONG, TEXT, Held, RawClient, make_serving, on_uvloop, until
+from tests.market.streams.wires import (
+    LARGE,
+    PING,
+    PONG,
+    TEXT,
+    Held,
+    RawClient,
+    handshake,
+    make_serving,
+    on_uvloop,
+    until,
+)
 
 TOPICS = ("EURUSD", "XAUUSD")
 
@@ -66,11 +77,11 @@ async def test_all_comes_in_order_however_the_clients_read(own: bool) -> None:
 async def test_a_connection_that_ended_or_is_full_has_no_descriptor() -> None:
     async with make_serving() as serving:
         (gone, held), (_, full) = await serving.open(), await serving.open(buffer=4096)
-        assert NONE not in (held.connection.descriptor, full.connection.descriptor)
+        assert NO_DESCRIPTOR not in (held.connection.descriptor, full.connection.descriptor)
         gone.abort()
         await until(lambda: held.told == ["ended"])
         full.connection.write(frame(b"x" * 5_000_000))
-        assert (held.connection.descriptor, full.connection.descriptor) == (NONE, NONE)
+        assert (held.connection.descriptor, full.connection.descriptor) == (NO_DESCRIPTOR, NO_DESCRIPTOR)
 
 
 @on_uvloop
@@ -80,9 +91,23 @@ async def test_nothing_passes_an_encrypted_connection_by() -> None:
         trusts = ssl.create_default_context(cafile=certificate)
         async with make_serving(ssl_keyfile=key, ssl_certfile=certificate) as serving:
             client, held = await serving.open(trusts=trusts)
-            assert (held.connection.descriptor, held.told) == (NONE, [])
+            assert (held.connection.descriptor, held.told) == (NO_DESCRIPTOR, [])
             hub = Hub()
             joined(hub, held, "EURUSD")
             hub.publish(Said("a"), "EURUSD")
             assert await client.hear() == (TEXT, b"a")
             assert not hub.slow.seats
+
+
+@on_uvloop
+async def test_nothing_comes_before_an_answer_that_was_asked_for_first() -> None:
+    async with make_serving() as serving:
+        reader, writer = await asyncio.open_connection("127.0.0.1", serving.port, limit=4096)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(handshake())
+        await reader.readexactly(len(LARGE))
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        await until(lambda: serving.app.held)
+        assert serving.app.held[0].waiting_at_first == 0
+        writer.transport.abort()

@@ -163,6 +163,22 @@ def test_with_latest_no_number_of_messages_is_too_many(house: House) -> None:
     assert line.heard == ["a dropped 2999", "a×3000"]
 
 
+def test_what_was_pending_when_it_was_paused_is_not_lost(house: House) -> None:
+    """Paused by something else than a frame: a ping that did not fit."""
+    _, line = house.join("EURUSD", latest=True)
+    house.hub.publish(Price("a", 1), "EURUSD")
+    line.waiting = 1
+    assert line.watcher is not None
+    line.watcher.paused()
+    house.turn()
+    for name in ("b", "c"):
+        house.hub.publish(Price(name, 1), "EURUSD")
+        house.turn()
+    line.read()
+    house.turn()
+    assert line.heard == ["a×1", "c dropped 1", "c×2"]
+
+
 def test_with_latest_5_seconds_without_progress_are_too_slow_all_the_same(house: House) -> None:
     line = make_slow(house, latest=True)
     house.turns.wait(6)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -116,6 +116,32 @@ async def test_full_buffers_are_told_and_room_again_too() -> None:
             assert len((await client.hear())[1]) == 1_000_000
         await until(lambda: held.told == ["paused", "resumed"])
         assert held.connection.waiting == 0
+
+
+class Filling:
+    """A transport that is full again after whatever is written."""
+
+    def __init__(self, connection: Wire) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        self._connection.pause_writing()
+
+
+@on_uvloop
+async def test_room_is_not_told_where_an_owed_pong_has_taken_it() -> None:
+    async with make_serving() as serving:
+        client, held = await serving.open()
+        connection = cast(Wire, held.connection)
+        connection.write(MEGABYTE * 8)
+        client.send(PING, b"?")
+        await until(lambda: connection._owed_pong)
+        transport, connection.transport = connection.transport, cast(Any, Filling(connection))
+        connection.resume_writing()
+        connection.transport = transport
+        assert held.told == ["paused", "paused"]
+        connection.resume_writing()
+        assert held.told == ["paused", "paused", "resumed"]
 
 
 @on_uvloop

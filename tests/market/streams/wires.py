@@ -21,6 +21,8 @@ from market.streams.wire import UVICORN, connection_of
 P = ParamSpec("P")
 MAX_BYTES = 16 * 1024
 FLOODED = b"too much"
+LARGE = b"x" * 8_000_000
+LARGE_SIZE = b"content-length", b"%d" % len(LARGE)
 TEXT, CLOSE, PING, PONG, CONT = 0x1, 0x8, 0x9, 0xA, 0x0
 
 
@@ -43,6 +45,7 @@ class Held:
         self.received: list[str | bytes] = []
         self.told: list[str] = []
         self.disconnected: int | None = None
+        self.waiting_at_first = -1
         connection.watcher = self
 
     def paused(self) -> None:
@@ -63,12 +66,17 @@ class App:
         self.is_reading.set()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": [LARGE_SIZE]})
+            await send({"type": "http.response.body", "body": LARGE})
+            return
         await receive()
         held = Held(connection_of(scope, send))
         held.connection.guard(MAX_BYTES, lambda: FLOODED)
         if self.farewell:
             held.connection.farewell = lambda: self.farewell
         await send({"type": "websocket.accept"})
+        held.waiting_at_first = held.connection.waiting
         self.held.append(held)
         while True:
             await self.is_reading.wait()
