@@ -12,7 +12,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 # Tasks take their context from who starts them, and so do our threads (`in_thread`, and scoring); what the
 # service does by itself began elsewhere.
-COUNTED = ContextVar("counted", default=False)
+COUNTED: ContextVar[list[str] | None] = ContextVar("counted", default=None)
+"""For which block; what a request of an earlier one has started is none of this one's."""
 
 
 @contextmanager
@@ -22,15 +23,15 @@ def count_queries() -> Iterator[list[str]]:
     execute, answer = CursorWrapper.execute, RequestResponseCycle.run_asgi
 
     def counted(self: CursorWrapper, sql: Any, params: Any = None) -> Any:
-        if COUNTED.get():
+        if COUNTED.get() is asked:
             asked.append(str(sql))
         return execute(self, sql, params)
 
     async def answered(self: RequestResponseCycle, app: Any) -> None:
-        COUNTED.set(True)
+        COUNTED.set(asked)
         await answer(self, app)
 
-    token = COUNTED.set(True)
+    token = COUNTED.set(asked)
     CursorWrapper.execute = counted  # type: ignore[method-assign]
     RequestResponseCycle.run_asgi = answered  # type: ignore[method-assign]
     try:
