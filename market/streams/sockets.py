@@ -37,7 +37,7 @@ class Socket(Protocol):
 class Sockets:
     LOOK_EVERY_S = 1.0
     PARTS = 19
-    """That take turns: a look at 10,000 at once would hold everybody up for 20 ms. A prime, so that addresses
+    """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
     in memory, of which hashes are made, spread over all of them."""
 
     def __init__(self, events: EventFeed, ring: KeyRing) -> None:
