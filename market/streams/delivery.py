@@ -22,8 +22,8 @@ from .seat import Seat, Write
 Owed = tuple[Audience, bytes]
 Rest = tuple[Seat, bytes]
 
-# `os.write` and `socket.send` let go of the interpreter at each call: while another thread is busy each of
-# them would wait for it, 5 ms. A call through PyDLL keeps it. None of these sockets blocks.
+# `os.write` and `socket.send` let go of the interpreter at each call: while another thread is busy, many of
+# them wait for it 5 ms of each 10. A call through PyDLL keeps it. None of these sockets blocks.
 _send = ctypes.PyDLL(None).send
 
 
