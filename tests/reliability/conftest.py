@@ -1,11 +1,15 @@
-"""The reliability gate starts its own PostgreSQL and Redis, in whichever mode the run is."""
+"""The reliability gate starts its own PostgreSQL and Redis, in whichever mode the run is.
+
+`make reliability` leaves out what is marked `full`; `make reliability-full` takes all of it, and sets FULL=1,
+for which `longer` gives the longer of two variants. README.md in this folder says what belongs where.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -14,6 +18,13 @@ from tests.reliability import scorecard
 from tests.reliability.processes import Installation
 
 Tell = Callable[[str], None]
+T = TypeVar("T")
+IS_FULL = os.environ.get("FULL", "0") != "0"
+
+
+def longer(usual: T, full: T) -> T:
+    """How much of something: `longer(20.0, 300.0)` seconds, here and in the full gate."""
+    return full if IS_FULL else usual
 
 
 @pytest.fixture
