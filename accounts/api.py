@@ -20,12 +20,12 @@ from .exceptions import InvalidApiKey, MethodNotAllowed, MissingApiKey, NotFound
 from .hosts import check_host
 from .loopback import is_loopback
 from .parameters import QuerySerializer, read_parameters
+from .plain_json import encode as encode
 from .throttling import limit_headers, refuse, throttle
 from .tiers import Caller
 from .usage_tally import usage
 
 access_log = logging.getLogger("accounts.access")
-encode = msgspec.json.Encoder(decimal_format="number").encode
 T = TypeVar("T")
 
 METHODS = "GET, HEAD, OPTIONS"

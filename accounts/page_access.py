@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from rest_framework.settings import api_settings
 
 from . import page_tokens, visitors
-from .api import iso_time, new_request_id
+from .api import encode, iso_time, new_request_id
 from .exceptions import ApiError, MethodNotAllowed
 from .models import Account, PageSession
 
@@ -35,7 +34,7 @@ def page_token(request: HttpRequest) -> HttpResponse:
     except ApiError as error:
         return refuse(error)
     told = {"token": text, "expires_at": iso_time(datetime.fromtimestamp(token.ends_at, UTC))}
-    return HttpResponse(msgspec.json.encode(told), content_type="application/json")
+    return HttpResponse(encode(told), content_type="application/json")
 
 
 def refuse(error: ApiError) -> HttpResponse:

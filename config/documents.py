@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response
+
+from accounts.plain_json import encode
 
 
 class Document(NamedTuple):
@@ -16,7 +17,7 @@ class Document(NamedTuple):
 
 
 def made_of(content: Any) -> Document:
-    body = msgspec.json.encode(content)
+    body = encode(content)
     return Document(body, f'"{sha256(body).hexdigest()[:32]}"')
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import msgspec
 from django.core.exceptions import SuspiciousOperation
 from django.db.utils import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework.exceptions import ValidationError
 
-from accounts.api import ON_EVERY_ANSWER, new_request_id
+from accounts.api import ON_EVERY_ANSWER, encode, new_request_id
 from accounts.exceptions import ApiError, InvalidParameter, NotFound, Overloaded
 
 logger = logging.getLogger(__name__)
@@ -62,9 +61,7 @@ def error_body(refusal: ApiError, request_id: str) -> bytes:
         "max": refusal.max,
         "request_id": request_id,
     }
-    return msgspec.json.encode(
-        {"error": {name: value for name, value in details.items() if value is not None}}
-    )
+    return encode({"error": {name: value for name, value in details.items() if value is not None}})
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from accounts.plain_json import spelled_out
+
 Json = dict[str, Any]
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
@@ -58,7 +60,7 @@ def fields(schema: Json, document: Json, within: str = "") -> Iterator[Field]:
 
 
 def frame(payload: Json) -> str:
-    return json.dumps(payload, ensure_ascii=False)
+    return spelled_out(json.dumps(payload, ensure_ascii=False).encode()).decode()
 
 
 def resolved(schema: Json, document: Json) -> Json:

@@ -6,13 +6,14 @@ import logging
 import threading
 import time
 
-import msgspec
 from django.contrib.syndication.views import Feed
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
+
+from accounts.plain_json import encode
 
 from . import summary as summaries
 from .models import Incident
@@ -63,7 +64,7 @@ def status_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def status_json(request: HttpRequest) -> HttpResponse:
-    answer = HttpResponse(msgspec.json.encode(kept.get()), content_type="application/json")
+    answer = HttpResponse(encode(kept.get()), content_type="application/json")
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Cache-Control"] = f"max-age={FRESH_S:.0f}"
     return answer

@@ -8,16 +8,16 @@ import msgspec
 from msgspec import Raw
 
 from accounts.exceptions import ApiError, RetryLater
+from accounts.plain_json import encode
 
 from .refusals import AuthTimeout, InvalidMessage
 
 MAX_ID_LENGTH = 64
-_encode = msgspec.json.Encoder().encode
 Echo = dict[str, int | str]
 
 
 def frame(kind: str, now_ms: int, echo: Echo, **fields: Any) -> str:
-    return _encode({"type": kind, **fields, **echo, "time": now_ms}).decode()
+    return encode({"type": kind, **fields, **echo, "time": now_ms}).decode()
 
 
 def error_frame(refusal: ApiError, now_ms: int, echo: Echo, *, is_fatal: bool) -> str:
@@ -46,7 +46,10 @@ def take_id(message: list[Raw] | dict[str, Raw]) -> Echo:
     """The client's own name for the message, to be sent back; taken out of it."""
     if isinstance(message, list) or "id" not in message:
         return {}
-    sent = decoded(message.pop("id"))
+    sent = message.pop("id")
+    if bytes(sent) == b"null":
+        return {}
+    sent = decoded(sent)
     if type(sent) is int or (isinstance(sent, str) and len(sent) <= MAX_ID_LENGTH):
         return {"id": sent}
     raise InvalidMessage(f"id is a whole number or a text of {MAX_ID_LENGTH} characters at most.")

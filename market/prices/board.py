@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from accounts.plain_json import number
 from instruments.catalogue import InstrumentFacts
 
 from .records import Taken
@@ -35,7 +36,8 @@ class Quote(msgspec.Struct):
         """bid, ask, spread and timestamp, without braces: both answers are made of it."""
         if not self._fields:
             self._fields = (
-                f'"bid":{self.bid},"ask":{self.ask},"spread":{self.spread},"timestamp":"{iso_ms(self.time_ms)}"'
+                f'"bid":{number(self.bid)},"ask":{number(self.ask)},"spread":{number(self.spread)},'
+                f'"timestamp":"{iso_ms(self.time_ms)}"'
             ).encode()
         return self._fields
 

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import msgspec
 
+from accounts.plain_json import number
+
 from .candles import Candle, CandleBuilder, Closed
 from .day import Day
 from .timeframes import TIMEFRAMES
@@ -32,10 +34,10 @@ def _encode(
     opened_ms: int, opened: float, high: float, low: float, close: float, volume: float, digits: int
 ) -> bytes:
     """Remembered, because a forming candle is asked for more often than ticks change it."""
-    opened, high, low, close = (round(price, digits) for price in (opened, high, low, close))
+    first, top, bottom, last = (number(round(price, digits)) for price in (opened, high, low, close))
     return (
-        f'{{"time":"{iso(opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
-        f'"volume":{round(volume, 8)}}}'
+        f'{{"time":"{iso(opened_ms)}","open":{first},"high":{top},"low":{bottom},"close":{last},'
+        f'"volume":{number(round(volume, 8))}}}'
     ).encode()
 
 

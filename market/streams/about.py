@@ -14,7 +14,7 @@ INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envel
 Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
 closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
 WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
-given here."""
+given here. `null` for what may be left out is as if it were left out. No number has an exponent: 0.00003."""
 SEQ = "With the feature seq: one more than in the frame of this symbol before."
 SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
 FEATURES: dict[Feature, str] = {

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from accounts.plain_json import encode
 from accounts.slots import RETRY_AFTER_S
 
 from . import protocol
-from .frames import AbsorptionSignal, OrderFlowTick, PriceTick, encode, extended
+from .frames import AbsorptionSignal, OrderFlowTick, PriceTick, extended
 from .messages import List, Ping, Subscribe, Unsubscribe
 from .refusals import Code, Refused, invalid
 from .subscriptions import Rejected

@@ -7,12 +7,17 @@ from typing import Annotated, cast
 import msgspec
 from msgspec import Meta
 
+from accounts.plain_json import HUGE, TINY, encode, spelled_out
 from market.prices.absorption import WINDOW_MS, Side
 from market.prices.records import Absorbed, Taken
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+
+
+# A price of so many is never below 0.00001.
+PLAIN_DIGITS = 5
 
 
 class PriceTick(msgspec.Struct, gc=False):
@@ -50,7 +55,9 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
 
 def price_tick(taken: Taken, digits: int) -> bytes:
     spread = round(taken.ask - taken.bid, digits)
-    return encode(PriceTick(taken.symbol, taken.bid, taken.ask, spread, taken.time_ms, taken.volume))
+    data = _encode(PriceTick(taken.symbol, taken.bid, taken.ask, spread, taken.time_ms, taken.volume))
+    # Compared rather than looked for in the text, and seldom so: five digits have no exponent.
+    return spelled_out(data) if digits > PLAIN_DIGITS or 0 < taken.volume < TINY else data
 
 
 def order_flow_tick(taken: Taken) -> bytes | None:
@@ -59,9 +66,12 @@ def order_flow_tick(taken: Taken) -> bytes | None:
         return None
     sold, bought = taken.bid_volume, taken.ask_volume
     summed = taken.cumulative_delta
-    return encode(
+    data = _encode(
         OrderFlowTick(taken.symbol, sold, bought, bought - sold, summed, taken.price, taken.time_ms)
     )
+    if 0 < sold + bought < TINY or taken.price < TINY or 0 < abs(summed) < TINY or abs(summed) >= HUGE:
+        return spelled_out(data)
+    return data
 
 
 def absorption(found: Absorbed) -> bytes:

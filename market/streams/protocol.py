@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from .frames import Milliseconds, encode
+from accounts.plain_json import encode
+
+from .frames import Milliseconds
 from .refusals import ErrorDetails, Id, Refused
 from .subscriptions import Rejected
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from accounts.plain_json import spelled_out
 from market.prices.ticks import Tick
 
 from .format import Batch, Format, Place, Subject
@@ -17,7 +18,7 @@ _decoder = msgspec.json.Decoder(Tick)
 
 
 def encode(ticks: list[Tick]) -> bytes:
-    return _encoder.encode_lines(ticks)
+    return spelled_out(_encoder.encode_lines(ticks))
 
 
 def parse(text: str) -> list[Tick]:

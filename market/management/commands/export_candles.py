@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand
 
+from accounts.plain_json import number
 from instruments.catalogue import InstrumentFacts
 from market.engine.store import FLOATS, candle_of
 from market.management.pipes import until_nobody_reads
@@ -67,7 +68,11 @@ def as_csv(lines: Iterator[str]) -> Iterator[str]:
     yield ",".join(COLUMNS)
     for line in lines:
         candle = msgspec.json.decode(line)
-        yield ",".join(str(candle[column]) for column in COLUMNS)
+        yield ",".join(_text(candle[column]) for column in COLUMNS)
+
+
+def _text(value: str | float) -> str:
+    return value if isinstance(value, str) else number(value)
 
 
 def moment(text: str) -> datetime:

@@ -5,9 +5,9 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import IO, Any
 
-import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.plain_json import encode
 from news.labels import sentiment_label
 from news.sentiment.linear import linear_model
 from news.sentiment.weights import BadModel
@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 for title in titles(lines):
                     score = model.score(title, category)
                     self.stdout.write(
-                        msgspec.json.encode(
+                        encode(
                             {
                                 "title": title,
                                 "sentiment": sentiment_label(score),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -102,3 +103,41 @@ def test_frame_gets_what_was_asked_for_at_its_end() -> None:
     assert extended(frame, seq=9, sent_ms=NOW_MS) == (
         b'{"symbol":"EURUSD","volume":1.0,"seq":9,"sent":1795000000257}'
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "digits"),
+    [
+        ({"bid": 3e-08, "ask": 5e-08}, 8),
+        ({"bid": 1.00000001, "ask": 1.00000004}, 8),
+        ({"volume": 1e-08}, 5),
+    ],
+)
+def test_small_prices_and_volumes_have_no_exponent(fields: dict[str, float], digits: int) -> None:
+    frame = price_tick(make_taken(**fields), digits)
+
+    assert b"e-" not in frame
+    assert {name: json.loads(frame)[name] for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ask_volume": 1e-08, "cumulative_delta": 5.0},
+        {"cumulative_delta": -1e-08},
+        {"cumulative_delta": 1e16},
+        {"cumulative_delta": -2.5e17},
+        {"price": 3e-08},
+    ],
+)
+def test_order_flow_has_no_exponent(fields: dict[str, float]) -> None:
+    frame = order_flow_tick(make_flow(**fields)) or b""
+
+    assert not re.search(rb"[0-9]e[-+0-9]", frame)
+    assert {name: json.loads(frame)[name] for name in fields} == fields
+
+
+def test_absorption_has_no_exponent() -> None:
+    found = Absorbed("PEPEUSD", 7, "bid", 3e-08, 1e16, -1e16, 1e-08, 2.6, NOW_MS)
+
+    assert not re.search(rb"[0-9]e[-+0-9]", absorption(found))
