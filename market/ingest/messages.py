@@ -24,7 +24,7 @@ class SentTick(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     bid: float
     ask: float
     time: Milliseconds | Moment | None = None
-    volume: float = 0.0
+    volume: float | None = None
     side: Literal["buy", "sell"] | None = None
     price: float | None = None
     seq: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
@@ -100,7 +100,7 @@ def _read_tick(item: Raw, now_ms: int) -> Tick:
         bid=sent.bid,
         ask=sent.ask,
         time_ms=_in_ms(sent.time, now_ms),
-        volume=sent.volume,
+        volume=sent.volume or 0.0,
         side=SIDES[sent.side],
         price=sent.price,
         source_seq=sent.seq,

@@ -39,15 +39,17 @@ class _Named(msgspec.Struct):
 
 _named = msgspec.json.Decoder(_Named)
 _message = msgspec.json.Decoder(AnyMessage)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read(text: bytes, kind: Kind) -> AnyMessage:
     """The message; a refusal carries its id, if that could be read."""
     named = UNSET
     try:
-        named = _decode(_named, text).id
+        given = _without_nulls(text)
+        named = _decode(_named, given).id
         _refuse_repeated_names(text)
-        message: AnyMessage = _decode(_message, text)
+        message: AnyMessage = _decode(_message, given)
         check(message, kind)
     except Refused as refused:
         refused.id = named
@@ -57,6 +59,18 @@ def read(text: bytes, kind: Kind) -> AnyMessage:
 
 def unknown_features() -> Refused:
     return invalid(RULES["features"], "features", **DETAILS["features"])
+
+
+def _without_nulls(text: bytes) -> bytes:
+    """Many encoders write null for what is not there; what must be there is missed all the same."""
+    if b"null" not in text:
+        return text
+    try:
+        members = _members.decode(text)
+    except (ValueError, RecursionError):
+        return text
+    # Not spelled out: what a stranger writes may have a billion digits.
+    return msgspec.json.encode({name: value for name, value in members.items() if bytes(value) != b"null"})
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:

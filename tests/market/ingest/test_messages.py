@@ -47,6 +47,10 @@ def test_every_field_arrives() -> None:
     assert sent(side="buy").side == 1
 
 
+def test_null_is_as_if_it_were_absent() -> None:
+    assert sent(volume=None, side=None, price=None, seq=None) == sent()
+
+
 @pytest.mark.parametrize(
     "time", [NOW_MS, "2026-11-18T11:06:40Z", "2026-11-18T11:06:40.000+00:00", "2026-11-18T20:06:40+09:00"]
 )

@@ -81,6 +81,12 @@ def test_key_in_the_first_message(socket: Socket, symbol: str) -> None:
     assert socket.ask(make_tick(symbol)) == {"type": "result", "accepted": 1, "rejected": []}
 
 
+def test_null_id_is_as_if_it_were_absent(source: Socket, symbol: str) -> None:
+    answer = source.ask({**make_tick(symbol), "id": None})
+
+    assert answer == {"type": "result", "accepted": 1, "rejected": []}
+
+
 def test_key_as_bearer_of_the_handshake(service: Server, key: str) -> None:
     made = opened(service, Authorization=f"Bearer {key}")
     assert made.hear()["type"] == "authenticated"

@@ -49,22 +49,22 @@ NO_OBJECT = [
 WRONG_VALUES: dict[str, list[Any]] = {
     "action": ["", "SUBSCRIBE", "auth", None, 5, ["subscribe"], {}],
     "symbols": [
-        *([], "EURUSD", None, {}, 5, True, [5], [None], [["EURUSD"]], ["EURUSD", 5], ["EURUSD"] * 201),
+        *([], "EURUSD", {}, 5, True, [5], [None], [["EURUSD"]], ["EURUSD", 5], ["EURUSD"] * 201),
         *([f"S{number}" for number in range(count)] for count in (201, 500, 10_000)),
     ],
-    "api_key": [None, 5, ["tw_live_"], {}, True],
-    "id": [None, 1.0, True, [], {}, "x" * 65, 2**63, 2**64, -(2**63) - 1, 10**4000],
-    "features": ["seq", None, [5], ["SEQ"], ["seq", "more"], {}],
-    "takeover": [1, "true", None, []],
+    "api_key": [5, ["tw_live_"], {}, True],
+    "id": [1.0, True, [], {}, "x" * 65, 2**63, 2**64, -(2**63) - 1, 10**4000],
+    "features": ["seq", [5], ["SEQ"], ["seq", "more"], {}],
+    "takeover": [1, "true", []],
     "resume": [
-        *(None, "e1", [], {}, {"epoch": "e1"}, {"positions": {}}, {"epoch": 1, "positions": {}}),
+        *("e1", [], {}, {"epoch": "e1"}, {"positions": {}}, {"epoch": 1, "positions": {}}),
         *({"epoch": "e1", "positions": []}, {"epoch": "e1", "positions": None}),
         {"epoch": "e1", "positions": {"EURUSD": 7, "eurusd": 8}},
         *({"epoch": "e1", "positions": {"EURUSD": seq}} for seq in (-1, 2**63, 2**64, 1.5, "7", None)),
     ],
 }
 WRONG_SIGNALS_VALUES: dict[str, list[Any]] = {
-    "since": [None, 5, [], "x" * 65],
+    "since": [5, [], "x" * 65],
     "events": [["signal.opened"], "signal.closed", [1]],
 }
 TWICE = [

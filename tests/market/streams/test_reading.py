@@ -100,6 +100,33 @@ def test_fields_that_nobody_knows_are_ignored() -> None:
     assert read(b'{"action":"ping","more":1%b}' % (b"0" * 5000), MARKET) == Ping()
 
 
+OPTIONAL = ("id", "api_key", "features", "events", "resume", "since", "takeover")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_null_is_as_if_it_were_absent(kind: Kind) -> None:
+    nulls = dict.fromkeys(OPTIONAL)
+
+    assert sent(kind, action="subscribe", symbols=["EURUSD"], **nulls) == Subscribe(symbols=["EURUSD"])
+    assert sent(kind, action="unsubscribe", symbols=None, id=7) == Unsubscribe(id=7)
+    assert sent(kind, action="ping", id=None) == Ping()
+    assert sent(kind, action="list", api_key=None, more={"a": None}, null="null") == List()
+
+
+def test_null_symbols_mean_all_where_none_do() -> None:
+    assert sent(ORDERFLOW, action="subscribe", symbols=None) == Subscribe()
+    assert refused('{"action":"subscribe","symbols":null}', MARKET).details.field == "symbols"
+
+
+def test_null_for_what_must_be_there_is_refused_as_if_it_were_absent() -> None:
+    assert refused('{"action":null,"id":7}').details.field == "action"
+    assert refused('{"action":"ping","id":null,"id":null}').details.field == "id"
+
+
+def test_a_number_of_a_billion_digits_beside_a_null_is_not_written_out() -> None:
+    assert read(b'{"action":"ping","id":null,"more":1e999999999}', MARKET) == Ping()
+
+
 def test_200_symbols_and_16_kib_are_not_too_many() -> None:
     message = sent(action="subscribe", symbols=[f"{number:070d}" for number in range(200)])
 
