@@ -8,6 +8,7 @@ from config.demo.news import seed_news
 from instruments.catalogue import catalogue
 from market.prices.timeframes import MINUTE_MS
 from news.models import ItemScore, NewsItem, Outcome, Source
+from news.sentiment.linear import linear_model
 from tests.factories import NOON, make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +43,20 @@ def test_what_it_said_is_settled_from_when_it_was_published(demo: None) -> None:
 
 def test_every_score_has_its_history(demo: None) -> None:
     assert ItemScore.objects.count() == NewsItem.objects.exclude(sentiment_score=None).count()
+
+
+def test_each_title_has_the_score_of_the_shipped_model(demo: None) -> None:
+    """And under its name, as `score_headlines` would print it."""
+    model = linear_model()
+    items = list(NewsItem.objects.all())
+
+    assert len(items) == 39
+    assert {(item.model, ItemScore.objects.get(item=item).version) for item in items} == {
+        (model.identifier, model.version)
+    }
+    assert [item.sentiment_score for item in items] == [
+        pytest.approx(model.score(item.title, item.category), abs=1e-6) for item in items
+    ]
 
 
 def test_its_sources_ask_nobody_until_somebody_resumes_them(demo: None) -> None:
