@@ -46,7 +46,7 @@ def _sums(first: int, changes: list[int]) -> list[int]:
 def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
     try:
         ticks = parse(b"".join(blocks), subject.symbol)
-    except ValueError as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise BadFile(
             f"{subject.path} is no whole hour of Dukascopy's: {error}. Download it again."
         ) from None

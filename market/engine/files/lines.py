@@ -9,7 +9,9 @@ from market.prices.ticks import Tick
 from .format import Batch, Place
 
 Parse = Callable[[str], list[Tick]]
-"""One tick for each line, or ValueError (msgspec's errors are such) or KeyError if any line makes none."""
+"""One tick for each line, or one of `NO_TICK` if any line makes none."""
+# msgspec's errors are ValueErrors, but for lines nested too deeply.
+NO_TICK = (ValueError, KeyError, OverflowError, RecursionError)
 
 
 def columns(text: str) -> Iterator[tuple[str, ...]]:
@@ -38,7 +40,7 @@ def read_lines(
 def _batch(text: str, parse: Parse, first: int) -> Batch:
     try:
         ticks = parse(text)
-    except (ValueError, KeyError, OverflowError):
+    except NO_TICK:
         ticks = []
     # JSON skips blank lines, and then the numbers would not fit.
     if len(ticks) == text.count("\n") + 1:
@@ -54,6 +56,6 @@ def _line_by_line(text: str, parse: Parse, first: int) -> Batch:
         try:
             ticks += parse(line)
             lines.append(number)
-        except (ValueError, KeyError, OverflowError):
+        except NO_TICK:
             malformed.append(number)
     return Batch(ticks, lines, malformed)

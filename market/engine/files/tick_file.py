@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -19,7 +20,12 @@ from .format import BadFile, Batch, Place, Subject
 
 BLOCK = 1 << 16
 START = Place()
-DAMAGES = (OSError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError)
+# An archive whose fields contradict each other is told in as many ways as it is read.
+DAMAGES = (
+    *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    *(struct.error, ValueError, IndexError, OverflowError, NotImplementedError),
+)
+ENCRYPTED = 0x1
 
 
 class TickFile:
@@ -94,7 +100,10 @@ class TickFile:
         members = zipfile.ZipFile(raw)
         if len(members.namelist()) != 1:
             raise BadFile(f"{self.path} holds {len(members.namelist())} files. Unpack it, and name one.")
-        return members.open(members.namelist()[0])
+        (member,) = members.infolist()
+        if member.flag_bits & ENCRYPTED:
+            raise BadFile(f"{self.path} is encrypted. Unpack it with its password, and name the file in it.")
+        return members.open(member)
 
     def _unreadable(self, error: Exception) -> BadFile:
         why = getattr(error, "strerror", None) or str(error)

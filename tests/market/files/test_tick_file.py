@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import zipfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from market.engine.files.format import BadFile, Place
 from market.engine.files.tick_file import TickFile
@@ -133,3 +137,70 @@ def test_place_of_the_first_batch_is_the_beginning(path: Path) -> None:
 
     with TickFile(str(path)) as file:
         assert next(file.batches("EURUSD", 0.00001)).place == Place(0, 1)
+
+
+def damaged_zip(path: Path, at: int, value: int) -> None:
+    """With a byte of the member's two headers changed: `at` counts within the local one."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("EURUSD.csv", QUOTES)
+    content = bytearray(path.read_bytes())
+    content[at] = content[content.index(b"PK\x01\x02") + at + 2] = value
+    path.write_bytes(content)
+
+
+def test_encrypted_zip_is_refused_with_the_way_out(path: Path) -> None:
+    damaged_zip(path, 6, 1)
+
+    with pytest.raises(BadFile, match="is encrypted. Unpack it with its password"):
+        TickFile(str(path))
+
+
+def test_zip_that_is_packed_in_an_unknown_way_is_refused(path: Path) -> None:
+    damaged_zip(path, 8, 97)
+
+    with pytest.raises(BadFile, match="cannot be read"):
+        TickFile(str(path))
+
+
+@given(st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_damaged_archive_is_a_sentence_whatever_is_wrong(path: Path, data: st.DataObject) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("EURUSD.csv", QUOTES)
+    content = bytearray(data.draw(st.sampled_from([packed.getvalue(), gzip.compress(QUOTES.encode())])))
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
+        content[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(1, len(content)))])
+
+    with contextlib.suppress(BadFile):
+        ticks_of(path)
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def test_line_that_is_nested_deeply_is_one_bad_line(path: Path) -> None:
+    line = SAMPLES["recording"]
+    path.write_text(f'{line}{{"symbol":"EURUSD","time_ms":1,"more":{DEEP}}}\n{line}')
+
+    with TickFile(str(path)) as file:
+        batches = list(file.batches("EURUSD", 0.00001))
+    assert sum(len(batch.ticks) for batch in batches) == 2
+    assert [line for batch in batches for line in batch.malformed] == [2]
+
+
+@pytest.mark.parametrize(
+    "hour",
+    [
+        f'{{"timestamp":1,"multiplier":0.1,"more":{DEEP}}}',
+        '{"timestamp":1,"multiplier":5e-324,"times":[1],"asks":[1],"bids":[1]}',
+        '{"timestamp":1,"multiplier":0.1,"times":[1],"asks":[1],"bids":[1],"ask":1e308}',
+    ],
+    ids=["deep", "no unit", "no price"],
+)
+def test_hour_of_dukascopy_that_makes_no_sense_is_a_sentence(path: Path, hour: str) -> None:
+    path.write_text(hour)
+
+    with pytest.raises(BadFile, match="no whole hour"):
+        ticks_of(path)
