@@ -11,6 +11,7 @@ from django.core.asgi import get_asgi_application  # noqa: E402 - apps must be r
 
 django_application = get_asgi_application()
 
+from .draining import draining  # noqa: E402
 from .lean import answer_api  # noqa: E402
 from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
@@ -22,6 +23,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         return
     await service.ensure()
     if scope["type"] == "http":
+        if draining.is_on:
+            send = draining.last_answer(send)
         path: str = scope["path"]
         if path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)

@@ -68,6 +68,8 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
+# From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
+DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 
 # Rooms
 

@@ -15,6 +15,8 @@ PURE = (
     "accounts/keys.py",
     "accounts/plain_json.py",
     "accounts/spent.py",
+    "config/draining.py",
+    "config/supervision/place.py",
     "instruments/hours.py",
     "market/back_office/words.py",
     "market/engine/checks.py",

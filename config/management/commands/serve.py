@@ -7,11 +7,12 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from uvicorn.supervisors import Multiprocess
 
 from config.start.banner import banner
 from config.start.port import take_port
 from config.start.prepare import prepare
+from config.start.server import Server
+from config.supervision.supervisor import Supervisor
 from market.streams.wire import UVICORN
 
 GRACE_S = 10
@@ -58,25 +59,15 @@ class Command(BaseCommand):
             **UVICORN,
         )
         port: int = listener.getsockname()[1]
-        if workers > 1:
+
+        def announce() -> None:
             self.stdout.write(banner(host, port))
-            Multiprocess(config, sockets=[listener]).run()
+            self.stdout.flush()
+
+        if workers > 1:
+            Supervisor(config, listener, announce, settings.DRAIN_S + GRACE_S).run()
             return
-        server = AnnouncingServer(config, self, host, port)
+        server = Server(config, on_serving=announce)
         server.run([listener])
         if not server.started:
             raise CommandError("The service did not start; the lines above say why.")
-
-
-class AnnouncingServer(uvicorn.Server):
-    """Says where it is once it serves, and not before."""
-
-    def __init__(self, config: uvicorn.Config, command: BaseCommand, host: str, port: int) -> None:
-        super().__init__(config)
-        self._command, self._address = command, (host, port)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started and not self.should_exit:
-            self._command.stdout.write(banner(*self._address))
-            self._command.stdout.flush()

@@ -1,0 +1,28 @@
+"""Whether this process is about to stop. What still comes is answered, as the last on its connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CLOSE = (b"connection", b"close")
+
+
+class Draining:
+    def __init__(self) -> None:
+        self.is_on = False
+
+    def begin(self) -> None:
+        self.is_on = True
+
+    def last_answer(self, send: Any) -> Any:
+        """Else a proxy would send its next request into a connection that ends at this very moment."""
+
+        async def send_last(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], CLOSE]
+            await send(message)
+
+        return send_last
+
+
+draining = Draining()

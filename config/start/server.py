@@ -1,0 +1,67 @@
+"""uvicorn's server, which says when it serves and does not leave before those who send it requests know."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from django.conf import settings
+
+from config.draining import draining
+
+STEP_S = 0.1
+# Who was let in may not have said yet what it wants.
+LAST_COMERS_S = 1.0
+
+
+def nothing() -> None:
+    """Where nobody wants to hear of it."""
+
+
+class Server(uvicorn.Server):
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_serving: Callable[[], None] = nothing,
+        on_stopping: Callable[[], None] = nothing,
+    ) -> None:
+        super().__init__(config)
+        self._on_serving, self._on_stopping = on_serving, on_stopping
+        self._pause_s, self._is_followed = 0.0, False
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            self._on_serving()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Who presses Ctrl-C wants it to end; SIGTERM may come with a proxy in front. A second one hurries it.
+        is_first = not self.should_exit
+        self._pause_s = settings.DRAIN_S if is_first and self.started and sig == signal.SIGTERM else 0.0
+        draining.begin()
+        super().handle_exit(sig, frame)
+
+    def retire(self) -> None:
+        """Another serves at the same address: nobody has to be warned. May be called from any thread."""
+        self._pause_s, self._is_followed = 0.0, True
+        draining.begin()
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """First `/readyz` says so, and every answer ends its connection; then the doors close."""
+        draining.begin()
+        self._on_stopping()
+        if self._is_followed:
+            for server in self.servers:
+                server.close()
+            self._pause_s = LAST_COMERS_S
+        loop = asyncio.get_running_loop()
+        began_at, ticks = loop.time(), 0
+        while loop.time() - began_at < self._pause_s:
+            await asyncio.sleep(STEP_S)
+            await self.on_tick(ticks := ticks + 1)
+        await super().shutdown(sockets)

@@ -1,0 +1,94 @@
+"""A worker: the service in a process of its own, tied to the life of its supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+import django
+import psycopg
+import uvicorn
+from django.db import connection
+
+SERVING, ALIVE, STOPPING, RETIRE = b"serving", b"alive", b"stopping", b"retire"
+ALIVE_EVERY_S = 1
+ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
+
+logger = logging.getLogger(__name__)
+
+
+def work(
+    config: uvicorn.Config, sockets: list[socket.socket], supervisor: Connection, ends_within_s: float
+) -> None:
+    """What the process does. It ends when its supervisor does, even where that was killed."""
+    # Closing a terminal tells everybody in it; what becomes of us is for the supervisor to say.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    line = Line(supervisor, ends_within_s)
+    threading.Thread(target=line.hold, name="supervisor", daemon=True).start()
+    django.setup()
+    config.configure_logging()
+    wait_for_database()
+    from config.start.server import Server
+
+    config.callback_notify, config.timeout_notify = line.say_alive, ALIVE_EVERY_S
+    server = Server(config, on_serving=lambda: line.say(SERVING), on_stopping=lambda: line.say(STOPPING))
+    line.retire = server.retire
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets)
+    if not server.started:
+        sys.exit(uvicorn.config.STARTUP_FAILURE)
+
+
+def end_ourselves() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Line:
+    """To the supervisor. It breaks only when that has ended."""
+
+    def __init__(self, supervisor: Connection, ends_within_s: float) -> None:
+        self._supervisor, self._ends_within_s = supervisor, ends_within_s
+        self.retire: Callable[[], None] = end_ourselves
+
+    def hold(self) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            while self._supervisor.recv_bytes() == RETIRE:
+                self.retire()
+        logger.error("The supervisor of this worker (pid %s) has ended, so it stops", os.getpid())
+        self.retire()
+        time.sleep(self._ends_within_s)
+        os._exit(1)
+
+    def say(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._supervisor.send_bytes(word)
+
+    async def say_alive(self) -> None:
+        self.say(ALIVE)
+
+
+def wait_for_database() -> None:
+    """Past the pool, whose own attempts come further and further apart."""
+    if connection.vendor != "postgresql":
+        return
+    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
+    told_at = float("-inf")
+    while True:
+        try:
+            psycopg.connect(**wishes).close()
+        except psycopg.OperationalError as error:
+            if time.monotonic() - told_at > TELL_AGAIN_S:
+                told_at = time.monotonic()
+                reason = str(error).strip().splitlines()[0]
+                logger.warning("This worker (pid %s) waits for the database: %s", os.getpid(), reason)
+            time.sleep(ASK_AGAIN_S)
+        else:
+            return

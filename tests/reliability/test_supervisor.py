@@ -1,0 +1,131 @@
+"""Whatever its workers die of, a host goes on serving; and nothing of it is left when it is killed itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.factories import make_account, make_key, make_tier
+from tests.reliability.conftest import Tell, migrated
+from tests.reliability.engines import poll
+from tests.reliability.faults import PrivatePostgres
+from tests.reliability.processes import Installation
+from tests.reliability.supervised import STARTS_WITHIN_S, Supervised, command_of, sockets_of, supervised
+from tests.reliability.swarm import listen_many
+from tests.services import redis
+
+SOCKETS = 20
+GONE_WITHIN_S = 40.0
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("8", "a host outlives its workers")]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> PrivatePostgres:
+    return PrivatePostgres(tmp_path)
+
+
+@pytest.fixture
+def running(database: PrivatePostgres) -> Iterator[ExitStack]:
+    """Close it to stop the database, enter `database.running()` again to start it."""
+    with ExitStack() as stack:
+        stack.enter_context(database.running())
+        yield stack
+
+
+@pytest.fixture
+def installation(database: PrivatePostgres, running: ExitStack, tmp_path: Path) -> Iterator[Installation]:
+    with redis(tmp_path) as url:
+        yield migrated(Installation(tmp_path, database.url, url))
+
+
+@pytest.fixture
+def key(installation: Installation) -> str:
+    with installation.orm():
+        return make_key(make_account(tier=make_tier("many", streams=1_000, requests_per_minute=1_000_000)))
+
+
+def one_and_the_others(host: Supervised) -> tuple[int, list[int]]:
+    """The worker with the fewest sockets, so that the others have some."""
+    fewest = min(host.workers, key=sockets_of)
+    return fewest, [pid for pid in host.workers if pid != fewest]
+
+
+async def test_worker_that_dies_without_its_database_comes_back_with_it(
+    database: PrivatePostgres, running: ExitStack, installation: Installation, key: str, tell: Tell
+) -> None:
+    with supervised(installation) as host:
+        message = {"action": "subscribe", "api_key": key}
+        listeners = await listen_many([host.server.port], "/ws/signals", message, SOCKETS)
+        victim, (other,) = one_and_the_others(host)
+        # In a thread: the sockets have pings to answer meanwhile.
+        await asyncio.to_thread(lose_and_find_the_database, host, victim, other, running, database)
+        ended = [listener for listener in listeners if listener.ended.done()]
+        for listener in listeners:
+            if not listener.ended.done():
+                await listener.leave()
+    tell(f"{len(ended)} of {SOCKETS} sockets were the killed worker's, the others stayed")
+    assert f"(pid {victim}) was killed by SIGKILL" in host.said
+    assert 0 <= len(ended) <= SOCKETS // 2
+
+
+def lose_and_find_the_database(
+    host: Supervised, victim: int, other: int, running: ExitStack, database: PrivatePostgres
+) -> None:
+    running.close()
+    os.kill(victim, signal.SIGKILL)
+    poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+    assert host.process.poll() is None
+    assert other in host.serving
+    assert len(host.serving) == 1
+    running.enter_context(database.running())
+    host.wait_for(2)
+    assert other in host.serving
+
+
+def test_killed_supervisor_leaves_no_worker_behind(installation: Installation, tell: Tell) -> None:
+    with supervised(installation) as host:
+        workers = host.workers
+        assert len(workers) == 2
+        host.process.kill()
+        host.process.wait()
+        began_at = time.monotonic()
+        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+    tell(f"both gone after {time.monotonic() - began_at:.1f} s")
+    with pytest.raises(httpx.ConnectError):
+        host.server.ask("/healthz")
+
+
+def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
+    running: ExitStack, installation: Installation
+) -> None:
+    with supervised(installation) as host:
+        victim = host.workers[0]
+        running.close()
+        os.kill(victim, signal.SIGKILL)
+        poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+        workers = host.workers
+        host.process.kill()
+        host.process.wait()
+        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+
+
+def test_hangup_replaces_the_workers_and_fails_no_request(
+    installation: Installation, key: str, tell: Tell
+) -> None:
+    with supervised(installation) as host:
+        before, statuses = set(host.workers), []
+        host.send(signal.SIGHUP)
+        # A connection for each: those that the old workers keep open are theirs to close.
+        while before & set(host.workers) or len(host.serving) != 2:
+            answer = httpx.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key}, timeout=30)
+            statuses.append(answer.status_code)
+    tell(f"{len(statuses)} requests while both workers were replaced")
+    assert set(statuses) == {200}
