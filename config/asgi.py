@@ -1,4 +1,4 @@
-"""The application: /api and /ingest on the lean handler, pages on Django's own, and the life of both."""
+"""The application: /api and /ingest on the lean handler, pages on another, and the life of both."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-from django.core.asgi import get_asgi_application  # noqa: E402 - apps must be ready before they are imported
+import django  # noqa: E402
 
-django_application = get_asgi_application()
+# Apps must be ready before they are imported.
+django.setup(set_prefix=False)
 
 from .draining import draining  # noqa: E402
 from .lean import answer_api  # noqa: E402
+from .pages import PageHandler  # noqa: E402
 from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
+
+answer_page = PageHandler()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -29,7 +33,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
         else:
-            await django_application(scope, receive, send)
+            await answer_page(scope, receive, send)
     else:
         await sockets(scope, receive, send)
 

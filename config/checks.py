@@ -11,13 +11,12 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 @register(Tags.database)
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
-    is_sqlite = database["ENGINE"].endswith("sqlite3")
-    if settings.PRODUCTION and is_sqlite:
+    if settings.PRODUCTION and database["ENGINE"].endswith("sqlite3"):
         return [
             Error("Production needs PostgreSQL.", hint="Set DATABASE_URL=postgresql://…", id="tickwire.E001")
         ]
-    pool = database.get("OPTIONS", {}).get("pool", {}).get("max_size", settings.API_THREADS)
-    if not is_sqlite and pool < settings.API_THREADS:
-        hint = "Set DATABASE_POOL to API_THREADS or more."
-        return [Warning("API threads would wait for connections.", hint=hint, id="tickwire.W001")]
+    pool = database.get("OPTIONS", {}).get("pool", {}).get("max_size")
+    if pool is not None and pool < settings.API_THREADS + settings.PAGE_THREADS:
+        hint = "Set DATABASE_POOL to API_THREADS and PAGE_THREADS together, or more."
+        return [Warning("Threads would wait for connections.", hint=hint, id="tickwire.W001")]
     return []

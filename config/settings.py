@@ -10,6 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config.back_office import UNFOLD as UNFOLD
+from config.openapi_settings import described_at
 
 
 class Env(environ.Env):  # type: ignore[misc]
@@ -138,6 +139,10 @@ TEMPLATES = [
 
 # Storage
 
+# Threads in which the API asks the database, and in which pages are made.
+API_THREADS = env.int("API_THREADS", 8)
+PAGE_THREADS = env.int("PAGE_THREADS", 6)
+
 SCHEMES = "postgresql://", "postgres://", "sqlite://"
 DATABASE_URL = env.str("DATABASE_URL", "") or f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}"
 if not DATABASE_URL.startswith(SCHEMES):
@@ -159,7 +164,14 @@ else:
     # Any other CONN_MAX_AGE leaks pooled connections under ASGI.
     DATABASES["default"] |= {
         "CONN_MAX_AGE": 0,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL", 12), "timeout": 2}},
+        "OPTIONS": {
+            # One for each thread that asks: of the API, of pages, and those that others must not hold up.
+            "pool": {
+                "min_size": 1,
+                "max_size": env.int("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
+                "timeout": 2,
+            }
+        },
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -311,42 +323,10 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "config.openapi_schema.ApiSchema",
     "UNAUTHENTICATED_USER": None,
 }
-API_THREADS = env.int("API_THREADS", 8)
 
 # Its description, for programs (/openapi.json) and people (/docs/api)
 
-SPECTACULAR_SETTINGS = {
-    "OAS_VERSION": "3.1.1",
-    "TITLE": "Tickwire API",
-    "VERSION": "1",
-    "SERVERS": [
-        {"url": "/", "description": "The server this document came from"},
-        {"url": f"http://127.0.0.1:{PORT}", "description": "The demo on your own machine: make run"},
-    ],
-    "TAGS": [
-        {"name": "Market", "description": "Instruments, candles and quotes."},
-        {"name": "Signals", "description": "Published trade signals and what became of them."},
-        {"name": "News", "description": "Curated news with sentiment."},
-        {"name": "Analysis", "description": "What candles, news, order flow and signals say together."},
-        {"name": "Service", "description": "The running service, and what is left of your limits."},
-    ],
-    "SCHEMA_PATH_PREFIX": "/api",
-    # Docstrings are for us; the public reads help texts and the `details` of an action.
-    "DISABLE_DOCSTRING_DESCRIPTIONS": True,
-    "SORT_OPERATIONS": False,
-    "SORT_OPERATION_PARAMETERS": False,
-    "PREPROCESSING_HOOKS": ["config.openapi.keep_api_paths"],
-    "POSTPROCESSING_HOOKS": ["config.openapi.complete"],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {
-        # Its default sends the address of the document to another host for validation.
-        "validatorUrl": None,
-        "deepLinking": True,
-        "tryItOutEnabled": True,
-        "displayRequestDuration": True,
-        "defaultModelsExpandDepth": 0,
-    },
-}
+SPECTACULAR_SETTINGS = described_at(PORT)
 
 # Pages
 
