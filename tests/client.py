@@ -14,8 +14,8 @@ import httpx
 import uvicorn
 
 from market.streams.wire import UVICORN, Wire
+from tests.patience import PATIENCE_S
 
-READY_WITHIN_S = 15
 T = TypeVar("T")
 
 
@@ -49,15 +49,15 @@ class Server:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the server's own loop, where the connections of the service live."""
         assert self._server.loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(READY_WITHIN_S)
+        return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(PATIENCE_S)
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(READY_WITHIN_S)
+        self._thread.join(PATIENCE_S)
 
     def __enter__(self) -> Server:
         self._thread.start()
-        deadline = time.monotonic() + READY_WITHIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError("The server under test did not start.")
@@ -88,7 +88,7 @@ class Api(httpx.Client):
     """GET /api paths with a key; `key=None` sends none."""
 
     def __init__(self, server: Server, key: str) -> None:
-        super().__init__(base_url=server.url, timeout=10)
+        super().__init__(base_url=server.url, timeout=PATIENCE_S)
         self.key = key
 
     def ask(

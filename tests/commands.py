@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.patience import START_PATIENCE_S
 from tests.running import environment
 
 
@@ -14,6 +15,6 @@ def manage(var_dir: Path, *command: str, **changes: str) -> subprocess.Completed
         env=environment(var_dir, **changes),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=START_PATIENCE_S,
         check=False,
     )

@@ -28,12 +28,18 @@ from django.conf import settings  # noqa: E402
 from django.db import connections  # noqa: E402
 from django.db.backends.base.operations import BaseDatabaseOperations as DatabaseOperations  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
+from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from signals_feed import guards  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
 from tests.factories import make_tiers  # noqa: E402
+from tests.patience import PATIENCE_S  # noqa: E402
+
+# What tests ask for without saying how long they wait.
+for each in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, each, PATIENCE_S)
 
 
 def restore_tiers(using: str, **_: object) -> None:

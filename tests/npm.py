@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-INSTALLED_WITHIN_S = 120.0
 NO_NODE = "Node is missing: install nodejs and npm (`apt-get install nodejs npm` as root), then try again."
 
 
@@ -24,6 +25,6 @@ def require_npm(directory: Path) -> Path:
     installed, lock = modules / ".package-lock.json", directory / "package-lock.json"
     if installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime:
         return modules
-    done = subprocess.run(INSTALL, cwd=directory, timeout=INSTALLED_WITHIN_S, capture_output=True, text=True)
+    done = subprocess.run(INSTALL, cwd=directory, timeout=PATIENCE_S, capture_output=True, text=True)
     assert done.returncode == 0, f"The packages could not be installed from npm:\n{done.stderr[-2000:]}"
     return modules

@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 import httpx
 
-STARTS_WITHIN_S = 150
-STOPS_WITHIN_S = 20
+from tests.patience import PATIENCE_S, START_PATIENCE_S
+
 # The demo of a person's fresh clone: nothing of this test run's own settings.
 OWN = ("DATABASE_URL", "REDIS_URL", "DEMO", "ACCESS_LOG", "LOG_LEVEL", "HOST", "PORT", "PRODUCTION")
 
@@ -29,6 +31,17 @@ def free_port() -> int:
 def environment(var_dir: Path, **changes: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in OWN}
     return kept | {"VAR_DIR": str(var_dir), "PYTHONUNBUFFERED": "1"} | changes
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Who is started here hears Ctrl-C. Under a shell's `&` everybody inherits deafness for it."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Serve:
@@ -47,11 +60,12 @@ class Serve:
         began_at = time.monotonic()
         with self._log.open("wb") as log:
             command = [sys.executable, "manage.py", *self._words()]
-            self._process = subprocess.Popen(
-                command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
-            )
+            with interruptible():
+                self._process = subprocess.Popen(
+                    command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
+                )
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() - began_at > STARTS_WITHIN_S:
+            if self._process.poll() is not None or time.monotonic() - began_at > START_PATIENCE_S:
                 raise RuntimeError(f"serve did not start:\n{self.output}")
             time.sleep(0.05)
         self.started_in_s = time.monotonic() - began_at
@@ -68,7 +82,7 @@ class Serve:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
-            return self._process.wait(STOPS_WITHIN_S)
+            return self._process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise
@@ -84,6 +98,6 @@ class Serve:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz", timeout=2).status_code == 200
+            return httpx.get(f"{self.url}/healthz", timeout=PATIENCE_S).status_code == 200
         except httpx.TransportError:
             return False

@@ -17,8 +17,8 @@ from signal import Signals
 from tempfile import TemporaryDirectory
 
 READY = "ready to accept connections"  # PostgreSQL and Redis happen to log the same words.
-TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 5.0
+TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 60.0
 
 # Without passwords: anybody logged in to this machine may connect, so not for a shared host.
 LOCAL = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")

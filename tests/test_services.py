@@ -15,6 +15,8 @@ import pytest
 from redis import Redis
 
 from tests import services
+from tests.patience import PATIENCE_S
+from tests.running import interruptible
 
 ROOT = Path(__file__).parent.parent
 Start = Callable[[Path, int], AbstractContextManager[str]]
@@ -49,7 +51,8 @@ def make_runner(temporary: Path) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TEST_")}
     command = [sys.executable, "-m", "tests.services"]
     environment["TMPDIR"] = str(temporary)
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    with interruptible():
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
 
 
 def read_exports(runner: subprocess.Popen[str]) -> dict[str, str]:
@@ -68,9 +71,9 @@ def end_runner(temporary: Path, signum: Signals) -> int:
             servers = [os.pidfd_open(pid) for pid in pids]
             runner.send_signal(signum)
             for server in servers:
-                assert select.select([server], [], [], 10)[0]
+                assert select.select([server], [], [], PATIENCE_S)[0]
                 os.close(server)
-            return runner.wait(10)
+            return runner.wait(PATIENCE_S)
         finally:
             runner.kill()
 
@@ -146,8 +149,8 @@ def test_missing_binary_is_told(tmp_path: Path) -> None:
 
 def test_server_that_never_gets_ready_is_told_and_stopped(tmp_path: Path) -> None:
     command = make_program(tmp_path, f"echo $$ > {tmp_path}/pid; echo still loading; exec sleep 60")
-    server = services.serving(command, tmp_path / "log", Signals.SIGTERM, timeout_s=0.5)
-    with pytest.raises(services.ServiceError, match="(?s)not ready after 0.5 s.*still loading"), server:
+    server = services.serving(command, tmp_path / "log", Signals.SIGTERM, timeout_s=3)
+    with pytest.raises(services.ServiceError, match="(?s)not ready after 3 s.*still loading"), server:
         pass
     assert not is_running(int((tmp_path / "pid").read_text()))
 

@@ -11,9 +11,9 @@ from typing import Any
 from accounts.events import EventFeed
 from accounts.slots import Refusal, Slot
 from accounts.streams import OpenStreams
+from tests.patience import PATIENCE_S
 
 MARKET, SIGNALS = "/ws/market", "/ws/signals"
-HEARD_WITHIN_S = 10.0
 
 
 @asynccontextmanager
@@ -52,7 +52,7 @@ async def release(slots: Iterable[Slot]) -> None:
         slot.release()
 
 
-async def until(is_so: Callable[[], Awaitable[bool]], within_s: float = HEARD_WITHIN_S) -> float:
+async def until(is_so: Callable[[], Awaitable[bool]], within_s: float = PATIENCE_S) -> float:
     """How many seconds it took."""
     started_at = time.monotonic()
     while not await is_so():

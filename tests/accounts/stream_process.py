@@ -17,9 +17,10 @@ from accounts.events import EventFeed  # noqa: E402
 from accounts.shared_slots import SharedSlots  # noqa: E402
 from accounts.slots import Slot  # noqa: E402
 from accounts.streams import OpenStreams  # noqa: E402
+from tests.patience import PATIENCE_S  # noqa: E402
 
 # A machine busy with other things is no Redis that is away.
-SharedSlots.PATIENCE_S = 10
+SharedSlots.PATIENCE_S = PATIENCE_S
 
 
 class Process:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.accounts.claims import MARKET
+from tests.patience import PATIENCE_S
 from tests.reliability.processes import ROOT, tied
 
 
@@ -73,8 +74,8 @@ def rush(processes: Sequence[StreamProcess], account_id: int, each: int, limit: 
     return sum(process.hear() for process in processes)
 
 
-def wait_until(is_so: Callable[[], bool], within_s: float) -> None:
-    deadline = time.monotonic() + within_s
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.05)

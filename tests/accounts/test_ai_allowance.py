@@ -13,6 +13,7 @@ from accounts.ai_allowance import Reservation, give_back, look, refuse, reserve
 from accounts.models import AiUsage
 from accounts.tiers import Allowances, Caller
 from tests.factories import NOON, make_account
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 MIDNIGHT = datetime(2026, 11, 19, tzinfo=UTC)
@@ -104,7 +105,7 @@ def test_crowd_at_midnight_gets_each_day_once() -> None:
     def call(number: int) -> datetime | None:
         now = MIDNIGHT + timedelta(milliseconds=number - CROWD // 2)
         try:
-            ready.wait(10)
+            ready.wait(PATIENCE_S)
             return now if reserve(account_id, 5, now) else None
         finally:
             connection.close()

@@ -13,9 +13,9 @@ from accounts.exceptions import Overloaded
 from accounts.models import ControlEvent
 from accounts.threads import in_thread
 from tests.accounts.test_outbox import publish_and_fail
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
-HEARD_WITHIN_S = 2.0
 
 
 class Listener:
@@ -33,7 +33,7 @@ class Listener:
         self._more.set()
 
     async def hears(self, count: int) -> list[int]:
-        async with asyncio.timeout(HEARD_WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.heard) < count:
                 self._more.clear()
                 await self._more.wait()
@@ -175,5 +175,5 @@ async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -
     for _ in range(20):
         feed.look_now()
         await asyncio.sleep(0)
-        await asyncio.wait_for(feed.stop(), 1)
+        await asyncio.wait_for(feed.stop(), PATIENCE_S)
         await feed.start()

@@ -13,6 +13,7 @@ from django.db import connection
 from accounts import keys
 from accounts.models import Account, ApiKey, User
 from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"DATABASE_URL": url, "KEY_PEPPER": settings.KEY_PEPPER}
     command = [sys.executable, "manage.py", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 

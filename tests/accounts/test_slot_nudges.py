@@ -7,6 +7,7 @@ import pytest
 
 from accounts.slot_nudges import hear_nudges
 from accounts.tasks import end
+from tests.patience import PATIENCE_S
 
 
 class Faulty:
@@ -25,7 +26,7 @@ async def test_a_fault_nobody_thought_of_is_logged_and_leaves_nobody_deaf(
 ) -> None:
     redis: Any = Faulty()
     hearing = asyncio.create_task(hear_nudges(redis, "ends", lambda: None))
-    await asyncio.wait_for(redis.asked.wait(), 5)
+    await asyncio.wait_for(redis.asked.wait(), PATIENCE_S)
     await asyncio.sleep(0)
     is_hearing = not hearing.done()
     await end(hearing)

@@ -12,14 +12,13 @@ from redis import Redis
 from accounts.shared_slots import SharedSlots
 from accounts.slots import Slot
 from tests.accounts.claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
-
-HEARD_WITHIN_S = 2.0
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def _patience() -> Iterator[None]:
     """A machine busy with other things is no Redis that is away."""
-    before, SharedSlots.PATIENCE_S = SharedSlots.PATIENCE_S, 10
+    before, SharedSlots.PATIENCE_S = SharedSlots.PATIENCE_S, PATIENCE_S
     yield
     SharedSlots.PATIENCE_S = before
 
@@ -74,7 +73,7 @@ async def test_takeover_is_heard_in_the_other_process(shared: str) -> None:
         await claimed(here, path=MARKET, limit=2)
         await claimed(there, path=SIGNALS, limit=2, on_end=ends.append)
         await claimed(here, path=SIGNALS, limit=2, takeover=True)
-        await until(lambda: is_heard(ends, 1), HEARD_WITHIN_S)
+        await until(lambda: is_heard(ends, 1))
         assert ends == ["taken_over"]
         assert [stream.path for stream in await there.of(1)] == [MARKET, SIGNALS]
 
@@ -105,7 +104,7 @@ async def test_takeover_within_one_turn_is_heard_after_the_claim(shared: str) ->
         ends: list[str] = []
         asked = [here.claim(1, MARKET, 1, takeover=True, on_end=ends.append) for _ in range(5)]
         assert all(isinstance(answer, Slot) for answer in await asyncio.gather(*asked))
-        await until(lambda: is_heard(ends, 4), HEARD_WITHIN_S)
+        await until(lambda: is_heard(ends, 4))
         assert await is_count(here, 1)
 
 
@@ -116,7 +115,7 @@ async def test_lower_limit_ends_the_newest_of_all_processes_once(shared: str) ->
             streams = (here, there)[number % 2]
             await claimed(streams, on_end=lambda code, number=number: ends.append(number))
         await asyncio.gather(here.enforce(1, 3), there.enforce(1, 3))
-        await until(lambda: is_heard(ends, 7), HEARD_WITHIN_S)
+        await until(lambda: is_heard(ends, 7))
         await there.enforce(1, 3)
         assert sorted(ends) == [3, 4, 5, 6, 7, 8, 9]
         assert await is_count(here, 3)

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Coroutine
 
 from accounts.tasks import end
+from tests.patience import PATIENCE_S
 
 
 async def deaf(times: int) -> None:
@@ -33,7 +34,7 @@ async def begun(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None
 async def test_task_that_lost_a_cancellation_is_told_again() -> None:
     task = await begun(deaf(2))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await end(task, again_s=0.01)
 
     assert task.cancelled()

@@ -9,11 +9,12 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from market.prices.records import Taken
@@ -22,6 +23,7 @@ from tests.benchmarks.streams.door import read_lines
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.places import GCC, HERE
 from tests.benchmarks.streams.processes import free_port, running
+from tests.patience import PATIENCE_S
 
 # In CI it must be there: a test that is left out shows nothing.
 needs_gcc = pytest.mark.skipif(
@@ -40,9 +42,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(built: Path, port: int, tick_port: int, **options: float) -> Load:
-    everything = {"port": port, "tick_port": tick_port, "own": 10, "seconds": 0.2, **options}
+    usual = {"port": port, "tick_port": tick_port, "own": 10, "seconds": 0.2, "patience": PATIENCE_S}
+    everything = usual | options
     words = [f"{name}={value}" for name, value in everything.items()]
-    done = subprocess.run([built / "load", *words], capture_output=True, timeout=30, check=True)
+    done = subprocess.run([built / "load", *words], capture_output=True, timeout=PATIENCE_S, check=True)
     return msgspec.json.decode(done.stdout, type=Load)
 
 
@@ -51,7 +54,7 @@ def load(built: Path, port: int, tick_port: int, **options: float) -> Load:
 def test_what_c_sends_comes_whole_and_to_whom_it_is_due(built: Path, tmp_path: Path, how: str) -> None:
     ports = free_port(), free_port()
     with running([str(built / "limit"), *map(str, ports), how], tmp_path / "log", ports):
-        seen = load(built, *ports, clients=50, window=8)
+        seen = load(built, *ports, clients=50, window=8, seconds=1, hold=1)
 
     assert (seen.missing, seen.wrong, seen.ended) == (0, 0, 0)
     assert seen.messages_per_s > 0
@@ -83,7 +86,9 @@ def but_one_symbol(client: ServerConnection, tick: str, is_theirs: bool) -> None
 )
 def test_the_client_notices_a_fault(built: Path, deliver: Deliver, fault: str) -> None:
     with faulty_server(deliver) as ports:
-        seen = load(built, *ports, clients=20, rate=500)
+        # What never comes is waited for in vain, so for a moment only: later would be missing too.
+        options = {"patience": 1} if fault == "missing" else {}
+        seen = load(built, *ports, clients=20, rate=500, replies=1, **options)
 
     assert bool(seen.wrong) == (fault == "wrong")
     assert bool(seen.missing) == (fault == "missing")
@@ -96,14 +101,18 @@ def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
 
     def hear(client: ServerConnection) -> None:
         symbols[client] = set(json.loads(client.recv())["symbols"])
-        for _ in client:
-            pass
+        client.send("{}")
+        with suppress(ConnectionClosed):
+            for _ in client:
+                pass
 
     def publish(door: socket.socket) -> None:
         with door.accept()[0] as source, source.makefile() as lines:
             for line in lines:
                 for client, wanted in symbols.items():
-                    deliver(client, line.rstrip(), line[11:17] in wanted)
+                    # Who has all that was due to it goes.
+                    with suppress(ConnectionClosed):
+                        deliver(client, line.rstrip(), line[11:17] in wanted)
 
     with socket.create_server(("127.0.0.1", 0)) as door, serve(hear, "127.0.0.1", 0) as server:
         threads = [
@@ -115,7 +124,7 @@ def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
         yield server.socket.getsockname()[1], door.getsockname()[1]
         server.shutdown()
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE_S)
 
 
 def test_the_product_sends_what_its_peers_pass_on() -> None:

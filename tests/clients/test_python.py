@@ -34,9 +34,9 @@ from tests.factories import (
     put_candles,
     put_quote,
 )
+from tests.patience import PATIENCE_S
 
 SYMBOL = "EURUSD"
-WITHIN_S = 20.0
 Act = Callable[[], Any]
 
 
@@ -165,7 +165,7 @@ def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticke
             heard += [(await anext(watched))["seq"] for _ in range(3)]
             return heard
 
-    heard = asyncio.run(asyncio.wait_for(hear(), WITHIN_S))
+    heard = asyncio.run(asyncio.wait_for(hear(), PATIENCE_S))
     assert heard == list(range(heard[0], heard[0] + 4))
 
 
@@ -175,7 +175,7 @@ class Command:
         self._environment = os.environ | own
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self._words(words), **self._options(), capture_output=True, timeout=WITHIN_S)
+        return subprocess.run(self._words(words), **self._options(), capture_output=True, timeout=PATIENCE_S)
 
     def lines(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self._words(words), **self._options(), stdout=subprocess.PIPE)

@@ -15,12 +15,12 @@ from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
 from tests.npm import require_npm
+from tests.patience import PATIENCE_S
 
 CLIENT = Path("clients/typescript")
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
 TYPES = "tests/clients/types.mts"
-WITHIN_S = 60
 
 
 @pytest.fixture(scope="session")
@@ -69,14 +69,14 @@ class Driver:
         return heard
 
     def end(self) -> int:
-        return self._process.wait(WITHIN_S / 6)
+        return self._process.wait(PATIENCE_S)
 
 
 def test_types_are_those_of_the_reference(server: Server, modules: Path, tmp_path: Path) -> None:
     made = tmp_path / "schema.ts"
     tool = str(modules / "openapi-typescript/bin/cli.js")
     command = ["node", tool, f"{server.url}/openapi.json", "--output", str(made)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert made.read_text() == (CLIENT / "src/schema.ts").read_text(), "npm run types makes them anew"
 
@@ -142,5 +142,5 @@ def test_answers_and_frames_have_the_types_of_the_reference(built: None, modules
     """Each line that must not compile is marked as such, so that tsc complains if it does."""
     options = ("--noEmit", "--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext")
     command = ["node", str(modules / "typescript/bin/tsc"), *options, "--lib", "ES2022,DOM", TYPES]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "")

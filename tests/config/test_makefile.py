@@ -4,11 +4,15 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
     """As a person types it, though these tests may run under a `make` themselves."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    return subprocess.run(["make", *words], env=own, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        ["make", *words], env=own, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
 
 
 def test_a_missing_python_is_one_clear_sentence(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
 from tests.commands import manage
+from tests.patience import PATIENCE_S
 from tests.running import Serve
 
 PATHS = {
@@ -78,7 +79,7 @@ def stream(running: Running, path: str, **message: str) -> Iterator[tuple[Connec
     """A socket, and what the service answers to its first message."""
     with connect(f"ws://127.0.0.1:{running.server.port}{path}", compression=None) as socket:
         socket.send(json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], **message}))
-        yield socket, json.loads(socket.recv(10))
+        yield socket, json.loads(socket.recv(PATIENCE_S))
 
 
 def push_ticks(running: Running, count: int) -> None:
@@ -93,7 +94,7 @@ def push_ticks(running: Running, count: int) -> None:
 def hear_until_closed(socket: Connection) -> None:
     with suppress(ConnectionClosed):
         while True:
-            socket.recv(10)
+            socket.recv(PATIENCE_S)
 
 
 @pytest.mark.parametrize("path", ["/ws/market", "/ws/orderflow"])
@@ -101,7 +102,7 @@ def test_stream_is_served(running: Running, path: str) -> None:
     with stream(running, path, api_key=running.key) as (socket, reply):
         assert (reply["type"], reply["symbols"]) == ("subscribed", ["BTCUSD"])
         push_ticks(running, 300)
-        heard = [json.loads(socket.recv(10))["symbol"] for _ in range(300)]
+        heard = [json.loads(socket.recv(PATIENCE_S))["symbol"] for _ in range(300)]
     assert heard == ["BTCUSD"] * 300
 
 

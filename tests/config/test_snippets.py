@@ -16,8 +16,8 @@ from market.prices.timeframes import TIMEFRAMES, interval_start
 from tests.client import Api, Server
 from tests.contract.streams.ticker import ticking
 from tests.factories import make_instrument, put_candles, put_quote
+from tests.patience import PATIENCE_S
 
-WITHIN_S = 30
 BID, ASK = 91842.61, 91846.35
 
 
@@ -38,7 +38,7 @@ def snippet(server: Server, name: str, key: str) -> str:
 
 
 def run(*command: str) -> list[str]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

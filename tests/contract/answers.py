@@ -10,6 +10,8 @@ from typing import Any
 
 from httpx import Response
 
+from tests.patience import PATIENCE_S
+
 PATHS = (
     "/api/symbols",
     "/api/market/EURUSD",
@@ -50,6 +52,6 @@ def to_ms(text: str) -> int:
 
 def within_two_seconds(happened: Callable[[], bool]) -> None:
     """What processes tell each other holds that soon; asking again and again needs no sleep."""
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, "it did not happen"

@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from accounts.shared_limits import RedisWindow
 from tests.client import Api, Server
 from tests.factories import NOON, make_account, make_key, make_tier
+from tests.patience import PATIENCE_S
 
 
 @pytest.hookimpl(trylast=True)
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _patience() -> Iterator[None]:
     """A machine busy with other things is no Redis that is away."""
-    before, RedisWindow.PATIENCE_S = RedisWindow.PATIENCE_S, 10
+    before, RedisWindow.PATIENCE_S = RedisWindow.PATIENCE_S, PATIENCE_S
     yield
     RedisWindow.PATIENCE_S = before
 

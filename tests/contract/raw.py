@@ -8,6 +8,7 @@ from http.client import HTTPResponse
 from typing import Any, NamedTuple
 
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 
 class RawAnswer(NamedTuple):
@@ -27,7 +28,7 @@ class RawAnswer(NamedTuple):
 
 
 def exchange(server: Server, request: bytes) -> RawAnswer:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as connection:
         connection.sendall(request)
         with HTTPResponse(connection) as response:
             response.begin()
@@ -47,6 +48,6 @@ def conversation(server: Server, *requests: bytes) -> bytes:
     """All that comes back for several requests on one connection; the last line given goes with each."""
     *starts, line = requests
     parts = [start + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n" + line + b"\r\n" for start in starts]
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as connection:
         connection.sendall(b"\r\n".join(parts) + b"Connection: close\r\n\r\n")
         return b"".join(iter(lambda: connection.recv(65536), b""))

@@ -18,6 +18,7 @@ from tests.client import Api, Server
 from tests.contract.answers import PATHS, refusal, within_two_seconds
 from tests.contract.raw import raw_get
 from tests.factories import NOON, make_account, make_key, make_user
+from tests.patience import PATIENCE_S
 
 UNKNOWN = keys.derive("nobody's secret", "test")
 _addresses = itertools.count(2)
@@ -27,7 +28,7 @@ _addresses = itertools.count(2)
 def stranger(shared_server: Server, shared: Api) -> Iterator[httpx.Client]:
     """A client from an address of its own, whose failures nobody else is held to."""
     transport = httpx.HTTPTransport(local_address=f"127.0.1.{next(_addresses)}")
-    with httpx.Client(base_url=shared_server.url, transport=transport, timeout=10) as client:
+    with httpx.Client(base_url=shared_server.url, transport=transport, timeout=PATIENCE_S) as client:
         yield client
 
 

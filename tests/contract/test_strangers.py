@@ -8,11 +8,12 @@ import pytest
 from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
 
 
 def at(server: Server, address: str) -> httpx.Client:
     transport = httpx.HTTPTransport(local_address=address)
-    return httpx.Client(base_url=server.url, transport=transport, timeout=10)
+    return httpx.Client(base_url=server.url, transport=transport, timeout=PATIENCE_S)
 
 
 def test_sixty_failures_a_minute_are_answered_401_and_then_429(shared_server: Server, shared: Api) -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.commands import manage
+from tests.patience import PATIENCE_S
 from tests.running import Serve
 
 WIDE = """
@@ -46,7 +47,7 @@ def roomy_key(demo: Serve, var_dir: Path) -> str:
 
 @pytest.fixture(scope="module")
 def get(demo: Serve, roomy_key: str) -> Iterator[Any]:
-    with httpx.Client(base_url=demo.url, headers={"X-API-Key": roomy_key}) as client:
+    with httpx.Client(base_url=demo.url, headers={"X-API-Key": roomy_key}, timeout=PATIENCE_S) as client:
         yield client.get
 
 

@@ -20,6 +20,7 @@ from market.prices.market import Prices
 from market.prices.records import AnyRecord, Taken
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 from tests.services import redis as redis_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
@@ -70,7 +71,7 @@ def seqs(client: Redis) -> list[int]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not is_so():  # noqa: ASYNC110 - another process' memory is looked at
             await asyncio.sleep(0.01)
 
@@ -175,7 +176,7 @@ def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis
         new = RedisBus(url)
         await new.open(Owner("second"), old.place)
         await publish(old, 2, 2)
-        await asyncio.wait_for(owner.is_deposed.wait(), 10)
+        await asyncio.wait_for(owner.is_deposed.wait(), PATIENCE_S)
         await old.close()
         await new.close()
 
@@ -188,7 +189,7 @@ def test_what_is_settled_a_successor_hears_of(url: str, client: Redis) -> None:
     async def run() -> list[int]:
         bus = await opened(url)
         await publish(bus, 1, 50)
-        await asyncio.wait_for(bus.settle(), 10)
+        await asyncio.wait_for(bus.settle(), PATIENCE_S)
         heard = seqs(client)
         await bus.close()
         return heard
@@ -203,7 +204,7 @@ def test_nothing_is_settled_by_a_writer_that_was_replaced(url: str, client: Redi
         await new.open(Owner("second"), old.place)
         old.publish([taken(1)])
         with pytest.raises(Deposed):
-            await asyncio.wait_for(old.settle(), 10)
+            await asyncio.wait_for(old.settle(), PATIENCE_S)
         await old.close()
         await new.close()
 

@@ -13,6 +13,7 @@ from market.prices.ticks import Tick
 from tests.factories import make_instrument
 from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 
@@ -40,7 +41,7 @@ def test_feed_that_broke_starts_again() -> None:
     async def listen() -> int:
         runner = make_runner(engine, lambda name, instruments: feed)
         await runner.start()
-        await asyncio.wait_for(feed.is_back.wait(), 10)
+        await asyncio.wait_for(feed.is_back.wait(), PATIENCE_S)
         quote = engine.prices.board.get("EURUSD")
         await runner.stop()
         assert quote is not None

@@ -16,6 +16,7 @@ from market.prices.ticks import Tick
 from tests.factories import make_instrument
 from tests.market.running import make_runner
 from tests.market.ticking import HOUR_MS, NOON_MS
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 
@@ -44,7 +45,7 @@ def test_engine_without_the_lease_says_that_it_writes_nothing() -> None:
 
         runner = make_runner(Engine(Prices("bid")), hear=hear)
         await runner.start()
-        status = await asyncio.wait_for(told, 10)
+        status = await asyncio.wait_for(told, PATIENCE_S)
         await runner.stop()
         return status
 

@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 from instruments.models import Instrument
 from market.management.pipes import until_nobody_reads
 from tests.factories import NOON, make_candle, make_instrument
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db
 
@@ -94,6 +95,6 @@ def test_reader_that_has_enough_is_no_fault() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
-        complaint = process.communicate(timeout=10)[1]
+        complaint = process.communicate(timeout=PATIENCE_S)[1]
 
     assert (process.returncode, complaint) == (0, b"")

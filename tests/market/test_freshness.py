@@ -22,10 +22,10 @@ from market.services import market, now_ms
 from tests.client import Api, Server
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.market.running import no_feed
+from tests.patience import PATIENCE_S
 from tests.services import redis
 from tests.staff import staff_client
 
-PATIENCE_S = 10
 QUOTE, PAGE = "/api/market/EURUSD/quote", "/admin/market/status/"
 
 

@@ -16,6 +16,7 @@ from market.prices.candles import Candle
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.postgresql import ask, in_place
 from tests.market.ticking import ms
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("on_postgresql")
 
@@ -117,7 +118,7 @@ def test_month_is_made_amid_a_transaction_that_wrote_to_it() -> None:
 
 
 def test_two_processes_make_the_same_months_at_once(on_postgresql: str) -> None:
-    ready = threading.Barrier(2, timeout=10)
+    ready = threading.Barrier(2, timeout=PATIENCE_S)
     made: list[datetime] = []
 
     def make() -> None:

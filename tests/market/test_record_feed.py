@@ -17,6 +17,7 @@ from market.engine.recording import Recorder, record
 from market.prices.ticks import Tick
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 
 TICKS = [Tick("EURUSD", 1.08, 1.0802, NOON_MS), Tick("EURUSD", 1.09, 1.08, NOON_MS - 5)]
 
@@ -67,7 +68,7 @@ async def test_everything_is_recorded_the_bad_as_well() -> None:
 async def test_full_disk_ends_it() -> None:
     recorder = Recorder(FullDisk())
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await record(EndlessFeed(), recorder)
 
     with pytest.raises(OSError, match="No space left"):

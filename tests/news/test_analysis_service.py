@@ -23,6 +23,7 @@ from news.analysis.offline import analyse
 from news.analysis.payer import Payer
 from news.analysis.service import Analyses, Given
 from tests.factories import NOON, make_account, make_instrument
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 LIMIT = 3
@@ -64,7 +65,7 @@ class CountedAnswers(Answers):
         return entry
 
     async def have_looked(self, number: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             for _ in range(number):
                 await self._looks.get()
 
@@ -192,7 +193,7 @@ async def test_answer_is_made_for_the_others_though_the_first_has_gone(
     stranger: Account,
 ) -> None:
     (first,) = asked(analyses, analyst, instrument, [payer(account)])
-    await asyncio.wait_for(analyst.begun.wait(), 10)
+    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
     (second,) = asked(analyses, analyst, instrument, [payer(stranger)])
     await answers.have_looked(3)
     first.cancel()
@@ -208,7 +209,7 @@ async def test_stopping_gives_back_what_was_not_made(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
     (task,) = asked(analyses, analyst, instrument, [payer(account)])
-    await asyncio.wait_for(analyst.begun.wait(), 10)
+    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
 
     await analyses.stop()
     await asyncio.gather(task, return_exceptions=True)
@@ -220,7 +221,7 @@ async def test_call_is_counted_before_the_model_is_asked(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
     (task,) = asked(analyses, analyst, instrument, [payer(account)])
-    await asyncio.wait_for(analyst.begun.wait(), 10)
+    await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
     before = await used(account)
     analyst.go.set()
     await task

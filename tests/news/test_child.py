@@ -12,6 +12,7 @@ from news.ingest import child
 from news.ingest.child import Question, Reply, read_apart, understand
 from news.ingest.parsing import NoFeed
 from tests.news.feed_server import item, rss
+from tests.patience import PATIENCE_S
 
 ADDRESS = "https://wire.example/rss/all.xml"
 
@@ -49,7 +50,7 @@ def test_its_limits_hold(program: str) -> None:
         f"limit(resource.RLIMIT_CPU, 1); limit(resource.RLIMIT_AS, 500_000_000)\n{program}\nprint('done')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", limited], cwd=child.ROOT, capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", limited], cwd=child.ROOT, capture_output=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode != 0, done.stdout) == (True, b"")
 

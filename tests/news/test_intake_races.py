@@ -11,6 +11,7 @@ from django.db import connection
 from news.ingest import intake
 from news.models import NewsItem, Source
 from tests.news.newsroom import POLLED_AT, feed_of, half_up, make_source
+from tests.patience import PATIENCE_S
 
 AT_ONCE = 4
 
@@ -32,7 +33,7 @@ def take_at(barrier: Barrier, source: Source, title: str) -> intake.Tally:
     try:
         reading = intake.read(source, feed_of(title), POLLED_AT)
         judged = intake.judge(source, reading, half_up)
-        barrier.wait(10)
+        barrier.wait(PATIENCE_S)
         return intake.store(source, reading, judged)
     finally:
         connection.close()

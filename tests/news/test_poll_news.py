@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from news.ingest import poller
 from news.language import language_models
 from news.models import NewsItem, Source
 from news.sentiment import sentiment_models
@@ -21,6 +20,7 @@ from tests.client import Server
 from tests.news.feed_server import FeedServer, item, reply, rss
 from tests.news.language_server import KEY, LanguageServer, answer, says
 from tests.news.newsroom import make_source
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,7 +114,7 @@ def due(transactional_db: None, feed_url: str) -> None:
 
 
 def test_the_serving_process_polls_by_itself(due: None, server: Server) -> None:
-    deadline = time.monotonic() + 3 * poller.LOOK_S
+    deadline = time.monotonic() + PATIENCE_S
     while not (source := Source.objects.get()).outcome:
         assert time.monotonic() < deadline, source.last_error
         time.sleep(0.05)

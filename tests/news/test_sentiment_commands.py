@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from tests.patience import PATIENCE_S
 from tests.running import environment
 
 LINES = (
@@ -34,7 +35,7 @@ def score_given(var_dir: Path, given: bytes) -> subprocess.CompletedProcess[byte
         env=environment(var_dir, **nobody),
         input=given,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -9,8 +9,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.contract.streams.client import HEARD_WITHIN_S, Frame
+from tests.contract.streams.client import Frame
 from tests.npm import require_npm
+from tests.patience import PATIENCE_S
 
 DIRECTORY = Path(__file__).parent / "node"
 
@@ -40,7 +41,7 @@ class NodeSocket:
                 self._told.put(told)
 
     def _next(self) -> dict[str, Any]:
-        return self._told.get(timeout=HEARD_WITHIN_S)
+        return self._told.get(timeout=PATIENCE_S)
 
     def send(self, text: str) -> None:
         assert self._process.stdin is not None

@@ -16,6 +16,7 @@ from accounts.models import ControlEvent
 from signals_feed.models import Signal
 from signals_feed.services import NotActive, cancel
 from tests.factories import NOON, make_instrument, make_signal
+from tests.patience import PATIENCE_S
 from tests.signals_feed.acting import close_at
 
 BID, ASK = Decimal("1.0850"), Decimal("1.0852")
@@ -165,7 +166,7 @@ def race(act: Callable[[], object], rivals: int = 2) -> list[object]:
 
     def run() -> None:
         try:
-            ready.wait(10)
+            ready.wait(PATIENCE_S)
             outcomes.append(act())
         except NotActive as error:
             outcomes.append(type(error))

@@ -26,6 +26,7 @@ from signals_feed.models import Announcement, Signal
 from signals_feed.stream import SignalStream
 from tests.factories import NOON, make_instrument, make_signal, make_user
 from tests.market.streams.hubs import Line
+from tests.patience import PATIENCE_S
 from tests.signals_feed.acting import close_at, put_in_feed
 from tests.signals_feed.announcing import AWAY, Journal, heard, join, make_announced, make_stream
 
@@ -192,7 +193,7 @@ async def stream() -> AsyncIterator[SignalStream]:
 
 
 async def until(count: int, line: Line) -> list[Frame]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while len(line.heard) < count:  # noqa: ASYNC110 - what is waited for comes from a thread
             await asyncio.sleep(0.005)
     return frames(line)

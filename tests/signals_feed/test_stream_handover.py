@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signals_feed.announcements import Announced
+from tests.patience import PATIENCE_S
 from tests.signals_feed.announcing import Journal, heard, join, make_announced, make_stream
 
 SYMBOLS = ("EURUSD", "XAUUSD")
@@ -65,7 +66,7 @@ async def come_back(
             await asyncio.sleep(0)
         await stream.replay(seat, after, topics, 0)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(commit(), client(), stream.tell())
     stream.hub.flush()
     assert journal.longest <= 2

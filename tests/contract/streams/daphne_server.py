@@ -9,7 +9,8 @@ from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tests.client import READY_WITHIN_S, Server
+from tests.client import Server
+from tests.patience import PATIENCE_S
 from tests.services import free_port
 
 T = TypeVar("T")
@@ -32,10 +33,10 @@ class Reactor:
         )
         self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
         threading.Thread(target=self.daphne.run, daemon=True).start()
-        assert is_ready.wait(READY_WITHIN_S)
+        assert is_ready.wait(PATIENCE_S)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(READY_WITHIN_S)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)
 
     async def hang_up(self) -> None:
         """And wait until the application has noticed."""
@@ -45,7 +46,7 @@ class Reactor:
             if protocol.transport is not None:
                 protocol.transport.abortConnection()
         if ends := [task for task in running if task is not None]:
-            await asyncio.wait(ends, timeout=READY_WITHIN_S)
+            await asyncio.wait(ends, timeout=PATIENCE_S)
 
 
 @cache

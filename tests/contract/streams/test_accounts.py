@@ -18,6 +18,7 @@ from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, sh
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_key, make_tier
+from tests.patience import PATIENCE_S
 
 TOO_MANY = ("stream_limit_exceeded", True, True)
 
@@ -37,7 +38,7 @@ def connected(service: Server) -> int:
 
 
 def until_connected(service: Server, number: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while connected(service) != number:
         assert time.monotonic() < deadline
         time.sleep(0.01)

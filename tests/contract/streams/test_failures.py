@@ -12,6 +12,7 @@ from accounts.keys import generate
 from tests.client import Server
 from tests.contract.streams.client import Frame
 from tests.contract.streams.conftest import Open
+from tests.patience import PATIENCE_S
 
 ALLOWED = 60
 _addresses = itertools.count(2)
@@ -26,7 +27,7 @@ def address() -> str:
 @pytest.fixture
 def client(service: Server, address: str) -> Iterator[httpx.Client]:
     transport = httpx.HTTPTransport(local_address=address)
-    with httpx.Client(base_url=service.url, transport=transport, timeout=10) as made:
+    with httpx.Client(base_url=service.url, transport=transport, timeout=PATIENCE_S) as made:
         yield made
 
 

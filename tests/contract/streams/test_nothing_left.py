@@ -67,4 +67,4 @@ def test_ended_socket_leaves_nothing(
 
     ended(service, socket)
 
-    wait_until(lambda: there() == before, 10)
+    wait_until(lambda: there() == before)

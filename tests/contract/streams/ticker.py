@@ -19,6 +19,7 @@ from market.prices.ticks import Tick
 from market.streams import service
 from tests.client import Server
 from tests.market.running import no_feed
+from tests.patience import PATIENCE_S
 
 _numbers = itertools.count(1)
 
@@ -52,7 +53,7 @@ class Ticker:
 
 
 async def until_heard(tick: Tick) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while (quote := market.quote(tick.symbol)) is None or quote.bid != tick.bid:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
@@ -78,6 +79,6 @@ async def start(runner: Runner) -> None:
     """Until the service follows it."""
     await runner.wait_for_lease()
     await runner.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while service.prices.recent.epoch != runner.bus.place.epoch:  # noqa: ASYNC110 - another's memory
             await asyncio.sleep(0.01)

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from market.engine.feeds.feed import Feed
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
-
-PATIENCE_S = 10.0
+from tests.patience import PATIENCE_S
 
 
 class RecordingInlet:

@@ -17,8 +17,9 @@ from market.prices.market import Prices
 from market.prices.records import Taken
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 
-from .inlets import PATIENCE_S, RecordingInlet, running
+from .inlets import RecordingInlet, running
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 TICKS = 50

@@ -7,7 +7,9 @@ from itertools import cycle
 
 import pytest
 
-from .inlets import PATIENCE_S, RecordingInlet, running
+from tests.patience import PATIENCE_S
+
+from .inlets import RecordingInlet, running
 from .venue import NOON_MS, FakeVenue
 
 MINUTE_MS = 60_000

@@ -24,10 +24,10 @@ from market.models import Candle as CandleRow
 from market.prices.market import Prices
 from tests.factories import NOON, make_instrument
 from tests.market.running import make_runner
+from tests.patience import PATIENCE_S
 
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
-from .inlets import PATIENCE_S
 from .venue import NOON_MS, FakeVenue, make_pace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]

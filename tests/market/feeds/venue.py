@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Self
 from market.engine.feeds.base import VenueFeed
 from market.engine.feeds.pace import Pace
 from tests.factories import NOON
-
-from .inlets import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 NOON_MS = int(NOON.timestamp()) * 1000
 QUICK: dict[str, Any] = {"first_retry_s": 0.001, "longest_retry_s": 0.01, "say_gap_s": 0.0}

@@ -17,9 +17,10 @@ from market.imports import UnfinishedImport
 from tests.client import Api
 from tests.factories import make_instrument, put_quote
 from tests.market.importing.importing import forget, import_files, rows, walk, write
+from tests.patience import PATIENCE_S
 from tests.reliability.processes import ROOT, tied
+from tests.running import interruptible
 
-PATIENCE_S = 30.0
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 
 
@@ -28,7 +29,8 @@ def start(path: str) -> subprocess.Popen[str]:
     command = tied("manage.py", "import_ticks", "EURUSD", path)
     environment = os.environ | {"DATABASE_URL": database_url(), "VAR_DIR": str(settings.VAR_DIR)}
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe)
+    with interruptible():
+        return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe)
 
 
 def database_url() -> str:

@@ -17,6 +17,7 @@ from market.ingest.keys import issue_ingest_key
 from tests.client import Server
 from tests.contract.conftest import db, pytest_collection_modifyitems, shared_server  # noqa: F401
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import PATIENCE_S
 
 _numbers = itertools.count(1)
 
@@ -52,7 +53,7 @@ def service(shared_server: Server) -> Iterator[Server]:  # noqa: F811
 
 @pytest.fixture(scope="module")
 def client(service: Server) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, timeout=10) as made:
+    with httpx.Client(base_url=service.url, timeout=PATIENCE_S) as made:
         yield made
 
 

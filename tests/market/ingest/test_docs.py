@@ -12,6 +12,7 @@ from market.engine.inbox import IngestUnavailable
 from market.ingest import refusals
 from market.ingest.consumer import CLOSES, TOO_BIG, TOO_MANY_INVALID
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs/ingest.md").read_text()
 
@@ -58,7 +59,9 @@ def test_script_of_the_docs_sends_what_it_reads(
     script.write_text(block.replace("http://127.0.0.1:8000", service.url))
     quotes = f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n"
     command = [sys.executable, str(script), key]
-    done = subprocess.run(command, input=quotes, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(
+        command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     first, second, third = done.stdout.splitlines()
     assert first == second == "{'accepted': 1, 'rejected': []}"
     assert "'crossed'" in third
@@ -70,7 +73,7 @@ def test_script_of_the_docs_ends_with_the_reason_at_a_bad_key(service: Server, t
     script.write_text(block.replace("http://127.0.0.1:8000", service.url))
     command = [sys.executable, str(script), "nonsense"]
     done = subprocess.run(
-        command, input="EURUSD 1 2\n", capture_output=True, text=True, timeout=30, check=False
+        command, input="EURUSD 1 2\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 1
     assert "invalid_ingest_key" in done.stderr

@@ -18,6 +18,7 @@ from market.services import now_ms
 from tests.client import Server
 from tests.factories import make_instrument
 from tests.market.ingest.conftest import make_api_key, make_ingest_key, make_tick
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("service")
 PATH = "/ingest/ticks"
@@ -150,7 +151,7 @@ def test_body_that_does_not_end_is_not_waited_for(service: Server, key: str) -> 
     before, TickViewSet.BODY_WITHIN_S = TickViewSet.BODY_WITHIN_S, 0.05
     head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Ingest-Key: {key}\r\nContent-Length: 9\r\n\r\n[{{"
     try:
-        with create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        with create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S) as connection:
             connection.sendall(head.encode())
             answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     finally:

@@ -17,6 +17,7 @@ import pytest
 from accounts.tasks import end
 from market.engine.inbox import MAX_WAITING, REQUESTS, Inbox, IngestUnavailable
 from market.prices.ticks import Tick
+from tests.patience import PATIENCE_S
 from tests.reliability.faults import PrivateRedis
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,6 +26,7 @@ TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)
 ENGINE = """
 import asyncio, sys, time
 from market.engine.inbox import Inbox
+from tests.patience import PATIENCE_S
 def take(origin, ticks):
     print(origin, flush=True)
     time.sleep(30 if origin == "slow" else 0)
@@ -86,13 +88,13 @@ async def serving(redis: PrivateRedis, engine: Engine) -> AsyncIterator[None]:
 
 async def answered(asked: Awaitable[Any]) -> bool:
     try:
-        await asyncio.wait_for(asked, 5)
+        await asyncio.wait_for(asked, PATIENCE_S)
     except IngestUnavailable:
         return False
     return True
 
 
-async def until(is_so: Callable[[], bool], within_s: float = 10) -> None:
+async def until(is_so: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
     async with asyncio.timeout(within_s):
         while not is_so():  # noqa: ASYNC110 - another process' doing is looked at
             await asyncio.sleep(0.01)
@@ -191,7 +193,7 @@ async def test_request_that_a_killed_engine_had_begun_is_not_begun_again(
 ) -> None:
     process, notes = engine_process
     successor = Engine()
-    await until(lambda: "ready" in notes.read_text(), 30)
+    await until(lambda: "ready" in notes.read_text())
     async with sending(redis, patience_s=0.6) as inbox:
         asked = asyncio.create_task(answered(inbox.send("slow", [TICK])))
         await until(lambda: "slow" in notes.read_text())
@@ -206,7 +208,7 @@ async def test_engine_that_was_stopped_works_off_nothing_old(
     redis: PrivateRedis, engine_process: tuple[subprocess.Popen[bytes], Path]
 ) -> None:
     process, notes = engine_process
-    await until(lambda: "ready" in notes.read_text(), 30)
+    await until(lambda: "ready" in notes.read_text())
     async with sending(redis) as inbox, sending(redis, patience_s=0.2) as impatient:
         assert await inbox.send("before", [TICK]) == [None]
         process.send_signal(signal.SIGSTOP)
@@ -235,7 +237,7 @@ async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: 
             private.kill()
             assert not await answered(inbox.send("meanwhile", [TICK]))
             with private.running():
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(PATIENCE_S):
                     while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - as above
                         await asyncio.sleep(0.05)
 
@@ -246,7 +248,7 @@ async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) ->
     task = asyncio.create_task(inbox.serve(engine.take, safe.wait))
     async with sending(redis) as sender:
         first = asyncio.create_task(sender.send("desk", [TICK]))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not engine.worked:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)

@@ -12,6 +12,7 @@ from accounts.events import feed
 from accounts.threads import in_thread
 from market.ingest.consumer import IngestConsumer, open_sockets
 from tests.market.ingest.conftest import make_ingest_key
+from tests.patience import PATIENCE_S
 
 
 class Line:
@@ -53,7 +54,7 @@ async def test_key_that_is_found_as_the_time_runs_out_comes_too_late() -> None:
     try:
         consumer = Hasty()
         consumer.line = line
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await consumer(line.scope, line.says.get, line.send)
     finally:
         await feed.stop()

@@ -19,6 +19,7 @@ from market.consumers import MarketConsumer
 from market.streams.messages import AnyMessage
 from market.streams.service import prices
 from market.streams.sockets import Sockets
+from tests.patience import PATIENCE_S
 
 SCOPE = {"type": "websocket", "path": "/ws/market", "headers": [(b"host", b"127.0.0.1")]}
 PING = {"type": "websocket.receive", "text": '{"action":"ping"}'}
@@ -43,7 +44,7 @@ class Talk:
             self._says.put_nowait({"type": "websocket.disconnect", "code": event["code"]})
 
     async def run(self, consumer: type[MarketConsumer]) -> list[dict[str, Any]]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await consumer()(SCOPE, self.receive, self.send)
         return self.told
 
@@ -150,7 +151,7 @@ async def test_socket_that_cannot_be_looked_after_keeps_nobody_from_it(
         sockets.watch(socket)
     for _ in range(2):
         for socket in (watched[0], watched[2]):
-            await asyncio.wait_for(socket.looks.acquire(), 5)
+            await asyncio.wait_for(socket.looks.acquire(), PATIENCE_S)
     assert len(caplog.records) == 1
 
 
@@ -160,7 +161,7 @@ async def test_a_crowd_is_looked_after_bit_by_bit() -> None:
     for socket in crowd:
         sockets.watch(socket)
     for socket in crowd:
-        await asyncio.wait_for(socket.looks.acquire(), 5)
+        await asyncio.wait_for(socket.looks.acquire(), PATIENCE_S)
     at_once = Counter(socket.looked_s for socket in crowd)
     assert max(at_once.values()) < len(crowd) / 8
 
@@ -168,11 +169,11 @@ async def test_a_crowd_is_looked_after_bit_by_bit() -> None:
 async def test_nobody_is_looked_after_when_all_have_gone() -> None:
     sockets, watched = Quick(EventFeed(), key_ring), Watched()
     sockets.watch(watched)
-    await asyncio.wait_for(watched.looks.acquire(), 5)
+    await asyncio.wait_for(watched.looks.acquire(), PATIENCE_S)
     sockets.remove(watched, 1)
     assert not await came_again(watched)
     sockets.watch(watched)
-    await asyncio.wait_for(watched.looks.acquire(), 5)
+    await asyncio.wait_for(watched.looks.acquire(), PATIENCE_S)
 
 
 async def came_again(watched: Watched) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from market.streams import backlog
 from market.streams.framing import frame
 from tests.market.streams.hubs import House, Line, Price
+from tests.patience import PATIENCE_S
 
 
 def make_slow(house: House, *topics: str, latest: bool = False) -> Line:
@@ -230,7 +231,7 @@ async def test_drained_waits_for_the_client_to_catch_up(house: House) -> None:
     assert not waiting.done()
     line.read()
     house.turn()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, PATIENCE_S)
 
 
 async def test_drained_ends_when_the_client_is_gone(house: House) -> None:
@@ -240,5 +241,5 @@ async def test_drained_ends_when_the_client_is_gone(house: House) -> None:
     waiting = asyncio.create_task(seat.drained())
     await asyncio.sleep(0)
     seat.ended()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, PATIENCE_S)
     assert not seat.is_open

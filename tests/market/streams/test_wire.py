@@ -23,6 +23,7 @@ from tests.market.streams.wires import (
     on_uvloop,
     until,
 )
+from tests.patience import PATIENCE_S
 
 MEGABYTE = frame(b"x" * 1_000_000)
 
@@ -187,7 +188,8 @@ async def test_a_peer_that_is_gone_is_aborted(monkeypatch: pytest.MonkeyPatch, i
 
 
 @on_uvloop
-async def test_shutdown_says_so_before_it_closes_with_1012() -> None:
+async def test_shutdown_says_so_before_it_closes_with_1012(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LINGER_S", 10 * PATIENCE_S)
     async with make_serving(farewell=b"restarting") as serving:
         clients = [(await serving.open())[0] for _ in range(3)]
         # Unread input at a close would be a reset, and what was written before it lost.
@@ -201,10 +203,10 @@ async def test_shutdown_says_so_before_it_closes_with_1012() -> None:
             assert await client.close_code() == 1012
             client.send(CLOSE, (1012).to_bytes(2, "big"))
         # Their answers are heard: nobody waits for the end of the time that clients have for it.
-        await until(lambda: serving.open_connections == 0, within_s=wire.LINGER_S / 2)
+        await until(lambda: serving.open_connections == 0)
         assert [await client.hear_all() for client in clients] == [[], [], []]
         serving.app.is_reading.set()
-        await asyncio.wait_for(stopping, 10)
+        await asyncio.wait_for(stopping, PATIENCE_S)
 
 
 @on_uvloop
@@ -212,6 +214,6 @@ async def test_a_handshake_that_cannot_be_read_is_answered() -> None:
     async with make_serving() as serving:
         reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
         writer.write(handshake(*(f"X-{number}: 1" for number in range(200))))
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
         assert answer.startswith(b"HTTP/1.1 400 ")
         writer.close()

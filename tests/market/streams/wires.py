@@ -17,6 +17,7 @@ import uvloop
 
 from market.streams.connection import Connection
 from market.streams.wire import UVICORN, connection_of
+from tests.patience import PATIENCE_S
 
 P = ParamSpec("P")
 MAX_BYTES = 16 * 1024
@@ -125,7 +126,7 @@ async def make_serving(farewell: bytes = b"", **options: Any) -> AsyncIterator[S
             await until(lambda: not server.server_state.connections and not server.server_state.tasks)
 
 
-async def until(is_so: Callable[[], object], within_s: float = 10.0) -> None:
+async def until(is_so: Callable[[], object], within_s: float = PATIENCE_S) -> None:
     deadline = asyncio.get_running_loop().time() + within_s
     while not is_so():
         assert asyncio.get_running_loop().time() < deadline, "it did not come to pass"
@@ -185,7 +186,7 @@ class RawClient:
                 return int.from_bytes(payload[:2], "big")
 
     async def exactly(self, size: int) -> bytes:
-        return await asyncio.wait_for(self.reader.readexactly(size), 10)
+        return await asyncio.wait_for(self.reader.readexactly(size), PATIENCE_S)
 
     def abort(self) -> None:
         self.writer.transport.abort()

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct options options = {.path = "/", .key = "", .dialect = "lines", .pids = "", .clients = 500};
+struct options options = {.path = "/", .key = "", .dialect = "lines", .pids = "", .clients = 500, .patience = 2};
 
 static const struct {
     const char *name;
@@ -18,7 +18,7 @@ static const struct {
     {"warm", REAL, &options.warm},        {"seconds", REAL, &options.seconds},
     {"hold", REAL, &options.hold},        {"path", TEXT, &options.path},
     {"key", TEXT, &options.key},          {"dialect", TEXT, &options.dialect},
-    {"pids", TEXT, &options.pids},
+    {"pids", TEXT, &options.pids},         {"patience", REAL, &options.patience},
 };
 
 static void read_option(char *word)

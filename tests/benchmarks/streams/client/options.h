@@ -10,6 +10,7 @@ struct options {
     int beats;    // whether clients ask for heartbeats
     double rate;  // ticks a second, where no window is given
     double warm, seconds, hold;
+    double patience;  // after so many seconds in which nothing came, what is due counts as lost
     const char *path, *key, *dialect, *pids;
 };
 
