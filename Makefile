@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-scaled test-browser reliability reliability-full release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
+.PHONY: help run test test-scaled test-browser reliability reliability-full soak release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -34,7 +34,10 @@ reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; end
 reliability-full: $(VENV)/.dev ## The same, longer, and all that takes its time.
 	@FULL=1 $(BIN)/python -m pytest -n 2 -q tests/reliability
 
-release-check: reliability-full ## What is too long for .ci/run: before a release.
+soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
+	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
+
+release-check: reliability-full soak ## What is too long for .ci/run: before a release.
 
 lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
 	$(BIN)/ruff format --check .
