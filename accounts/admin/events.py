@@ -22,6 +22,7 @@ class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
 class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
     """The staff's own trail, of everything done on these pages."""
 
+    owner = "user"
     list_display = ("action_time", "user", "content_type", "object_repr", "action_flag", "message")
     list_select_related = ("user", "content_type")
     fields = ("action_time", "user", "content_type", "object_id", "object_repr", "action_flag", "message")
@@ -39,6 +40,7 @@ class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
 
 @admin.register(AiUsage)
 class AiUsageAdmin(ReadOnlyAdmin[AiUsage]):
+    owner = "account__user"
     list_display = ("account", "day", "used")
     list_select_related = ("account__user",)
     ordering = ("-pk",)

@@ -20,6 +20,7 @@ NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "exp
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(KeyAdmin[ApiKey]):
+    owner = "account__user"
     issue_form = IssueForm
     list_display = ("prefix", "name", "account", "state", "last_used_at", "created_at")
     list_select_related = ("account__user",)

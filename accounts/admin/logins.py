@@ -19,6 +19,7 @@ admin.site.unregister(UserSession)
 
 @admin.register(EmailAddress)
 class EmailAddressAdmin(StaffAdmin[Model]):
+    owner = "user"
     list_display = ("email", "user", "primary", "verified")
     list_select_related = ("user",)
     list_filter = ("verified",)
@@ -33,6 +34,7 @@ class EmailAddressAdmin(StaffAdmin[Model]):
 class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     """Second factors. Whoever lost theirs is let in by deleting it; its secret is shown to nobody."""
 
+    owner = "user"
     list_display = fields = ("user", "type", "created_at", "last_used_at")
     list_select_related = ("user",)
     list_filter = ("type",)

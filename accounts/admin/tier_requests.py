@@ -33,6 +33,8 @@ class DeclineForm(forms.Form):
 
 @admin.register(TierRequest)
 class TierRequestAdmin(StaffAdmin[TierRequest]):
+    owner = "account__user"
+    decides_about_owner = True
     list_display = ("account", "current", "wanted", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "account__tier", "wanted")
     list_filter = ("state", "wanted")

@@ -47,6 +47,8 @@ class NearLimitsFilter(admin.SimpleListFilter):
 
 @admin.register(Account)
 class AccountAdmin(StaffAdmin[Account]):
+    owner = "user"
+    decides_about_owner = True
     list_display = ("user", "tier", "is_demo", "created_at")
     list_select_related = ("user", "tier")
     list_filter = ("tier", "is_demo", NearLimitsFilter)

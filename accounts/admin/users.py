@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from accounts.back_office.pages import StaffAdmin, actor
+from accounts.back_office.reach import ITSELF
 from accounts.models import Account, User
 from accounts.services import save_user_access
 
@@ -46,6 +47,7 @@ class GroupAdmin(GroupPages):
 
 @admin.register(User)
 class UserAdmin(UserPages):
+    owner = ITSELF
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -71,11 +73,6 @@ class UserAdmin(UserPages):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return self.readonly_fields if request.user.is_superuser else (*self.readonly_fields, *POWERS)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A superuser's password and e-mail address are as good as their powers."""
-        beyond = isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
-        return not beyond and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Deactivate instead: what a user did stays on record."""

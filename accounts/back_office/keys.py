@@ -68,6 +68,7 @@ class KeyAdmin(StaffAdmin[K]):
             try:
                 with transaction.atomic():
                     key, secret = self.issue_one(by=actor(request), **form.cleaned_data)
+                    self.refuse_beyond_reach(request, key)
                     self.log_addition(request, key, "Issued.")
                 return self.show_once(request, key, secret)
             except TooManyKeys as error:

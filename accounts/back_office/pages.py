@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
+from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from unfold.enums import ActionVariant
+
+from .reach import ITSELF, NOBODY, leads_to_a_person, may_act_on, owner_of, reached, staff_of
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -30,6 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # One page of a list. More at once is a task for a command, not for a form.
 MAX_CHOSEN = 100
+BEYOND_REACH = "you cannot act on an account that may do more than you may."
 
 
 def actor(request: HttpRequest) -> str:
@@ -38,11 +42,80 @@ def actor(request: HttpRequest) -> str:
 
 
 class StaffAdmin(ModelAdmin[M]):
+    owner: ClassVar[str | None] = None
+    """From a row to the person whose it is, as a lookup; `NOBODY` where rows are nobody's."""
+    decides_about_owner: ClassVar[bool] = False
+    """Nobody decides for themselves, however much they may."""
     list_per_page = list_max_show_all = MAX_CHOSEN
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     list_disable_select_all = True
     list_filter_submit = True
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        return [*super().check(**kwargs), *self._check_owner()]
+
+    def _check_owner(self) -> list[CheckMessage]:
+        if self.owner is not None or not leads_to_a_person(self.model):
+            return []
+        return [
+            Error(
+                f"{type(self).__name__} does not say whose its rows are.",
+                hint="Set `owner`: without it staff could act on accounts that may do more than they may.",
+                obj=type(self),
+                id="accounts.E001",
+            )
+        ]
+
+    def reaches(self, request: HttpRequest, row: M) -> bool:
+        """Whether this staff member may act on a row, whatever their permissions say of its kind."""
+        person = owner_of(row, self.owner or NOBODY)
+        staff = staff_of(request)
+        if self.decides_about_owner and person == staff and not staff.is_superuser:
+            return False
+        return may_act_on(request, person)
+
+    def _may(self, request: HttpRequest, obj: Any) -> bool:
+        # Buttons ask with the text of a key instead of a row.
+        row = self.get_object(request, str(obj)) if isinstance(obj, str | int) else obj
+        return row is None or self.reaches(request, row)
+
+    def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return super().has_change_permission(request, obj) and self._may(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and self._may(request, obj)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: Any, **options: Any) -> Any:
+        """Only people within reach can be chosen as those whose a row is."""
+        first, _, rest = (self.owner or NOBODY).partition("__")
+        if first == db_field.name:
+            people = options.get("queryset")
+            if people is None:
+                people = db_field.remote_field.model._default_manager.all()
+            options["queryset"] = reached(request, people, rest or ITSELF)
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
+        """The last gate before anything is written: a row may have been given to somebody else."""
+        row = super().save_form(request, form, change)
+        self.refuse_beyond_reach(request, row)
+        return row
+
+    def refuse_beyond_reach(self, request: HttpRequest, row: M) -> None:
+        if not self.reaches(request, row):
+            raise PermissionDenied
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[M], *args: Any, **options: Any) -> Any:
+        """No action of a list hears of rows that are out of reach."""
+        within = reached(request, queryset, self.owner or NOBODY)
+        if self.decides_about_owner and not staff_of(request).is_superuser:
+            within = within.exclude(**{str(self.owner): request.user})
+        chosen = queryset.filter(pk__in=request.POST.getlist("_selected_action"))
+        beyond = 0 if within is queryset else chosen.exclude(pk__in=within.values("pk")).count()
+        if beyond:
+            self.message_user(request, f"{beyond} left alone: {BEYOND_REACH}", messages.ERROR)
+        return super().response_action(request, within, *args, **options)
 
     def ask(
         self,
@@ -111,11 +184,14 @@ def button(
     def decorate(method: Function) -> Function:
         @wraps(method)
         def view(self: StaffAdmin[Any], request: HttpRequest, object_id: str) -> HttpResponse:
-            if not getattr(self, f"has_{permission}_permission")(request):
+            may = getattr(self, f"has_{permission}_permission")
+            if not may(request):
                 raise PermissionDenied
             found = self.get_object(request, object_id)
             if found is None:
                 raise Http404
+            if not may(request, found):
+                raise PermissionDenied
             answer: HttpResponse = method(self, request, found)
             return answer
 

@@ -15,6 +15,7 @@ from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.back_office.pages import ReadOnlyAdmin, actor, asked, button, label
+from accounts.back_office.reach import NOBODY
 from accounts.models import User
 from instruments.columns import price_column
 from signals_feed.models import Evidence, Signal
@@ -38,6 +39,8 @@ class CancelForm(forms.Form):
 
 @admin.register(Signal)
 class SignalAdmin(ReadOnlyAdmin[Signal]):
+    # Staff cancel anybody's: that is their work on the feed, and no way into the publisher's account.
+    owner = NOBODY
     list_display = (
         *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),
     )

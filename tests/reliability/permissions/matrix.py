@@ -1,0 +1,158 @@
+"""Every page of the back office, tried by every role on every target, with GET and POST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import AnonymousUser, Group, Permission
+from django.db import transaction
+from django.db.models import Model
+
+from accounts.models import Account, TierRequest, User
+from tests.admin.rows import one_of_each
+from tests.reliability.permissions.asking import ask
+from tests.reliability.permissions.cells import LOOKED_AT, Page, Try, address_of, pages_of, tries
+from tests.reliability.permissions.people import (
+    PERSONAL,
+    SUPER,
+    TARGETS,
+    People,
+    Role,
+    every_power,
+    everything_of_everybody,
+    powers_of_everybody,
+)
+
+SHUT = (302, 403, 404, 405)
+ONLY_SUPERUSERS = {(Authenticator, "delete"), (Authenticator, "delete_selected")}
+
+
+@cache
+def powers_on(model: type[Model]) -> frozenset[str]:
+    app, name = model._meta.app_label, model._meta.model_name
+    found = Permission.objects.filter(content_type__app_label=app, content_type__model=name)
+    return frozenset(f"{app}.{codename}" for codename in found.values_list("codename", flat=True))
+
+
+def roles_for(model: type[Model]) -> Iterator[Role]:
+    """Each single permission that could matter; those of all other models at once, since having more of
+    them never opens less: what is shut to all of these together is shut to each of them alone."""
+    every, own = every_power(), powers_on(model)
+    yield Role("anonymous", is_staff=False)
+    yield Role("plain user with every permission", every, is_staff=False)
+    yield Role("staff without permissions")
+    for power in sorted(own):
+        yield Role(f"staff with {power}", frozenset({power}))
+    yield Role(f"staff with all but those of {model._meta.label}", every - own)
+    yield Role("staff with every permission", every)
+    yield Role("superuser", SUPER)
+
+
+class Cell(NamedTuple):
+    role: Role
+    people: People
+    me: User | AnonymousUser
+    page: Page
+    target: str
+
+
+class Matrix:
+    """Holes are cells that opened although they must not; `acted` are those in which something happened."""
+
+    def __init__(self, model: type[Model], roles: Iterable[Role] | None = None) -> None:
+        self.model = model
+        self.roles = list(roles_for(model)) if roles is None else list(roles)
+        self.holes: list[str] = []
+        self.acted: set[tuple[str, str, str]] = set()
+        self.cells = 0
+
+    def try_all(self) -> None:
+        for role in self.roles:
+            with transaction.atomic():
+                self._try_role(role)
+                transaction.set_rollback(True)
+
+    def _try_role(self, role: Role) -> None:
+        people = People(role)
+        other = None if self.model in PERSONAL else one_of_each()[self.model]
+        me = AnonymousUser() if role.name == "anonymous" else people.users["self"]
+        for page in pages_of(self.model):
+            for target in TARGETS if page.has_target and role.is_staff else ("plain",):
+                cell = Cell(role, people, me, page, target)
+                sends = list(tries(page, people, target, other))
+                if not page.is_action:
+                    self._get(cell, sends[0])
+                for sent in sends:
+                    self._post(cell, sent)
+
+    def _get(self, cell: Cell, sent: Try) -> None:
+        self.cells += 1
+        answer = ask("GET", address_of(cell.page, sent.row), cell.me)
+        if answer.status_code not in SHUT and not may(cell, post=False):
+            self._hole("GET", cell, answer.status_code)
+        # A page for reading has no button to save with.
+        offers = cell.page.kind == "change" and getattr(answer, "context_data", {}).get(
+            "has_change_permission"
+        )
+        if offers and not may(cell, post=True):
+            self._hole("GET a form to save", cell, answer.status_code)
+
+    def _post(self, cell: Cell, sent: Try) -> None:
+        self.cells += 1
+        with transaction.atomic():
+            sent.before()
+            before, table, powers = everything_of_everybody(), self._table(), powers_of_everybody()
+            answer = ask("POST", address_of(cell.page, sent.row), cell.me, sent.fields)
+            after = everything_of_everybody()
+            changed = {pk for pk in before.keys() | after.keys() if before.get(pk) != after.get(pk)}
+            has_acted = bool(changed) or table != self._table()
+            if has_acted and not may(cell, post=True):
+                self._hole("POST", cell, answer.status_code)
+            concerned = {cell.people.users[cell.target].pk, cell.people.users["plain"].pk}
+            if not changed <= concerned | (after.keys() - before.keys()):
+                self._hole("POST that changed somebody else", cell, answer.status_code)
+            if not cell.role.is_superuser and raised(powers, powers_of_everybody()):
+                self._hole("POST that gave powers", cell, answer.status_code)
+            if has_acted:
+                self.acted.add((cell.role.name, cell.page.kind, cell.target))
+            transaction.set_rollback(True)
+
+    def _table(self) -> list[Any]:
+        return list(self.model._default_manager.order_by("pk").values_list())
+
+    def _hole(self, what: str, cell: Cell, status: int) -> None:
+        page = f"{self.model._meta.label} {cell.page.kind}"
+        self.holes.append(f"{what} {page} on {cell.target} by {cell.role.name}: {status}")
+
+
+def may(cell: Cell, *, post: bool) -> bool:
+    """The rule, said once more without asking the service."""
+    page, role = cell.page, cell.role
+    if role.is_superuser:
+        return True
+    if not role.is_staff or (post and page.model is Group) or (page.model, page.kind) in ONLY_SUPERUSERS:
+        return False
+    if not page.opens_for(verbs_of(role, page.model), post=post):
+        return False
+    is_for_reading = not post and page.kind in (*LOOKED_AT, "add")
+    if is_for_reading or not page.has_target or (page.model is User and page.kind == "add"):
+        return True
+    decides_for_oneself = page.model in (Account, TierRequest) and cell.target == "self"
+    return cell.people.may_be_acted_on(cell.target) and not decides_for_oneself
+
+
+def verbs_of(role: Role, model: type[Model]) -> set[str]:
+    return {power.partition(".")[2].split("_")[0] for power in role.powers & powers_on(model)}
+
+
+def raised(before: dict[int, Any], after: dict[int, Any]) -> bool:
+    nobody: tuple[bool, bool, frozenset[int]] = (False, False, frozenset())
+    return any(
+        is_staff > before.get(pk, nobody)[0]
+        or is_super > before.get(pk, nobody)[1]
+        or bool(powers - before.get(pk, nobody)[2])
+        for pk, (is_staff, is_super, powers) in after.items()
+    )
