@@ -1,4 +1,5 @@
-"""Whether a request stays on this machine: demo keys and the demo login work nowhere else."""
+"""Whether a request seems to stay on this machine. It opens nothing: behind a proxy beside the service
+everybody seems to. Demo keys and sessions, good for themselves, are only shut to who plainly is elsewhere."""
 
 from __future__ import annotations
 

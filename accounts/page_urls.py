@@ -2,6 +2,7 @@ from django.urls import path, re_path
 from django.views.generic import RedirectView
 
 from . import pages, stream_pages
+from .demo_login import demo_login
 from .event_pages import events
 from .page_access import page_token
 from .session_pages import end_session
@@ -9,6 +10,7 @@ from .tier_pages import take_back, tier
 from .usage_pages import usage
 
 urlpatterns = [
+    path("demo-login/<str:token>", demo_login, name="demo_login"),
     re_path(r"^page-token/?$", page_token, name="page_token"),
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", pages.keys, name="keys"),

@@ -1,14 +1,13 @@
-"""For those who run it: is it alive, may it serve, how is it doing."""
+"""For those who run it: is it alive, may it serve."""
 
 from __future__ import annotations
 
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+from prometheus_client import REGISTRY
 
 from accounts.events import feed
-from accounts.loopback import is_loopback
 from market.metrics import MarketMetrics
 from market.streams.metrics import StreamMetrics
 from market.streams.service import order_flow, prices
@@ -40,11 +39,3 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return JsonResponse(
         {"status": "ready" if ready else "not ready", "checks": checks}, status=200 if ready else 503
     )
-
-
-@require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
-    """For Prometheus on the same machine; a proxy decides who else may read it."""
-    if not is_loopback(request):
-        return HttpResponse("The metrics are for this machine only.\n", status=403, content_type="text/plain")
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)

@@ -28,6 +28,7 @@ from status.recorder import recorder
 
 from . import uptime
 from .demo.house import house
+from .metrics import metrics_port
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +57,14 @@ class Service:
         await analyses.start()
         await newsroom.start()
         await models_available.rounds.start()
+        await metrics_port.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         self.is_ready = True
 
     async def stop(self) -> None:
         self.is_ready = False
+        await metrics_port.stop()
         await end(self._task)
         await models_available.rounds.stop()
         await newsroom.stop()

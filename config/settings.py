@@ -72,6 +72,12 @@ TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
 # From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
 DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 
+# Figures for Prometheus: at /metrics with this token, or on a port that no proxy forwards; 0 is none.
+
+METRICS_TOKEN = env.str("METRICS_TOKEN", "")
+METRICS_PORT = env.int("METRICS_PORT", 0)
+METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
+
 # Rooms
 
 INSTALLED_APPS = [
@@ -257,7 +263,7 @@ NEWS_FEEDS_ON_LOOPBACK = False
 # Who may come in
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["accounts.backends.LoginBackend"]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

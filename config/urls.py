@@ -6,7 +6,7 @@ from market.back_office.page import market_status
 from news.back_office.calibration import calibration_page
 from news.back_office.queue import queue_page
 
-from . import docs_pages, health, openapi
+from . import docs_pages, health, metrics, openapi
 from .asyncapi import asyncapi
 from .session import SessionViewSet
 from .streams_page import streams_page
@@ -37,7 +37,7 @@ urlpatterns = [
     path("", include("status.urls")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("metrics", health.metrics, name="metrics"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),
     path("", include("signals_feed.page_urls")),

@@ -11,6 +11,7 @@ from pathlib import Path
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 _var = tempfile.TemporaryDirectory(prefix="tickwire-test-")
 os.environ |= {"VAR_DIR": _var.name, "DEMO": "0", "ACCESS_LOG": "0", "LOG_LEVEL": "WARNING"}
+os.environ["METRICS_TOKEN"] = "for-tests"
 if os.environ.get("REDIS_URL"):
     database = int(worker.removeprefix("gw") or 0)
     os.environ["REDIS_URL"] = f"{os.environ['REDIS_URL'].rsplit('/', 1)[0]}/{database}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from django.conf import settings
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.db.models import Q
 
@@ -22,8 +24,17 @@ from .signals import seed_signals
 Progress = Callable[[str], None]
 
 
+def refuse_outside_demo() -> None:
+    """Invented prices and people have no place where real ones are served."""
+    if settings.PRODUCTION:
+        raise CommandError("This is a command of the demo, and PRODUCTION=1 has none. Nothing was changed.")
+    if not settings.DEMO:
+        raise CommandError("This is a command of the demo, which DEMO=0 switches off. Nothing was changed.")
+
+
 def seed(progress: Progress) -> None:
     """Deterministic from DEMO_SEED and the secret; loading again adds what is missing."""
+    refuse_outside_demo()
     now_ms = time.time_ns() // 1_000_000
     seed_instruments(progress)
     seed_people()

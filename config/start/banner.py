@@ -6,10 +6,9 @@ from accounts.loopback import host_is_loopback
 from config.demo.people import demo_people
 
 
-def banner(host: str, port: int) -> str:
+def banner(host: str, port: int, staff_link: str | None = None) -> str:
     """What a newcomer needs, once."""
-    shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{port}"
+    address = address_of(host, port)
     lines = [
         "",
         f"  Tickwire serves on {address}",
@@ -18,7 +17,7 @@ def banner(host: str, port: int) -> str:
         f"  Your keys      {address}/settings/keys",
         f"  Back office    {address}/admin/",
         "",
-        *(_demo(address, host_is_loopback(host)) if settings.DEMO else _first_steps()),
+        *(_demo(address, staff_link, host_is_loopback(host)) if settings.DEMO else _first_steps()),
         *(_separate_engine() if settings.REDIS_URL else ()),
         "",
         "  Ctrl-C stops it.",
@@ -27,12 +26,17 @@ def banner(host: str, port: int) -> str:
     return "\n".join(lines)
 
 
-def _demo(address: str, stays_here: bool) -> list[str]:
+def address_of(host: str, port: int) -> str:
+    shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"
+
+
+def _demo(address: str, staff_link: str | None, stays_here: bool) -> list[str]:
     people = demo_people()
     lines = ["  Demo keys"]
     lines += [f"    {tier:<8} {key}" for tier, key in people.keys.items()]
     lines += [
-        f"  Demo staff login  {people.staff} / {people.password}",
+        *_staff_login(address, staff_link),
         "",
         "  Try it:",
         f'    curl -H "X-API-Key: {people.keys["pro"]}" {address}/api/market/BTCUSD/quote',
@@ -40,6 +44,14 @@ def _demo(address: str, stays_here: bool) -> list[str]:
     if not stays_here:
         lines += ["", "  The demo keys and login work from this machine only, at http://127.0.0.1."]
     return lines
+
+
+def _staff_login(address: str, link: str | None) -> list[str]:
+    return [
+        "  Demo staff login, once, within 15 minutes",
+        f"    {address}{link}" if link else "    none: somebody of your own has the name of the demo's staff",
+        "    .venv/bin/python manage.py demo_login    prints another",
+    ]
 
 
 def _first_steps() -> list[str]:

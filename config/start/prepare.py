@@ -6,22 +6,26 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from config.demo.login import fresh_link
 from config.demo.seed import Progress, remove, seed
 
 
-def prepare(out: OutputWrapper) -> None:
-    """Bring the database to where the service can start. In production that is the operator's act."""
+def prepare(out: OutputWrapper) -> str | None:
+    """Bring the database to where the service can start. In production that is the operator's act.
+    What comes back is the link for the demo's staff."""
     is_behind = bool(_pending())
     if settings.PRODUCTION:
         if is_behind:
             raise CommandError("The database is behind the code. Run `manage.py migrate` first.")
-        return
+        return None
     if is_behind:
         out.write("Preparing the database")
         call_command("migrate", verbosity=0, interactive=False)
     act = seed if settings.DEMO else remove
     act(_line(out))
+    staff_link = fresh_link() if settings.DEMO else None
     connection.close()
+    return staff_link
 
 
 def _pending() -> list[object]:

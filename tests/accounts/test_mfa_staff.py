@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.models import User
-from accounts.second_factor import standing
 from tests.accounts.factors import PASSWORD, PERIOD_S, code_of, enrol, log_in
 from tests.factories import make_account, make_user
 from tests.staff import staff_client
@@ -117,32 +116,6 @@ def test_a_factor_of_somebody_else_opens_nothing(boss: User) -> None:
     other = make_user("other", PASSWORD, is_staff=True)
     client.force_login(other)
     assert is_turned_away(client.get("/admin/"))
-
-
-@pytest.mark.parametrize(
-    ("demo", "here", "status"), [(True, True, 200), (True, False, 302), (False, True, 302)]
-)
-def test_the_demo_login_needs_none_on_this_machine(
-    boss: User, settings: Any, demo: bool, here: bool, status: int
-) -> None:
-    make_account(boss, is_demo=True)
-    settings.DEMO = demo
-    client = Client(**HERE if here else {})
-    client.force_login(boss)
-    assert client.get("/admin/").status_code == status
-
-
-def test_the_exception_itself_asks_where_a_request_comes_from(
-    boss: User, settings: Any, rf: RequestFactory
-) -> None:
-    make_account(boss, is_demo=True)
-    settings.DEMO = True
-    found = []
-    for options in (HERE, {}):
-        request = rf.get("/admin/", **options)
-        request.user = boss
-        found.append(standing(request))
-    assert found == ["shown", "none"]
 
 
 def test_other_staff_need_one_in_the_demo_too(boss: User, settings: Any) -> None:

@@ -169,21 +169,6 @@ def test_closed_user_is_not_let_in(user: User) -> None:
     assert not is_logged_in(client)
 
 
-def test_demo_login_works_on_this_machine(demo_user: User) -> None:
-    client = here()
-    assert "The demo login works only" not in client.get("/accounts/login/").text
-    assert log_in(client, "demo") == 302
-    assert is_logged_in(client)
-
-
-def test_demo_login_elsewhere_fails_and_the_page_says_where_it_works(demo_user: User) -> None:
-    client = elsewhere()
-    answer = client.post("/accounts/login/", {"login": "demo", "password": PASSWORD})
-    assert answer.status_code == 200
-    assert "The demo login works only on the machine that runs Tickwire." in answer.text
-    assert not is_logged_in(client)
-
-
 def test_own_login_works_elsewhere_in_the_demo(demo_user: User, user: User) -> None:
     client = elsewhere()
     assert log_in(client) == 302
@@ -192,7 +177,8 @@ def test_own_login_works_elsewhere_in_the_demo(demo_user: User, user: User) -> N
 
 def test_demo_session_carried_elsewhere_ends(demo_user: User) -> None:
     client, carried = here(), elsewhere()
-    log_in(client, "demo")
+    client.force_login(demo_user)
+    assert is_logged_in(client)
     carried.cookies["sessionid"] = client.cookies["sessionid"].value
     assert not is_logged_in(carried)
     assert not is_logged_in(client)

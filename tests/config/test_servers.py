@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
@@ -59,7 +60,8 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("path", PATHS)
 def test_path_is_served(running: Running, path: str) -> None:
-    response = httpx.get(f"{running.server.url}{path}", headers={"X-API-Key": running.key})
+    headers = {"X-API-Key": running.key, "Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    response = httpx.get(f"{running.server.url}{path}", headers=headers)
 
     status, content_type = PATHS[path]
     assert response.status_code == status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -33,6 +34,18 @@ def test_banner_says_what_a_newcomer_needs(demo: Serve) -> None:
         "Ctrl-C",
     ):
         assert words in demo.output
+
+
+def test_the_link_of_the_banner_opens_the_back_office(demo: Serve) -> None:
+    address = next(word for word in demo.output.split() if "/demo-login/" in word)
+
+    with httpx.Client(follow_redirects=True, timeout=60) as browser:
+        form = browser.get(address)
+        token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', form.text)
+        assert token is not None
+        answer = browser.post(address, data={"csrfmiddlewaretoken": token[1]})
+
+    assert (answer.status_code, answer.url.path) == (200, "/admin/")
 
 
 def test_it_shows_progress_while_it_works(demo: Serve) -> None:

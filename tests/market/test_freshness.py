@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from httpx import Response
 from pytest_django import Settings
 from time_machine import Traveller
@@ -116,6 +117,7 @@ def test_silent_source_makes_the_quote_stale_until_it_is_back(stage: Stage, cloc
     # Said by the engine itself, and each second.
     stage.until(lambda: "push:desk" in stage.page().text)
     assert "No engine is running" not in stage.page().text
-    metrics = stage.api.get("/metrics").text
+    bearer = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    metrics = stage.api.get("/metrics", headers=bearer).text
     assert 'tickwire_instrument_state{state="open",symbol="EURUSD"} 1.0' in metrics
     assert 'tickwire_ticks_total{feed="push:desk"} ' in metrics

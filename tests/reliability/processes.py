@@ -43,7 +43,8 @@ class Process(NamedTuple):
         return http.get(f"{self.url}{path}", headers={"X-API-Key": key} if key else {})
 
     def metric(self, name: str) -> float:
-        lines = self.ask("/metrics").text.splitlines()
+        headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+        lines = http.get(f"{self.url}/metrics", headers=headers).text.splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 

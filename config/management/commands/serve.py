@@ -36,14 +36,14 @@ class Command(BaseCommand):
             )
         listener = take_port(host, port)
         try:
-            prepare(self.stdout)
-            self.serve(listener, host, workers)
+            staff_link = prepare(self.stdout)
+            self.serve(listener, host, workers, staff_link)
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
         finally:
             listener.close()
 
-    def serve(self, listener: socket.socket, host: str, workers: int) -> None:
+    def serve(self, listener: socket.socket, host: str, workers: int, staff_link: str | None) -> None:
         config = uvicorn.Config(
             "config.asgi:application",
             workers=workers,
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         port: int = listener.getsockname()[1]
 
         def announce() -> None:
-            self.stdout.write(banner(host, port))
+            self.stdout.write(banner(host, port, staff_link))
             self.stdout.flush()
 
         if workers > 1:
