@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from .imports import UnfinishedImport as UnfinishedImport
+from .prices.candles import MOST_SOURCES
 from .prices.timeframes import TIMEFRAMES
 
 
@@ -53,16 +54,22 @@ class Candle(Bar):
         BID = "bid"
         MID = "mid"
         TRADES = "trades", "a venue's trade prices"
-        DEMO = "demo", "the simulated market"
 
     instrument = models.ForeignKey("instruments.Instrument", on_delete=models.CASCADE, related_name="candles")
     timeframe = models.CharField(max_length=3, choices=[(name, name) for name in TIMEFRAMES])
     basis = models.CharField(max_length=6, choices=Basis, default=Basis.BID)
+    # Simulated and real prices are two series: of one interval there may be a candle of each.
+    simulated = models.BooleanField(default=False)
+    source = models.CharField(
+        max_length=MOST_SOURCES, blank=True, help_text="The feed; several in their order: kraken+binance."
+    )
 
     class Meta:
         ordering = ("-opened_at",)
         constraints = (
-            models.UniqueConstraint(fields=("instrument", "timeframe", "opened_at"), name="candle_is_unique"),
+            models.UniqueConstraint(
+                fields=("instrument", "timeframe", "opened_at", "simulated"), name="candle_is_unique"
+            ),
             *Bar._meta.constraints,
             models.CheckConstraint(
                 name="candle_timeframe_is_known", condition=Q(timeframe__in=list(TIMEFRAMES))
@@ -79,6 +86,7 @@ class FormingMinute(Bar):
     instrument = models.OneToOneField(
         "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="forming_minute"
     )
+    source = models.CharField(max_length=MOST_SOURCES, blank=True)
 
     class Meta(Bar.Meta):
         pass
@@ -88,14 +96,19 @@ class FormingMinute(Bar):
 
 
 class LastQuote(models.Model):
-    """The checkpoint of an instrument's quote, so that a restart knows it, on a closed market too."""
+    """The checkpoint of an instrument's quote, so that a restart knows it, on a closed market too. Without a
+    quote it says of which kind the instrument's prices are now."""
 
     instrument = models.OneToOneField(
         "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="last_quote"
     )
-    bid = models.DecimalField(max_digits=18, decimal_places=8)
-    ask = models.DecimalField(max_digits=18, decimal_places=8)
-    quoted_at = models.DateTimeField()
+    bid = models.DecimalField(max_digits=18, decimal_places=8, null=True, blank=True)
+    ask = models.DecimalField(max_digits=18, decimal_places=8, null=True, blank=True)
+    quoted_at = models.DateTimeField(null=True, blank=True)
+    simulated = models.BooleanField(default=False)
+    source = models.CharField(max_length=40, blank=True, help_text="The feed that sent it.")
+    # Since when they are of this kind; empty: always.
+    kind_since = models.DateTimeField(null=True, blank=True)
     # What goes on with it: the numbers given in the two streams, and the running sum of the order flow.
     seq = models.PositiveBigIntegerField(default=0)
     flow_seq = models.PositiveBigIntegerField(default=0)
@@ -106,7 +119,40 @@ class LastQuote(models.Model):
     class Meta:
         constraints = (
             models.CheckConstraint(
-                name="last_quote_is_not_crossed", condition=Q(bid__gt=0, ask__gte=F("bid"))
+                name="last_quote_is_not_crossed",
+                condition=Q(bid=None, ask=None, quoted_at=None)
+                | Q(
+                    bid__isnull=False,
+                    ask__isnull=False,
+                    quoted_at__isnull=False,
+                    bid__gt=0,
+                    ask__gte=F("bid"),
+                ),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.instrument_id} {self.bid}/{self.ask}"
+
+
+class FormerQuote(models.Model):
+    """The last quote of the kind that the instrument's prices are not of now. It comes back with its kind."""
+
+    instrument = models.OneToOneField(
+        "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="former_quote"
+    )
+    simulated = models.BooleanField()
+    source = models.CharField(max_length=40, blank=True)
+    bid = models.DecimalField(max_digits=18, decimal_places=8)
+    ask = models.DecimalField(max_digits=18, decimal_places=8)
+    quoted_at = models.DateTimeField()
+    flow_state = models.JSONField(null=True, blank=True)
+    source_seqs = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = (
+            models.CheckConstraint(
+                name="former_quote_is_not_crossed", condition=Q(bid__gt=0, ask__gte=F("bid"))
             ),
         )
 

@@ -10,11 +10,12 @@ from django.conf import settings
 
 from accounts.events import feed as control_events
 from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import default_feed
 
 from .engine import status as engine_status
 from .engine.bus import Hear, LocalBus
 from .engine.checkpoints import Checkpoint
-from .engine.engine import DEMO, PUSH, Engine
+from .engine.engine import Engine
 from .engine.feeds.feed import Feed
 from .engine.feeds.registry import make_feed
 from .engine.inbox import Inbox
@@ -39,7 +40,7 @@ class Market:
 
     def __init__(self) -> None:
         self.prices = Prices(settings.CANDLE_PRICE)
-        self.engine = Engine(self.prices, DEMO if settings.DEMO else PUSH)
+        self.engine = Engine(self.prices, default_feed(settings.DEMO))
         self.status = engine_status.EngineStatus()
         """What the engine last told of itself."""
         self.runner: Runner | None = None
@@ -96,8 +97,8 @@ class Market:
         return self.runner.push(origin, ticks)
 
     def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> Feed:
-        """What is simulated goes on where the store ends."""
-        known_ms = {symbol: book.last.time_ms for symbol, book in self.engine.books.items() if book.last}
+        """What is simulated goes on where the store ends, and not before it began."""
+        known_ms = {symbol: book.known_ms for symbol, book in self.engine.books.items()}
         closed_ms = [self.prices.history(facts).last_closed_ms("1m") or 0 for facts in instruments]
         since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
         return make_feed(name, instruments, known_ms, since_ms)
@@ -119,6 +120,7 @@ class Market:
 
     async def _refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:
+            await self.runner.settle_kinds()
             await self.runner.desk.refresh()
 
     async def _reload(self, told: dict[str, Any]) -> None:

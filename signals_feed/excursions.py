@@ -8,6 +8,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db.models import Max, Min, Q
 
+from market.engine.series import present_kind
 from market.models import Candle, FormingMinute
 
 from .closing import exit_price
@@ -55,7 +56,10 @@ def _stored(signal: Signal, until_ms: int) -> list[Decimal]:
         return []
     high, low = ("high", "low") if is_buy else ("ask_high", "ask_low")
     own = Q(instrument=signal.instrument_id, opened_at__gte=signal.published_at)
-    minutes = Candle.objects.filter(own, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS))
+    kind = present_kind(signal.instrument_id)
+    minutes = Candle.objects.filter(
+        own, simulated=kind, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS)
+    )
     found = minutes.exclude(basis=Candle.Basis.TRADES).aggregate(high=Max(high), low=Min(low))
     forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(high, low)
     known = [found["high"], found["low"], *(forming.first() or ())]

@@ -43,7 +43,7 @@ def current(symbol: str) -> Quoted | None:
     if quote is not None:
         return Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
     row = LastQuote.objects.select_related("instrument").filter(instrument__symbol=symbol).first()
-    if row is None:
+    if row is None or row.bid is None or row.ask is None or row.quoted_at is None:
         return None
     bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
     return Quoted(bid, ask, ms(row.quoted_at), market.epoch_written(), row.seq)

@@ -23,6 +23,7 @@ from signals_feed.house import BARS, PUBLISHERS, TIMEFRAME, Bar, Publisher, View
 from signals_feed.models import Signal
 from signals_feed.services import Refused, Terms, publish
 
+from .candles import priced_by_demo
 from .instruments import TEST
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class House:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                views = [view for facts in catalogue.active() if (view := view_of(facts)) is not None]
+                views = [view for facts in priced_by_demo() if (view := view_of(facts)) is not None]
                 for publisher in PUBLISHERS:
                     await in_thread(publish_one, publisher, views, market.now_ms())
             except (Error, Overloaded) as error:

@@ -11,12 +11,12 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.models import Account, ControlEvent, User
-from market.models import Candle, FormingMinute, LastQuote
 from news.models import NewsItem, Source
 from signals_feed.services import remove_demo
 
 from .candles import seed_candles
 from .instruments import brought, brought_calendars, seed_instruments
+from .market import remove_market
 from .news import seed_news
 from .people import seed_people
 from .signals import seed_signals
@@ -54,18 +54,17 @@ def remove(progress: Progress) -> None:
     NewsItem.objects.filter(is_demo=True).delete()
     # One that somebody set to work is theirs.
     Source.objects.filter(is_demo=True, polled_at=None).delete()
-    _remove_market()
+    remove_market(time.time_ns() // 1_000_000)
+    _remove_instruments()
     for account in Account.objects.filter(user__in=demo_users):
         ControlEvent.objects.publish("account.changed", by="demo", account=account.pk)
     demo_users.delete()
     ControlEvent.objects.publish("instruments.changed", by="demo")
 
 
-def _remove_market() -> None:
-    simulated = Candle.objects.filter(basis=Candle.Basis.DEMO)
-    for checkpoint in (LastQuote, FormingMinute):
-        checkpoint.objects.filter(instrument__in=simulated.values("instrument")).delete()
-    simulated.delete()
-    # An instrument that somebody's signals, candles or news name stays with them.
-    brought().filter(candles=None, signals=None, news=None).delete()
+def _remove_instruments() -> None:
+    """One that somebody's signals, candles, prices or news name stays with them, and one that was given a
+    source is theirs."""
+    unused = {"candles": None, "signals": None, "news": None, "last_quote": None}
+    brought().filter(**unused, source="", fallback="").delete()
     brought_calendars().filter(instruments=None).delete()

@@ -14,9 +14,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.models import User
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import InstrumentFacts
 from instruments.models import Instrument
 from market.engine import store
+from market.engine.simulated_past import simulated_minutes
 from market.prices.candles import Candle
 from market.prices.timeframes import MINUTE_MS, interval_start
 from signals_feed.closures import Closing, close
@@ -24,7 +25,7 @@ from signals_feed.models import LIFETIME, Signal
 from signals_feed.quotes import Quoted, moment
 from signals_feed.services import enter
 
-from .candles import simulated_minutes
+from .candles import priced_by_demo, simulated_since
 from .instruments import TEST
 from .judging import first_exit
 from .people import PUBLISHERS
@@ -79,10 +80,13 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
     # Old enough to have been decided, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)
     made: list[Planned] = []
-    # Nobody has an opinion on the test instrument.
-    offered = [facts for facts in catalogue.active() if facts.symbol != TEST]
+    # Nobody has an opinion on the test instrument, and nobody of the demo on a real price.
+    since_ms = simulated_since()
+    offered = [facts for facts in priced_by_demo() if facts.symbol != TEST and facts.id in since_ms]
     for facts in islice(cycle(offered), 20 * wanted):
         start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
+        if start_ms < since_ms[facts.id]:
+            continue
         path = simulated_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
         start = next(path, None)
         found = None if start is None else _planned(facts, start, path, dice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from instruments.catalogue import InstrumentFacts
+from instruments.kinds import DEMO, PUSH, is_simulated
 from market.prices.absorption import Absorption, AbsorptionWatch
 from market.prices.orderflow import FlowState, OrderFlow
 from market.prices.records import Absorbed, AnyRecord, Taken
@@ -26,17 +27,25 @@ class Book:
         "flow",
         "flow_seq",
         "is_open",
+        "kind_since_ms",
         "last",
         "passed_ms",
         "refilled_ms",
         "seq",
+        "simulated",
+        "source",
         "source_seqs",
+        "switches",
         "watch",
     )
 
     def __init__(self, facts: InstrumentFacts, choice: Choice) -> None:
         self.facts = facts
-        self.choice = choice
+        self.choose(choice)
+        self.simulated = is_simulated(choice.feed)
+        """Of which kind the series is that goes on."""
+        self.kind_since_ms: int | None = None
+        """Since when; None: always."""
         self.flow = OrderFlow(facts.digits)
         self.watch = AbsorptionWatch(facts.digits, facts.pip_size)
         self.last: Tick | None = None
@@ -49,6 +58,16 @@ class Book:
         self.refilled_ms = -1
         """When the last minute opened that came from a venue's trade prices."""
         self.is_open = False
+
+    @property
+    def known_ms(self) -> int:
+        """Up to when its series is known, or was another one."""
+        return max(self.last.time_ms if self.last else 0, (self.kind_since_ms or 0) - 1)
+
+    def choose(self, choice: Choice) -> None:
+        self.choice = choice
+        self.source = choice.feed
+        self.switches = choice.switches
 
     def repeats(self, tick: Tick, origin: str) -> bool:
         """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
@@ -102,6 +121,21 @@ class Book:
         self.source_seqs = dict(checkpoint.source_seqs)
         if checkpoint.flow_state is not None:
             self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
+        self.kind_since_ms = checkpoint.kind_since_ms
+        if checkpoint.simulated != self.simulated:
+            # What prices it now is not what its series is of: that has to be ended first.
+            self.simulated, self.choice.is_over = checkpoint.simulated, True
+            self.source = checkpoint.source or (DEMO if checkpoint.simulated else PUSH)
+
+    def begin(self, checkpoint: Checkpoint, choice: Choice) -> None:
+        """A series of the other kind; the numbers go on, because the streams do."""
+        self.flow = OrderFlow(self.facts.digits)
+        self.watch = AbsorptionWatch(self.facts.digits, self.facts.pip_size)
+        seq, flow_seq = self.seq, self.flow_seq
+        self.choose(choice)
+        self.simulated, self.passed_ms, self.refilled_ms = checkpoint.simulated, None, -1
+        self.resume(checkpoint)
+        self.seq, self.flow_seq = seq, flow_seq
 
     def repeat(self, record: Taken) -> None:
         """Go on from a tick that another engine let in."""

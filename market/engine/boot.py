@@ -15,6 +15,7 @@ from market.prices.timeframes import TIMEFRAMES, interval_start
 from . import checkpoints, store
 from .checkpoints import Checkpoint
 from .lease import Place
+from .series import wanted_kind
 
 DAY_MS = TIMEFRAMES["1d"]
 
@@ -26,8 +27,9 @@ class Loaded(NamedTuple):
 
 
 @transaction.atomic
-def load(prices: Prices) -> Loaded:
-    """Fill the memory of a process from the database, as it is at one moment."""
+def load(prices: Prices, default_feed: str | None = None) -> Loaded:
+    """Fill the memory of a process from the database, as it is at one moment: of each instrument the series
+    that was going on."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -35,22 +37,34 @@ def load(prices: Prices) -> Loaded:
     by_id = checkpoints.read_checkpoints()
     known: dict[str, Checkpoint] = {}
     for facts in catalogue.all():
-        history = prices.history(facts)
-        load_history(history, facts)
-        if checkpoint := by_id.get(facts.id):
-            tick = checkpoint.last
-            known[facts.symbol] = checkpoint
-            prices.board.put(tick, facts.digits, checkpoint.seq)
-            history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
+        history, checkpoint = prices.history(facts), by_id.get(facts.id)
+        if checkpoint is None:
+            load_history(history, facts, simulated=wanted_kind(facts, default_feed))
+            continue
+        known[facts.symbol] = checkpoint
+        load_history(history, facts, simulated=checkpoint.simulated)
+        go_on(history, checkpoint, facts, prices)
+        if checkpoint.last is not None:
+            prices.board.put(checkpoint.last, facts.digits, checkpoint.seq)
     return Loaded(known, Place(state.epoch, state.position))
 
 
-def load_history(history: History, facts: InstrumentFacts) -> None:
+def go_on(history: History, checkpoint: Checkpoint, facts: InstrumentFacts, prices: Prices) -> None:
+    tick = checkpoint.last
+    if tick is not None:
+        history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
+
+
+def load_history(
+    history: History, facts: InstrumentFacts, *, simulated: bool, before_ms: int | None = None
+) -> None:
+    """The series of one kind, or what of it opened before a moment."""
     for timeframe in TIMEFRAMES:
-        for candle in store.read_candles(facts, timeframe):
+        for candle in store.read_candles(facts, timeframe, simulated=simulated, before_ms=before_ms):
             history.restore(timeframe, candle)
     # Not today's: what formed when the service ended may be of Friday, and is closed now.
     last_ms = history.last_closed_ms("1m")
     if last_ms is not None:
         first_ms = min(interval_start(last_ms, DAY_MS), last_ms - DAY_MS)
-        history.resume(store.read_minutes_since(facts, first_ms))
+        minutes = store.read_minutes_since(facts, first_ms, simulated=simulated)
+        history.resume(minute for minute in minutes if minute.opened_ms <= last_ms)

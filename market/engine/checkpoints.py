@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
 
-from market.models import FormingMinute, LastQuote
+from instruments.kinds import is_simulated
+from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
@@ -22,12 +23,18 @@ logger = logging.getLogger(__name__)
 class Checkpoint(NamedTuple):
     """Where an instrument was when the store was last written."""
 
-    last: Tick
+    last: Tick | None
+    """None while its prices are of a kind that has not been quoted."""
     minute: Candle | None
     seq: int = 0
     flow_seq: int = 0
     flow_state: Any = None
     source_seqs: Mapping[str, int] = {}
+    simulated: bool = False
+    source: str = ""
+    """The feed that sent the last tick."""
+    kind_since_ms: int | None = None
+    """Since when its prices are of their kind; None: always."""
 
 
 def write(
@@ -73,19 +80,20 @@ def _write(
             FormingMinute(
                 instrument_id=instrument_id,
                 opened_at=moment(minute.opened_ms),
+                source=minute.source,
                 **{name: getattr(minute, name) for name in PRICES},
             )
             for instrument_id, minute in sorted(minutes, key=itemgetter(0))
         ],
         update_conflicts=True,
         unique_fields=["instrument"],
-        update_fields=["opened_at", *PRICES],
+        update_fields=["opened_at", "source", *PRICES],
     )
 
 
-def write_quote(instrument_id: int, tick: Tick) -> None:
+def write_quote(instrument_id: int, tick: Tick, source: str = "") -> None:
     """The last quote alone: the numbers given to an instrument's ticks stay."""
-    quote = {"bid": tick.bid, "ask": tick.ask, "quoted_at": moment(tick.time_ms)}
+    quote = {**_quote(tick), "simulated": is_simulated(source), "source": source}
     LastQuote.objects.update_or_create(instrument_id=instrument_id, defaults=quote)
 
 
@@ -94,35 +102,53 @@ def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
         [
             LastQuote(
                 instrument_id=instrument_id,
-                bid=checkpoint.last.bid,
-                ask=checkpoint.last.ask,
-                quoted_at=moment(checkpoint.last.time_ms),
                 seq=checkpoint.seq,
                 flow_seq=checkpoint.flow_seq,
                 flow_state=checkpoint.flow_state,
                 source_seqs=dict(checkpoint.source_seqs),
+                simulated=checkpoint.simulated,
+                source=checkpoint.source,
+                **_quote(checkpoint.last),
             )
             for instrument_id, checkpoint in sorted(checkpoints, key=itemgetter(0))
         ],
         update_conflicts=True,
         unique_fields=["instrument"],
-        update_fields=["bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"],
+        update_fields=[
+            *("bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
+            *("simulated", "source"),
+        ],
     )
 
 
 def read_checkpoints() -> dict[int, Checkpoint]:
     """By instrument id."""
-    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS)
+    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS, "source")
     forming = {instrument_id: candle_of(values) for instrument_id, *values in minutes}
     quotes = LastQuote.objects.select_related("instrument")
     return {
         row.pk: Checkpoint(
-            Tick(row.instrument.symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at)),
+            tick_of(row, row.instrument.symbol),
             forming.get(row.pk),
             row.seq,
             row.flow_seq,
             row.flow_state,
             row.source_seqs,
+            row.simulated,
+            row.source,
+            None if row.kind_since is None else to_ms(row.kind_since),
         )
         for row in quotes
     }
+
+
+def tick_of(row: LastQuote | FormerQuote, symbol: str) -> Tick | None:
+    if row.bid is None or row.ask is None or row.quoted_at is None:
+        return None
+    return Tick(symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at))
+
+
+def _quote(tick: Tick | None) -> dict[str, Any]:
+    if tick is None:
+        return {"bid": None, "ask": None, "quoted_at": None}
+    return {"bid": tick.bid, "ask": tick.ask, "quoted_at": moment(tick.time_ms)}

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import DEMO as DEMO
+from instruments.kinds import PUSH as PUSH
+from instruments.kinds import is_simulated
 from market.prices.candles import Candle, Closed
+from market.prices.history import History
 from market.prices.market import Prices
-from market.prices.records import Absorbed, AnyRecord, Ended, Halted, Passed, Refilled, Taken
+from market.prices.records import Absorbed, AnyRecord, Began, Ended, Halted, Passed, Refilled, Taken
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
 
@@ -18,9 +22,6 @@ from .checkpoints import Checkpoint
 from .checks import reason_to_refuse
 from .source import Choice, Source, feeds_of
 from .store import Row
-
-DEMO = "demo"
-PUSH = "push"
 
 
 class Engine:
@@ -99,7 +100,8 @@ class Engine:
             last_ms = history.last_closed_ms("1m")
             # The one in which the source was lost is known in part: bars of our own kind may complete it.
             is_known = last_ms is not None and (
-                minute.opened_ms < last_ms or (minute.opened_ms == last_ms and basis != self.basis_of(book))
+                minute.opened_ms < last_ms
+                or (minute.opened_ms == last_ms and basis != self.prices.candle_price)
             )
             if is_known or minute.opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(minute.opened_ms):
                 continue
@@ -107,7 +109,8 @@ class Engine:
                 self._fill(book, last_ms + MINUTE_MS, minute.opened_ms)
             if basis == "trades":
                 book.refilled_ms = minute.opened_ms
-            self._apply_if_it_closes(book, Refilled(symbol, minute, basis), basis)
+            told = msgspec.structs.replace(minute, source=book.source)
+            self._apply_if_it_closes(book, Refilled(symbol, told, basis), basis)
             taken += 1
         return taken
 
@@ -120,24 +123,54 @@ class Engine:
     def book(self, facts: InstrumentFacts, at_ms: int) -> Book:
         book = self.books.get(facts.symbol)
         if book is None:
-            choice = Choice(feeds_of(facts.source, facts.fallback, self.default_feed), at_ms)
-            book = self.books[facts.symbol] = Book(facts, choice)
+            book = self.books[facts.symbol] = Book(facts, Choice(self._feeds(facts), at_ms))
+            self._price(book)
         elif book.facts is not facts:
-            feeds = feeds_of(facts.source, facts.fallback, self.default_feed)
-            if feeds != book.choice.feeds:
-                book.choice = Choice(feeds, at_ms)
+            feeds = self._feeds(facts)
             book.facts = facts
+            # Prices of the other kind are another series: whoever runs the engine ends this one first.
+            if feeds != book.choice.feeds and is_simulated(feeds[0]) == book.simulated:
+                book.choose(Choice(feeds, at_ms))
+                self._price(book)
         return book
 
-    def basis_of(self, book: Book) -> str:
-        return DEMO if book.choice.feed == DEMO else self.prices.candle_price
+    def is_priced_by(self, feed: str, facts: InstrumentFacts, at_ms: int) -> bool:
+        choice = self.book(facts, at_ms).choice
+        return choice.feed == feed and not choice.is_over
+
+    def is_to_change_kind(self, facts: InstrumentFacts, at_ms: int) -> bool:
+        return self.book(facts, at_ms).simulated != is_simulated(self._feeds(facts)[0])
+
+    def end_series(self, facts: InstrumentFacts, at_ms: int) -> Book:
+        """Nobody is let in any more, and every candle is closed with what it has."""
+        book = self.book(facts, at_ms)
+        book.choice.is_over = True
+        self._apply_if_it_closes(book, Halted(facts.symbol))
+        return book
+
+    def begin_series(
+        self, facts: InstrumentFacts, history: History, checkpoint: Checkpoint, at_ms: int
+    ) -> None:
+        """The series of the other kind goes on from where it ended the last time."""
+        book = self.book(facts, at_ms)
+        choice = Choice(self._feeds(facts), at_ms)
+        # Somebody may have changed it again meanwhile.
+        choice.is_over = is_simulated(choice.feed) != checkpoint.simulated
+        book.begin(checkpoint, choice)
+        self.prices.put_history(facts.symbol, history)
+        self._price(book)
+        last = checkpoint.last
+        quote = () if last is None else (last.bid, last.ask, last.time_ms)
+        record = Began(facts.symbol, book.simulated, at_ms, book.seq, *quote)
+        self.prices.apply(record, facts)
+        self.records.append(record)
 
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""
         return {
             symbol: Checkpoint(book.last, None, book.seq, book.flow_seq)
             for symbol, book in self.books.items()
-            if book.last is not None
+            if book.last is not None or book.seq
         }
 
     def checkpoints(self, books: Iterable[Book]) -> dict[int, Checkpoint]:
@@ -147,9 +180,10 @@ class Engine:
             minute = self.prices.history(book.facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
             state = msgspec.to_builtins(book.flow.state())
-            if book.last is not None:
+            if book.last is not None or book.seq:
                 numbers = book.seq, book.flow_seq, state, dict(book.source_seqs)
-                made[book.facts.id] = Checkpoint(book.last, copied, *numbers)
+                kind = book.simulated, book.source
+                made[book.facts.id] = Checkpoint(book.last, copied, *numbers, *kind)
         return made
 
     def resume(self, checkpoints: dict[str, Checkpoint], at_ms: int) -> None:
@@ -157,7 +191,9 @@ class Engine:
         for symbol, checkpoint in checkpoints.items():
             facts = catalogue.known(symbol)
             if facts is not None:
-                self.book(facts, at_ms).resume(checkpoint)
+                book = self.book(facts, at_ms)
+                book.resume(checkpoint)
+                self._price(book)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
         """Another engine decided this and ended before it was written."""
@@ -170,7 +206,7 @@ class Engine:
             self.changed[record.symbol] = book
         elif isinstance(record, Absorbed):
             book.flow_seq = record.flow_seq
-        basis = self.basis_of(book)
+        basis = self.prices.candle_price
         if isinstance(record, Refilled):
             basis = record.basis
             if basis == "trades":
@@ -181,6 +217,19 @@ class Engine:
         self.prices.clear()
         for kept in (self.sources, self.books, self.changed, self.rows, self.records):
             kept.clear()
+
+    def go_on_from(self, book: Book, tick: Tick) -> None:
+        """A quote that nobody was sent, but that stands for what went by meanwhile."""
+        book.last = tick
+        self.prices.board.put(tick, book.facts.digits, book.seq)
+        self.changed[book.facts.symbol] = book
+
+    def _feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
+        return feeds_of(facts.source, facts.fallback, self.default_feed)
+
+    def _price(self, book: Book) -> None:
+        """Its candles are of this source from now on."""
+        self.prices.history(book.facts).builder.price_by(book.source)
 
     def _reason_to_refuse(self, book: Book, tick: Tick, origin: str, at_ms: int) -> str | None:
         facts = book.facts
@@ -195,11 +244,14 @@ class Engine:
     def _let_in(self, book: Book, tick: Tick, origin: str, at_ms: int) -> None:
         facts = book.facts
         self._pass_time(book, tick.time_ms)
+        if book.switches != book.choice.switches:
+            book.choose(book.choice)
+            self._price(book)
         records = book.number(tick, origin, at_ms)
         self.changed[facts.symbol] = book
         self.records += records
         if closed := self.prices.apply(records[-1], facts):
-            self._keep(book, closed, self.basis_of(book))
+            self._keep(book, closed, self.prices.candle_price)
 
     def _pass_time(self, book: Book, at_ms: int) -> None:
         """A minute that went by without a tick while the source was alive is flat."""
@@ -223,7 +275,7 @@ class Engine:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""
         if closed := self.prices.apply(record, book.facts):
             self.records.append(record)
-            self._keep(book, closed, basis or self.basis_of(book))
+            self._keep(book, closed, basis or self.prices.candle_price)
 
     def _keep(self, book: Book, closed: Sequence[Closed], basis: str) -> None:
         for timeframe, candle in closed:

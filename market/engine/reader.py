@@ -17,12 +17,14 @@ from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.market import Prices
+from market.prices.records import Began
 
 from .boot import Loaded, load
 from .bus import Hear
 from .checkpoints import Checkpoint
 from .journal import STREAM, decode, number_of
 from .lease import Place
+from .reloading import load_series
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +122,12 @@ class Reader:
             await catalogue.load()
         for record in records:
             facts = catalogue.known(record.symbol)
-            if facts is not None:
-                self._prices.apply(record, facts)
+            if facts is None:
+                continue
+            if type(record) is Began:
+                fresh = await load_series(facts, record.at_ms, simulated=record.simulated)
+                self._prices.put_history(facts.symbol, fresh)
+            self._prices.apply(record, facts)
         self.place = Place(epoch, number)
         # What the database held was older than what was heard before the prices were loaded anew.
         if epoch != self._heard.epoch or number > self._heard.position:

@@ -1,19 +1,27 @@
-"""Candles that an import wrote past the engine, taken into memory beside what goes on forming."""
+"""Series that were written past the engine, or are of another kind now, taken into memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from accounts.outbox import ControlEvent
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts
 from market.prices.history import History
 from market.prices.market import Prices
+from market.prices.timeframes import MINUTE_MS, interval_start
 
 from .boot import load_history
+from .engine import Engine
+from .series import present_kind
+from .simulated_past import fill_gap, last_quote
 
 
 async def reload_candles(prices: Prices, facts: InstrumentFacts) -> None:
-    """What was closed before this must be written; what closes while it reads is not lost."""
+    """Beside what goes on forming. What was closed before this must be written; what closes while it reads is
+    not lost."""
     fresh = History(facts.digits)
-    await in_thread(load_history, fresh, facts)
+    await in_thread(_load_present, fresh, facts)
     old = prices.history(facts)
     stored_ms = fresh.last_closed_ms("1m") or 0
     for minute in old.recent:
@@ -23,4 +31,45 @@ async def reload_candles(prices: Prices, facts: InstrumentFacts) -> None:
     if quote is not None:
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
         fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
+    fresh.builder.price_by(old.builder.source)
     prices.put_history(facts.symbol, fresh)
+
+
+def _load_present(history: History, facts: InstrumentFacts) -> None:
+    load_history(history, facts, simulated=present_kind(facts.id))
+
+
+async def load_series(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> History:
+    """The candles of a kind, up to the moment at which they begin to go on."""
+    fresh = History(facts.digits)
+    await in_thread(load_history, fresh, facts, simulated=simulated, before_ms=at_ms)
+    return fresh
+
+
+async def fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> bool:
+    """The simulated minutes since the last one; the quote follows them."""
+    book, last_ms = engine.book(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
+    if last_ms is None:
+        return False
+    until_ms = interval_start(at_ms, MINUTE_MS)
+    begun_ms = -(-(book.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
+    since_ms = max(last_ms + MINUTE_MS, begun_ms)
+    if not await in_thread(fill_gap, facts, last_ms, since_ms, until_ms):
+        return False
+    fresh = await load_series(facts, until_ms, simulated=True)
+    tick = last_quote(facts, until_ms)
+    if tick is not None and tick.time_ms > book.known_ms:
+        engine.go_on_from(book, tick)
+    if book.last is not None:
+        forming = engine.prices.history(facts).builder.forming("1m")
+        price = engine.prices.price_of(book.last, facts)
+        fresh.builder.resume_forming(forming, price, book.last.ask)
+    fresh.builder.price_by(book.source)
+    engine.prices.put_history(facts.symbol, fresh)
+    return True
+
+
+def tell_reloaded(filled: Iterable[InstrumentFacts]) -> None:
+    """Processes that read the prices from the bus have them from before."""
+    for facts in filled:
+        ControlEvent.objects.publish("market.candles_imported", symbol=facts.symbol)

@@ -116,7 +116,8 @@ def _slices(candles: QuerySet[Candle], timeframe: str, cut: datetime) -> Iterato
 
 def _by_instrument(timeframe: str) -> Iterator[QuerySet[Candle]]:
     for instrument_id in Instrument.objects.order_by("pk").values_list("pk", flat=True):
-        yield Candle.objects.filter(instrument=instrument_id, timeframe=timeframe)
+        for simulated in (False, True):
+            yield Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe)
 
 
 def _kept_from(candles: QuerySet[Candle]) -> datetime:

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from django.db import Error
+from django.db import Error, transaction
 
 from accounts.exceptions import Overloaded
 from accounts.tasks import end
 from accounts.threads import in_thread
+from instruments.catalogue import InstrumentFacts, catalogue
 from market.prices.ticks import Tick
 
 from . import checkpoints, retention
@@ -21,12 +22,15 @@ from .boot import Loaded, load
 from .bus import LocalBus
 from .checkpoints import Checkpoint
 from .desk import FeedDesk, MakeFeed
-from .engine import Engine
+from .engine import DEMO, Engine
 from .lease import Deposed, Lease, Place
 from .redis_bus import RedisBus
+from .reloading import fill_simulated, load_series, tell_reloaded
+from .series import change_kind
+from .source import feeds_of
 from .status import status_of, told
 from .store import Row
-from .witness import Start, Witness
+from .witness import Ending, Start, Witness
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +68,7 @@ class Runner:
         self._holds = False
         self._flush_now = asyncio.Event()
         self._writing = threading.Lock()
+        self._flushing, self._changing = asyncio.Lock(), asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -83,7 +88,7 @@ class Runner:
 
     async def start(self) -> None:
         self.deposed.clear()
-        loaded: Loaded = await in_thread(load, self.engine.prices)
+        loaded: Loaded = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
         tail = await self.bus.open(self, loaded.place)
@@ -92,6 +97,9 @@ class Runner:
         for witness in self.witnesses:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
         self.is_running = True
+        # Before a feed sends anything: what its source is may have changed while no engine ran.
+        await self.settle_kinds()
+        await self._fill_simulated()
         self._run(self._keep_time, CLOCK_S, "market clock")
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
@@ -139,33 +147,94 @@ class Runner:
         self._holds = False
         self.deposed.set()
 
-    async def flush(self) -> None:
+    async def settle_kinds(self) -> None:
+        """Where simulated prices give way to real ones or real ones to simulated, one series ends and the
+        other goes on. What cannot be done now is tried again with the next writing."""
+        async with self._changing:
+            for facts in catalogue.all():
+                if self._holds and self.engine.is_to_change_kind(facts, now_ms()):
+                    try:
+                        await self._change_kind(facts)
+                    except (Error, Overloaded) as error:
+                        logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
+                    except Deposed:
+                        self.stand_down()
+
+    async def _fill_simulated(self) -> None:
+        """Minutes of the simulated market that went by while no engine ran: nobody was sent their ticks."""
+        at_ms = now_ms()
+        simulated = [facts for facts in catalogue.active() if self.engine.is_priced_by(DEMO, facts, at_ms)]
+        if not simulated or not self._holds:
+            return
+        # What formed when the last engine ended is closed by now, and stays as it was sent.
+        self.engine.keep_time(at_ms)
+        try:
+            if not await self.flush():
+                return
+            filled = [facts for facts in simulated if await fill_simulated(self.engine, facts, at_ms)]
+            if filled and await self.flush() and not isinstance(self.bus, LocalBus):
+                await in_thread(tell_reloaded, filled)
+        except (Error, Overloaded) as error:
+            logger.warning("The simulated market goes on with a gap: %s", error)
+
+    async def _change_kind(self, facts: InstrumentFacts) -> None:
+        engine, at_ms = self.engine, now_ms()
+        book = engine.end_series(facts, at_ms)
+        simulated = not book.simulated
+        next_source = feeds_of(facts.source, facts.fallback, engine.default_feed)[0]
+        ending = Ending(facts.symbol, book.last, book.seq, book.source, next_source)
+        # All of the old series is written before the database says that it is over, and nothing after.
+        async with self._flushing:
+            if not await self._flush():
+                return
+            notes = [await witness.series_ends(ending) for witness in self.witnesses]
+            checkpoint = await in_thread(self._write_change, facts, at_ms, simulated, notes)
+            history = await load_series(facts, at_ms, simulated=simulated)
+            engine.begin_series(facts, history, checkpoint, at_ms)
+        self.hand_on()
+        logger.info("%s is priced by %s now, no longer by %s", facts.symbol, next_source, ending.source)
+
+    def _write_change(
+        self, facts: InstrumentFacts, at_ms: int, simulated: bool, notes: list[Callable[[], None]]
+    ) -> Checkpoint:
+        with self._writing, transaction.atomic():
+            self._hold()
+            for note in notes:
+                note()
+            return change_kind(facts, at_ms, simulated=simulated)
+
+    async def flush(self) -> bool:
         """Write what is waiting; what could not be written waits for the next time."""
+        async with self._flushing:
+            return await self._flush()
+
+    async def _flush(self) -> bool:
         engine = self.engine
         self.hand_on()
         rows, engine.rows = engine.rows, []
         changed, engine.changed = engine.changed, {}
         made = engine.checkpoints(changed.values())
         notes = [witness.notes() for witness in self.witnesses]
-        is_written = False
+        is_done = is_written = False
         try:
             await in_thread(self._write, rows, made, self.bus.seal(), notes)
-            is_written = True
+            is_done = is_written = True
         except Deposed:
             self._lost_lease(rows)
-            is_written = True
+            is_done = True
         except (Error, Overloaded) as error:
             logger.warning("%d candles wait for the database: %s", len(rows), error)
         finally:
             # Also when this is cancelled: to write the same again changes nothing.
-            if not is_written:
+            if not is_done:
                 self._put_back(rows)
                 engine.changed = changed | engine.changed
+        return is_written
 
     def _write(
         self, rows: list[Row], made: dict[int, Checkpoint], place: Place, notes: list[Callable[[], None]]
     ) -> None:
-        """One after the other: an import flushes too, and a cancelled flush goes on in its thread."""
+        """One after the other: a cancelled flush goes on in its thread."""
         with self._writing:
             checkpoints.write(rows, made, self.lease, place, notes)
 
@@ -210,6 +279,7 @@ class Runner:
             self._forget_rows()
             return
         await self.flush()
+        await self.settle_kinds()
 
     def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
         self._tasks.append(asyncio.create_task(_repeat(act, pause_s, name), name=name))

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from instruments.kinds import is_simulated
+
 if TYPE_CHECKING:
     from instruments.catalogue import InstrumentFacts
 
@@ -66,6 +68,8 @@ class Choice:
         self.active = 0
         self.switched_ms: int | None = None
         self.switches = 0
+        self.is_over = False
+        """Nobody is let in: the series ends, and another begins with a choice of its own."""
         self._heard_ms = [at_ms] * len(feeds)
         self._steady_ms: int | None = None
         """Since when the preferred feed, which was stalled, has been sending again."""
@@ -79,7 +83,7 @@ class Choice:
     ) -> str | None:
         """None if the feed is let in, else why not."""
         rank = self._rank(origin)
-        if rank is None:
+        if rank is None or self.is_over:
             return "not_its_source"
         before_ms, self._heard_ms[rank] = self._heard_ms[rank], at_ms
         if rank == self.active:
@@ -120,7 +124,11 @@ def _is_of(origin: str, feed: str) -> bool:
 
 
 def feeds_of(source: str, fallback: str, default: str) -> tuple[str, ...]:
-    """The feeds of an instrument by the names they send under: a venue's own symbol is no part of that."""
-    named = [source or default] + [fallback] * bool(fallback)
+    """The feeds of an instrument by the names they send under: a venue's own symbol is no part of that. A
+    fallback of the other kind is none: nobody is to take simulated prices for real ones."""
+    first = source or default
+    named = [first]
+    if fallback and is_simulated(fallback) == is_simulated(first):
+        named.append(fallback)
     kinds = [name if name.startswith("push") else name.partition(":")[0] for name in named]
     return tuple(dict.fromkeys(kinds))

@@ -13,6 +13,7 @@ from django.db.models import FloatField, OuterRef, Subquery
 from django.db.models.functions import Cast
 
 from instruments.catalogue import InstrumentFacts
+from instruments.kinds import is_simulated
 from instruments.models import Instrument
 from market.models import Candle as CandleRow
 from market.prices.candles import Candle
@@ -24,7 +25,7 @@ from . import partitions
 logger = logging.getLogger(__name__)
 
 Row = tuple[int, str, Candle, str]
-"""Instrument id, timeframe, candle, basis."""
+"""Instrument id, timeframe, candle, basis. The candle's source tells whether it is simulated."""
 
 BATCH = 5_000
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
@@ -32,19 +33,21 @@ PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
 
 TABLE = CandleRow._meta.db_table
-COLUMNS = ("instrument_id", "timeframe", "opened_at", *PRICES, "basis")
-TYPES = ("bigint", "text", "timestamptz", *["numeric"] * len(PRICES), "text")
+KEY = ("instrument_id", "simulated", "timeframe", "opened_at")
+VALUES = (*PRICES, "basis", "source")
+COLUMNS = (*KEY, *VALUES)
+TYPES = ("bigint", "boolean", "text", "timestamptz", *["numeric"] * len(PRICES), "text", "text")
 INSERT = f"INSERT INTO {TABLE} ({', '.join(COLUMNS)})"
 REPLACE = (
-    "ON CONFLICT (instrument_id, timeframe, opened_at) "
-    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in COLUMNS[3:])}"
+    f"ON CONFLICT ({', '.join(KEY)}) "
+    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in VALUES)}"
 )
 UPSERT = f"{INSERT} VALUES ({', '.join(['%s'] * len(COLUMNS))}) {REPLACE}"
 # What is there already is not written again: an update leaves a dead row behind.
 UPSERT_ARRAYS = (
     f"{INSERT} SELECT * FROM unnest({', '.join(f'%s::{name}[]' for name in TYPES)}) {REPLACE} "  # noqa: S608 - names of our own
-    f"WHERE ({', '.join(f'{TABLE}.{column}' for column in COLUMNS[3:])}) "
-    f"IS DISTINCT FROM ({', '.join(f'excluded.{column}' for column in COLUMNS[3:])})"
+    f"WHERE ({', '.join(f'{TABLE}.{column}' for column in VALUES)}) "
+    f"IS DISTINCT FROM ({', '.join(f'excluded.{column}' for column in VALUES)})"
 )
 
 OPENED_MS = {
@@ -53,8 +56,8 @@ OPENED_MS = {
 }
 READ_AS = ("open", "high", "low", "close", "volume", "coalesce(ask_high, high)", "coalesce(ask_low, low)")
 READ = (
-    f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)} "  # noqa: S608 - names of our own
-    f"FROM {TABLE} WHERE instrument_id = %s AND timeframe = %s"
+    f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, source "  # noqa: S608 - names of our own
+    f"FROM {TABLE} WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 )
 
 
@@ -75,7 +78,8 @@ def write_candles(rows: Iterable[Row]) -> int:
         with transaction.atomic(), connection.cursor() as cursor:
             if connection.vendor == "postgresql":
                 _make_months(batch)
-                cursor.execute(UPSERT_ARRAYS, [_array(column) for column in zip(*values, strict=True)])
+                *columns, sources = zip(*values, strict=True)
+                cursor.execute(UPSERT_ARRAYS, [*map(_array, columns), list(sources)])
             else:
                 cursor.executemany(UPSERT, values)
         written += len(batch)
@@ -84,7 +88,7 @@ def write_candles(rows: Iterable[Row]) -> int:
 
 def _last_of_each(batch: list[Row]) -> list[Row]:
     """One statement cannot touch a row twice, and two writers must lock the same rows in the same order."""
-    last = {(row[0], row[1], row[2].opened_ms): row for row in batch}
+    last = {(row[0], is_simulated(row[2].source), row[1], row[2].opened_ms): row for row in batch}
     return [last[key] for key in sorted(last)]
 
 
@@ -102,10 +106,12 @@ def _values(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [
         (
             instrument_id,
+            is_simulated(c.source),
             timeframe,
             at[c.opened_ms],
             *(c.open, c.high, c.low, c.close, c.volume, c.ask_high, c.ask_low),
             basis,
+            c.source,
         )
         for instrument_id, timeframe, c, basis in rows
     ]
@@ -116,22 +122,33 @@ def _array(column: Iterable[Any]) -> str:
     return f"{{{','.join(map(str, column))}}}"
 
 
-def read_candles(facts: InstrumentFacts, timeframe: str, count: int = KEPT) -> list[Candle]:
-    """The last candles, oldest first."""
-    return _read("ORDER BY opened_at DESC LIMIT %s", facts.id, timeframe, count)[::-1]
+def read_candles(
+    facts: InstrumentFacts,
+    timeframe: str,
+    count: int = KEPT,
+    *,
+    simulated: bool = False,
+    before_ms: int | None = None,
+) -> list[Candle]:
+    """The last candles of a kind that opened before a moment, oldest first."""
+    key, newest = (facts.id, simulated, timeframe), "ORDER BY opened_at DESC LIMIT %s"
+    if before_ms is None:
+        return _read(newest, *key, count)[::-1]
+    before = connection.ops.adapt_datetimefield_value(moment(before_ms))
+    return _read(f"AND opened_at < %s {newest}", *key, before, count)[::-1]
 
 
-def read_minutes_since(facts: InstrumentFacts, since_ms: int) -> list[Candle]:
+def read_minutes_since(facts: InstrumentFacts, since_ms: int, *, simulated: bool = False) -> list[Candle]:
     """The 1m candles from a moment on, oldest first: what the forming candles go on from."""
     since = connection.ops.adapt_datetimefield_value(moment(since_ms))
-    return _read("AND opened_at >= %s ORDER BY opened_at", facts.id, "1m", since)
+    return _read("AND opened_at >= %s ORDER BY opened_at", facts.id, simulated, "1m", since)
 
 
-def last_closed(timeframe: str) -> dict[int, int]:
+def last_closed(timeframe: str, *, simulated: bool = False) -> dict[int, int]:
     """When the last stored candle of each instrument opened."""
     # Instrument by instrument, as that is one look into the index each; grouping would read all candles.
-    own = CandleRow.objects.filter(instrument=OuterRef("pk"), timeframe=timeframe).order_by("-opened_at")
-    newest = Instrument.objects.annotate(last_at=Subquery(own.values("opened_at")[:1]))
+    own = CandleRow.objects.filter(instrument=OuterRef("pk"), simulated=simulated, timeframe=timeframe)
+    newest = Instrument.objects.annotate(last_at=Subquery(own.order_by("-opened_at").values("opened_at")[:1]))
     known = newest.filter(last_at__isnull=False).values_list("pk", "last_at")
     return {instrument_id: to_ms(last_at) for instrument_id, last_at in known}
 
@@ -145,6 +162,6 @@ def _read(which: str, *parameters: Any) -> list[Candle]:
 
 
 def candle_of(values: Sequence[Any]) -> Candle:
-    opened_at, open_, high, low, close, volume, ask_high, ask_low = values
+    opened_at, open_, high, low, close, volume, ask_high, ask_low, *source = values
     ask_high, ask_low = (high, low) if ask_high is None else (ask_high, ask_low)
-    return Candle(to_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low)
+    return Candle(to_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low, *source)

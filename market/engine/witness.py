@@ -10,6 +10,7 @@ from django.apps import apps
 from django.utils.module_loading import import_string
 
 from market.prices.records import AnyRecord
+from market.prices.ticks import Tick
 
 
 class Start(NamedTuple):
@@ -19,6 +20,16 @@ class Start(NamedTuple):
     """Within a transaction: raises Deposed unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
+
+
+class Ending(NamedTuple):
+    """A series that has had its last tick."""
+
+    symbol: str
+    last: Tick | None
+    seq: int
+    source: str
+    next_source: str
 
 
 class Witness(Protocol):
@@ -32,6 +43,10 @@ class Witness(Protocol):
     def notes(self) -> Callable[[], None]:
         """Called as the engine's state is about to be written, and the result within that transaction: what
         it must know of all it has heard so far, if another is to go on from there."""
+
+    async def series_ends(self, ending: Ending) -> Callable[[], None]:
+        """The prices of an instrument are of another kind from now on. The result is called within the
+        transaction that says so in the database, and may be called again if that fails."""
 
     async def end(self) -> None: ...
 

@@ -9,7 +9,7 @@ import msgspec
 from accounts.plain_json import number
 from instruments.catalogue import InstrumentFacts
 
-from .records import Taken
+from .records import Began, Taken
 from .ticks import Tick
 
 
@@ -46,12 +46,15 @@ class Board:
     def __init__(self) -> None:
         self._quotes: dict[str, Quote] = {}
 
-    def put(self, tick: Tick | Taken, digits: int, seq: int = 0) -> None:
+    def put(self, tick: Tick | Taken | Began, digits: int, seq: int = 0) -> None:
         bid, ask = round(tick.bid, digits), round(tick.ask, digits)
         self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
 
     def get(self, symbol: str) -> Quote | None:
         return self._quotes.get(symbol)
+
+    def drop(self, symbol: str) -> None:
+        self._quotes.pop(symbol, None)
 
     def clear(self) -> None:
         self._quotes.clear()

@@ -10,6 +10,8 @@ import msgspec
 from .timeframes import COARSER, MINUTE_MS, TIMEFRAMES, interval_start
 
 VOLUME_DECIMALS = 8
+# What the database has room for, in characters.
+MOST_SOURCES = 120
 
 
 class Candle(msgspec.Struct, gc=False):
@@ -23,6 +25,8 @@ class Candle(msgspec.Struct, gc=False):
     volume: float
     ask_high: float
     ask_low: float
+    source: str = ""
+    """The feed it is of; several in their order: kraken+binance. Readers do not know it."""
 
     def take(self, later: Candle) -> None:
         """Add what came after, within the same interval."""
@@ -33,12 +37,21 @@ class Candle(msgspec.Struct, gc=False):
         self.volume = round(self.volume + later.volume, VOLUME_DECIMALS)
         self.ask_high = max(self.ask_high, later.ask_high)
         self.ask_low = min(self.ask_low, later.ask_low)
+        if later.source != self.source:
+            self.source = joined(self.source, later.source)
 
     def opened_at(self, opened_ms: int) -> Candle:
         return msgspec.structs.replace(self, opened_ms=opened_ms)
 
 
 Closed = tuple[str, Candle]
+
+
+def joined(sources: str, later: str) -> str:
+    known = [*filter(None, sources.split("+"))]
+    known += [source for source in later.split("+") if source and source not in known]
+    whole = "+".join(known)
+    return whole if len(whole) <= MOST_SOURCES else sources
 
 
 class CandleBuilder:
@@ -53,15 +66,24 @@ class CandleBuilder:
         """The last candle of each interval that ended."""
         self._last: tuple[float, float] | None = None
         """The last price and ask: what a flat candle repeats."""
+        self.source = ""
+        """Whose ticks come now."""
+
+    def price_by(self, source: str) -> None:
+        self.source = source
+        # The next tick is looked at closely: the minute that it goes on with may be of another source.
+        self._settled = None
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> Iterator[Closed]:
         """Take a tick. Yields the candles that its time closes, finest first."""
         yield from self.close_until(time_ms)
-        self._settled = self._minute
+        minute = self._settled = self._minute
+        if minute is not None and minute.source != self.source:
+            minute.source = joined(minute.source, self.source)
         if self.extend(time_ms, price, ask, volume):
             return
         opened_ms = interval_start(time_ms, MINUTE_MS)
-        first = Candle(opened_ms, price, price, price, price, volume, ask, ask)
+        first = Candle(opened_ms, price, price, price, price, volume, ask, ask, self.source)
         ended = self._ended.get("1m")
         if ended is not None and ended.opened_ms == opened_ms:
             yield from self._amend(first)
@@ -131,7 +153,9 @@ class CandleBuilder:
             return
         price, ask = self._last
         yield from self._close_coarser(opened_ms)
-        yield from self._close_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask))
+        yield from self._close_minute(
+            Candle(opened_ms, price, price, price, price, 0.0, ask, ask, self.source)
+        )
 
     def resume(self, minute: Candle) -> None:
         """Take a closed minute from the store, so that the coarser candles go on from it."""

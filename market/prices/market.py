@@ -7,7 +7,7 @@ from instruments.catalogue import InstrumentFacts
 from .board import Board
 from .candles import Closed
 from .history import History
-from .records import AnyRecord, Ended, Halted, Passed, Refilled, Taken
+from .records import AnyRecord, Began, Ended, Halted, Passed, Refilled, Taken
 from .ticks import Tick
 
 
@@ -43,7 +43,16 @@ class Prices:
                 return history.close_all()
             case Refilled():
                 return history.add_minute(record.minute)
+            case Began():
+                self._begin(record, facts)
         return []
+
+    def _begin(self, record: Began, facts: InstrumentFacts) -> None:
+        """The quote; the candles come out of the store, which whoever applies this reads before."""
+        if record.bid:
+            self.board.put(record, facts.digits, record.seq)
+        else:
+            self.board.drop(facts.symbol)
 
     def price_of(self, tick: Tick | Taken, facts: InstrumentFacts) -> float:
         """What the candles are made of: the bid, or the mid where that is set."""

@@ -68,10 +68,23 @@ class Absorbed(Record, tag=5):
     time_ms: int
 
 
+class Began(Record, tag=7):
+    """A series of the other kind begins, with the quote that ended it the last time. What is known of the
+    symbol is replaced by what is stored of that kind."""
+
+    simulated: bool
+    at_ms: int
+    seq: int
+    bid: float = 0.0
+    """0: it was never quoted."""
+    ask: float = 0.0
+    time_ms: int = 0
+
+
 class Told(Record, tag=6):
     """How the engine is doing, for metrics and the back office; the symbol is empty."""
 
     status: bytes
 
 
-AnyRecord = Taken | Ended | Passed | Halted | Refilled | Absorbed | Told
+AnyRecord = Taken | Ended | Passed | Halted | Refilled | Absorbed | Told | Began

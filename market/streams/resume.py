@@ -91,6 +91,12 @@ class Recent:
         tick = None if last_tick is None else (seq, last_tick)
         self._tracks[symbol] = Track(self._max_frames, seq, tick)
 
+    def replace_last(self, symbol: str, last_tick: Numbered | None) -> None:
+        """What is shown first from now on: the tick before is of prices that are over."""
+        track = self._tracks.get(symbol)
+        if track is not None:
+            track.last_tick = last_tick
+
     def add(self, symbol: str, seq: int, frame: bytes, now_ms: int, *, is_tick: bool = True) -> None:
         track = self._tracks.get(symbol)
         if track is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import services as market
 from market.engine.checkpoints import Checkpoint
-from market.prices.records import Absorbed, AnyRecord, Taken
+from market.prices.records import Absorbed, AnyRecord, Began, Taken
 
 from .frames import price_tick
 from .kinds import MARKET, ORDERFLOW
@@ -35,6 +35,18 @@ def hear(records: list[AnyRecord]) -> None:
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:
                 order_flow.send(record.symbol, outgoing, is_tick=False)
+        elif isinstance(record, Began):
+            _begin_series(record)
+
+
+def _begin_series(record: Began) -> None:
+    """Whoever asks for the last tick is shown none of the series that ended."""
+    order_flow.recent.replace_last(record.symbol, None)
+    facts, tick = catalogue.known(record.symbol), None
+    if facts is not None and record.bid:
+        taken = Taken(record.symbol, record.bid, record.ask, record.time_ms, 0.0, record.seq)
+        tick = record.seq, price_tick(taken, facts.digits)
+    prices.recent.replace_last(record.symbol, tick)
 
 
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
@@ -48,6 +60,8 @@ def last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
     if checkpoint is None:
         return Last(facts.symbol, 0)
     tick = checkpoint.last
+    if tick is None:
+        return Last(facts.symbol, checkpoint.seq)
     volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
     bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
     taken = Taken(facts.symbol, bid, ask, tick.time_ms, volume, checkpoint.seq)

@@ -14,6 +14,8 @@ from django.utils import timezone
 
 from accounts.exceptions import Overloaded
 from accounts.threads import in_thread
+from instruments.models import Instrument
+from market.engine.series import present_kind
 from market.models import Candle
 from news.models import Outcome
 from news.models.outcomes import INVERSE
@@ -98,7 +100,11 @@ def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[Bar
     length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
     about_start = Q(opened_at__gte=_at(span.start_ms), opened_at__lte=_at(span.start_ms + near_ms))
     about_end = Q(opened_at__gte=_at(span.end_ms - near_ms - length_ms), opened_at__lt=_at(span.end_ms))
-    candles = Candle.objects.filter(about_start | about_end, instrument__symbol=symbol, timeframe=timeframe)
+    instrument_id = Instrument.objects.filter(symbol=symbol).values_list("pk", flat=True).first()
+    if instrument_id is None:
+        return
+    own = {"instrument": instrument_id, "simulated": present_kind(instrument_id), "timeframe": timeframe}
+    candles = Candle.objects.filter(about_start | about_end, **own)
     for opened_at, opened, close in candles.order_by("opened_at").values_list("opened_at", "open", "close"):
         yield Bar(_ms(opened_at), float(opened), float(close))
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
-from django.conf import settings
 
+from market.engine.series import present_kind
 from market.models import Candle
 from signals_feed.closures import Closing, by_candle, levels_of
 from signals_feed.judging import MINUTE_MS, Levels, Minute
@@ -71,7 +71,7 @@ def read_minutes(instrument_id: int, since_ms: int, until_ms: int) -> list[Minut
     if since_ms + MINUTE_MS > until_ms:
         return []
     rows = (
-        Candle.objects.filter(instrument=instrument_id, timeframe="1m")
+        Candle.objects.filter(instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m")
         .filter(opened_at__gte=moment(since_ms), opened_at__lte=moment(until_ms - MINUTE_MS))
         .exclude(basis=Candle.Basis.TRADES)
         .order_by("opened_at")
@@ -84,8 +84,9 @@ def read_minutes(instrument_id: int, since_ms: int, until_ms: int) -> list[Minut
 
 def minute_of(basis: str, opened_ms: int, *prices: object) -> Minute:
     minute = Minute(opened_ms, *prices)  # type: ignore[arg-type]
-    is_mid = basis == Candle.Basis.MID or (basis == Candle.Basis.DEMO and settings.CANDLE_PRICE == "mid")
-    return minute._replace(bid_open=None, bid_low=None, bid_high=None) if is_mid else minute
+    if basis == Candle.Basis.MID:
+        return minute._replace(bid_open=None, bid_low=None, bid_high=None)
+    return minute
 
 
 def read_mark_ms() -> int:

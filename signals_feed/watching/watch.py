@@ -15,12 +15,13 @@ from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from market import services as market
-from market.engine.witness import Start
+from market.engine.witness import Ending, Start
 from market.prices.records import AnyRecord, Refilled, Taken
 from signals_feed.judging import MINUTE_MS
 
 from .closer import Closer
 from .desk import Desk
+from .ending import end_signals
 from .loading import Active, judge_stored, read_active, read_hits, read_mark_ms, write_notes
 
 logger = logging.getLogger(__name__)
@@ -48,12 +49,14 @@ class Watch:
         self._is_reading = self._is_broken = False
         self._gone: set[UUID] = set()
         """Closed while others were being read."""
+        self._epoch: Callable[[], str] = str
         for kind in ("signal.published", "signal.cancelled"):
             events.on(kind, self._read_soon)
         events.on("signal.closed", self._closed)
 
     async def begin(self, start: Start) -> None:
         self.closer = Closer(start.hold)
+        self._epoch = start.epoch
         self.desk = Desk(start.epoch, self.closer.add, market.now_ms())
         self._news.clear()
         self._again.clear()
@@ -90,6 +93,12 @@ class Watch:
         # The minute that is forming has been judged in part.
         until_ms = market.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
         return partial(write_notes, waiting, until_ms)
+
+    async def series_ends(self, ending: Ending) -> Callable[[], None]:
+        """What the last ticks and minutes have closed is closed by them, all others at the last quote."""
+        await self.look()
+        _, closer = self._parts()
+        return partial(end_signals, ending, closer.waiting(), self._epoch())
 
     def _read_soon(self, told: dict[str, Any]) -> None:
         if self.desk is not None:

@@ -10,7 +10,7 @@ from accounts.models import Account, ControlEvent, User
 from config.demo.people import PUBLISHERS, seed_people
 from config.demo.seed import remove
 from instruments.models import Instrument, TradingCalendar
-from market.models import Candle, FormingMinute, LastQuote
+from market.models import Candle, FormerQuote, FormingMinute, LastQuote
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.factories import (
@@ -32,10 +32,11 @@ def shipped() -> Instrument:
     """EURUSD as the demo leaves it."""
     seed_people()
     instrument = make_instrument("EURUSD", calendar=make_calendar("forex", "Sun 17:00-Fri 17:00"))
-    make_candle(instrument, basis="demo")
+    make_candle(instrument, simulated=True, source="demo")
     prices = {"open": 1, "high": 1, "low": 1, "close": 1, "volume": 1}
-    FormingMinute.objects.create(instrument=instrument, opened_at=NOON, **prices)
-    LastQuote.objects.create(instrument=instrument, bid=1, ask=1, quoted_at=NOON)
+    FormingMinute.objects.create(instrument=instrument, opened_at=NOON, source="demo", **prices)
+    quote = {"bid": 1, "ask": 1, "quoted_at": NOON}
+    LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", **quote)
     make_signal(instrument, User.objects.get(username=PUBLISHERS[0]))
     make_news("Demo news", is_demo=True)
     return instrument
@@ -88,6 +89,59 @@ def test_imported_candle_stays_with_its_instrument(shipped: Instrument) -> None:
     assert list(Candle.objects.all()) == [candle]
 
 
+@pytest.mark.parametrize("timeframe", ["1m", "1h", "1d"])
+def test_real_candle_and_quote_of_the_same_time_stay(shipped: Instrument, timeframe: str) -> None:
+    make_candle(shipped, timeframe if timeframe != "1m" else "5m", simulated=True, source="demo")
+    real = make_candle(shipped, timeframe, source="push")
+    LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
+
+    removed()
+
+    assert list(Candle.objects.all()) == [real]
+    assert LastQuote.objects.get().source == "push"
+
+
+def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:
+    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "push"}
+    FormerQuote.objects.create(instrument=shipped, simulated=False, **quote)
+
+    removed()
+
+    row = LastQuote.objects.get()
+    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", Decimal(2), Decimal(3))
+    assert not FormerQuote.objects.exists()
+
+
+def test_simulated_quote_that_is_kept_beside_a_real_one_goes(shipped: Instrument) -> None:
+    LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
+    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "demo"}
+    FormerQuote.objects.create(instrument=shipped, simulated=True, **quote)
+
+    removed()
+
+    assert not FormerQuote.objects.exists()
+    assert LastQuote.objects.filter(source="push").exists()
+
+
+def test_instrument_that_was_given_a_source_stays(shipped: Instrument) -> None:
+    Instrument.objects.filter(pk=shipped.pk).update(source="kraken")
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [shipped]
+    assert not LastQuote.objects.exists()
+
+
+def test_signal_of_a_person_ends_at_the_last_simulated_quote(shipped: Instrument) -> None:
+    LastQuote.objects.filter(pk=shipped.pk).update(bid="1.0850", ask="1.0852")
+    signal = make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
+
+
 def test_news_that_people_wrote_stay_with_their_instrument(shipped: Instrument) -> None:
     item = make_news("Real news")
     item.symbols.add(shipped)
@@ -100,7 +154,7 @@ def test_news_that_people_wrote_stay_with_their_instrument(shipped: Instrument) 
 
 def test_instrument_and_calendar_that_staff_made_stay() -> None:
     own = make_instrument("HOUSE1", calendar=make_calendar("house"))
-    make_candle(own, basis="demo")
+    make_candle(own, simulated=True, source="demo")
     unused = make_calendar("unused")
 
     removed()

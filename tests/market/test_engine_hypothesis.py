@@ -162,7 +162,7 @@ class ForgetsItsNumbers(Life):
 def rows_stored() -> Rows:
     rows = CandleRow.objects.values_list("timeframe", "opened_at", *PRICES)
     return {
-        (timeframe, at): Candle(at, *map(float, prices))
+        (timeframe, at): Candle(at, *map(float, prices))  # type: ignore[arg-type]
         for timeframe, opened_at, *prices in rows
         if (at := round(opened_at.timestamp() * 1000))
     }
@@ -174,7 +174,7 @@ def minutes_stored() -> Rows:
     for forming in FormingMinute.objects.all():
         at = round(forming.opened_at.timestamp() * 1000)
         if at > max((opened_ms for _, opened_ms in minutes), default=0):
-            minutes["1m", at] = Candle(at, *(float(getattr(forming, name)) for name in PRICES))
+            minutes["1m", at] = Candle(at, *(float(getattr(forming, name)) for name in PRICES))  # type: ignore[arg-type]
     return minutes
 
 

@@ -165,7 +165,8 @@ def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
         try:
             for number in range(20):
                 ready.wait(10)
-                put([(pk, "1m", Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7), "bid") for pk in chosen])
+                candle = Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7)  # type: ignore[arg-type]
+                put([(pk, "1m", candle, "bid") for pk in chosen])
         finally:
             connection.close()
 

@@ -140,7 +140,7 @@ def test_write_of_the_deposed_leaves_nothing() -> None:
     old = Lease()
     old.take()
     EngineState.objects.update(writer=ELSEWHERE)
-    rows = [(instrument.pk, "1m", Candle(NOON_MS, *[1.0] * 7), "bid")]
+    rows = [(instrument.pk, "1m", Candle(NOON_MS, *[1.0] * 7), "bid")]  # type: ignore[arg-type]
     last = {instrument.pk: Checkpoint(Tick("EURUSD", 1.0, 1.1, NOON_MS), None)}
 
     with pytest.raises(Deposed):

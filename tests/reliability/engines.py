@@ -68,7 +68,7 @@ def opened_ms(row: CandleRow | FormingMinute) -> int:
 
 
 def candle_of(row: CandleRow | FormingMinute) -> Candle:
-    return Candle(opened_ms(row), *(float(getattr(row, name)) for name in PRICES))
+    return Candle(opened_ms(row), *(float(getattr(row, name)) for name in PRICES))  # type: ignore[arg-type]
 
 
 def differences(found: Stored, ticks: Sequence[Tick]) -> list[str]:

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 from django.db.models import Model
+from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiKey, ControlEvent, User
-from config.demo.candles import seed_candles, simulated_minutes
+from config.demo.candles import seed_candles
 from config.demo.news import seed_news
 from config.demo.people import seed_people
 from config.demo.seed import remove
 from config.demo.signals import ACTIVE_SIGNALS, PAST_SIGNALS, seed_signals
 from instruments.catalogue import catalogue
 from instruments.models import TradingCalendar
+from market.engine.simulated_past import simulated_minutes
 from market.models import Candle, LastQuote
 from news.models import NewsItem
 from signals_feed.models import Signal
@@ -43,7 +45,7 @@ def seed(now_ms: int = NOON_MS) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def seeded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """One demo for the file: making it takes longer than all its tests."""
-    with django_db_blocker.unblock():
+    with override_settings(DEMO=True), django_db_blocker.unblock():
         # Short days, because a market that never closes takes four times as long to simulate.
         make_instrument("EURUSD", calendar=make_calendar("day", "Mon-Fri 09:00-14:00"))
         make_instrument("BTCUSD", digits=2, calendar=make_calendar("night", "Mon-Sun 22:30-03:30"))
@@ -69,14 +71,6 @@ def test_seeding_again_changes_nothing() -> None:
     seed()
 
     assert rows() == before
-
-
-def test_seeding_later_adds_the_minutes_that_went_by() -> None:
-    before = Candle.objects.filter(timeframe="1m", instrument__symbol="EURUSD").count()
-
-    seed(NOON_MS + 10 * 60_000)
-
-    assert Candle.objects.filter(timeframe="1m", instrument__symbol="EURUSD").count() == before + 10
 
 
 def judged(signal: Signal) -> tuple[str, float]:

@@ -12,11 +12,14 @@ from market.prices.candles import Candle
 from market.prices.timeframes import COARSER, TIMEFRAMES, interval_start
 
 DAY_MS = TIMEFRAMES["1d"]
+SOURCE = "import"
 
 
 def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str, now_ms: int) -> None:
     """Closed minutes in order, within a transaction: what is coarser is made of all that are stored then,
     those that came another way too."""
+    for minute in minutes:
+        minute.source = SOURCE
     write_candles((facts.id, "1m", minute, basis) for minute in minutes)
     for day_ms, of_day in groupby(minutes, lambda minute: interval_start(minute.opened_ms, DAY_MS)):
         changed = [minute.opened_ms for minute in of_day]
@@ -33,12 +36,13 @@ def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str,
 def minutes_of_day(facts: InstrumentFacts, day_ms: int) -> list[Candle]:
     rows = CandleRow.objects.filter(
         instrument_id=facts.id,
+        simulated=False,
         timeframe="1m",
         opened_at__gte=moment(day_ms),
         opened_at__lt=moment(day_ms + DAY_MS),
     )
     in_order = rows.order_by("opened_at").annotate(**FLOATS)
-    return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS)]
+    return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS, "source")]
 
 
 def _aggregate(minutes: list[Candle], span_ms: int) -> Iterator[Candle]:
@@ -63,4 +67,5 @@ def _closed(
 
 def _is_stored(facts: InstrumentFacts, timeframe: str, candle: Candle) -> bool:
     opened_at = moment(candle.opened_ms)
-    return CandleRow.objects.filter(instrument_id=facts.id, timeframe=timeframe, opened_at=opened_at).exists()
+    own = CandleRow.objects.filter(instrument_id=facts.id, simulated=False, timeframe=timeframe)
+    return own.filter(opened_at=opened_at).exists()

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 
 from accounts.plain_json import number
 from instruments.catalogue import InstrumentFacts
+from market.engine.series import present_kind
 from market.engine.store import FLOATS, candle_of
 from market.management.pipes import until_nobody_reads
 from market.management.symbols import find_instrument
@@ -55,7 +56,8 @@ def encoded(
     facts: InstrumentFacts, timeframe: str, start: datetime | None, end: datetime | None
 ) -> Iterator[str]:
     """The candles as REST encodes them."""
-    rows = Candle.objects.filter(instrument_id=facts.id, timeframe=timeframe).order_by("opened_at")
+    own = {"instrument_id": facts.id, "simulated": present_kind(facts.id), "timeframe": timeframe}
+    rows = Candle.objects.filter(**own).order_by("opened_at")
     if start is not None:
         rows = rows.filter(opened_at__gte=start)
     if end is not None:

@@ -35,7 +35,7 @@ class NestedQuoteSerializer(serializers.ModelSerializer[LastQuote]):
         fields: tuple[str, ...] = ("bid", "ask", "spread", "timestamp")
 
     def get_spread(self, quote: LastQuote) -> float:
-        return float(quote.ask - quote.bid)
+        return float((quote.ask or 0) - (quote.bid or 0))
 
 
 class QuoteSerializer(NestedQuoteSerializer):

@@ -65,7 +65,7 @@ def stored(timeframe: str) -> list[Candle]:
     return [
         Candle(
             round(row.opened_at.timestamp() * 1000),
-            *(float(value) for value in (row.open, row.high, row.low, row.close, row.volume)),
+            *(float(value) for value in (row.open, row.high, row.low, row.close, row.volume)),  # type: ignore[arg-type]
             *(float(value) for value in (row.ask_high or 0, row.ask_low or 0)),
         )
         for row in found
