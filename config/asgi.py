@@ -15,6 +15,7 @@ django.setup(set_prefix=False)
 from .draining import draining  # noqa: E402
 from .lean import answer_api  # noqa: E402
 from .pages import PageHandler  # noqa: E402
+from .readiness.probes import PATHS, answer_probe  # noqa: E402
 from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
 
@@ -30,7 +31,9 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if draining.is_on:
             send = draining.last_answer(send)
         path: str = scope["path"]
-        if path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
+        if path in PATHS:
+            await answer_probe(scope, send)
+        elif path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
         else:
             await answer_page(scope, receive, send)

@@ -13,6 +13,16 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
+from market.metrics import MarketMetrics
+from market.streams.metrics import StreamMetrics
+from market.streams.service import order_flow, prices
+from signals_feed.stream import signals
+
+from .readiness.metrics import ReadinessMetrics
+
+for collector in (MarketMetrics(), StreamMetrics(prices, order_flow, signals), ReadinessMetrics()):
+    REGISTRY.register(collector)
+
 logger = logging.getLogger(__name__)
 
 HEAD_WITHIN_S = 5

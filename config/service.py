@@ -29,6 +29,7 @@ from status.recorder import recorder
 from . import uptime
 from .demo.house import house
 from .metrics import metrics_port
+from .readiness.monitor import monitor
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +61,12 @@ class Service:
         await metrics_port.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
+        monitor.start()
         self.is_ready = True
 
     async def stop(self) -> None:
         self.is_ready = False
+        await monitor.stop()
         await metrics_port.stop()
         await end(self._task)
         await models_available.rounds.stop()

@@ -6,7 +6,7 @@ from market.back_office.page import market_status
 from news.back_office.calibration import calibration_page
 from news.back_office.queue import queue_page
 
-from . import docs_pages, health, metrics, openapi
+from . import docs_pages, metrics, openapi
 from .asyncapi import asyncapi
 from .session import SessionViewSet
 from .streams_page import streams_page
@@ -35,8 +35,6 @@ urlpatterns = [
     path("docs/changelog", docs_pages.changelog_page, name="changelog"),
     path("llms.txt", docs_pages.llms, name="llms"),
     path("", include("status.urls")),
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import TruncDate
+from django.db.models import ExpressionWrapper, F, Q
+from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
+
+# A process tells each few seconds; who said nothing for this long has ended.
+KEPT = timedelta(minutes=1)
 
 
 class MinuteQuerySet(models.QuerySet["Minute"]):
@@ -44,6 +47,40 @@ class Minute(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.process}"
+
+
+class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
+    def tell(self, process: str, ages_s: dict[str, float]) -> None:
+        report = ProcessReport(process=process, at=Now(), ages_s=ages_s)
+        self.bulk_create(
+            [report], update_conflicts=True, unique_fields=["process"], update_fields=["at", "ages_s"]
+        )
+
+    def of_others(self, process: str) -> list[dict[str, float]]:
+        """How long ago each other process found each thing in order, by the database's own clock."""
+        recent = self.exclude(process=process).filter(at__gt=Now() - KEPT)
+        told = recent.annotate(age=ExpressionWrapper(Now() - F("at"), models.DurationField()))
+        return [
+            {name: age_s + age.total_seconds() for name, age_s in ages_s.items()}
+            for ages_s, age in told.values_list("ages_s", "age")
+        ]
+
+    def prune(self) -> None:
+        self.filter(at__lt=Now() - KEPT).delete()
+
+
+class ProcessReport(models.Model):
+    """What a process last found in order. That it can be written is one of the findings."""
+
+    process = models.CharField(max_length=16, primary_key=True)
+    at = models.DateTimeField()
+    ages_s = models.JSONField(default=dict)
+    """How long ago each thing was in order."""
+
+    objects = ProcessReportQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.process} {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class IncidentQuerySet(models.QuerySet["Incident"]):

@@ -16,6 +16,7 @@ PURE = (
     "accounts/plain_json.py",
     "accounts/spent.py",
     "config/draining.py",
+    "config/readiness/verdict.py",
     "config/supervision/place.py",
     "instruments/hours.py",
     "market/back_office/words.py",

@@ -11,8 +11,9 @@ ENCODES = re.compile(r"json\.encode\(|json\.Encoder\(|json\.dumps\(|JsonResponse
 # What venues, models, engines and the ledger are told, what is spelled out beside it, and what has no number.
 OTHERWISE = {
     "accounts/plain_json.py": "the place",
-    "config/health.py": "texts alone",
     "config/message_words.py": "spelled out",
+    "config/readiness/monitor.py": "between processes",
+    "config/readiness/probes.py": "texts alone",
     "market/engine/feeds/binance.py": "to the venue",
     "market/engine/feeds/kraken.py": "to the venue",
     "market/engine/files/recording.py": "spelled out",
