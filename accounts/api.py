@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
 from .authentication import key_ring
+from .connections import note_known
 from .exceptions import InvalidApiKey, MethodNotAllowed, MissingApiKey, NotFound
 from .hosts import check_host
 from .loopback import is_loopback
@@ -163,6 +164,7 @@ class ApiViewSet(ViewSet):
             error = InvalidApiKey() if key else MissingApiKey()
             error.headers["WWW-Authenticate"] = "ApiKey"
             raise error
+        note_known(scope_of(request))
         return caller
 
     @staticmethod

@@ -69,6 +69,9 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
+# Of HTTP and streams together, to one process; 0: any number. Trusted proxies may have more, as may loopback.
+CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", 200)
+CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)
 # From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
 DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import httpx
 import uvicorn
 
-from market.streams.wire import UVICORN, Wire
+from config.server import UVICORN
+from market.streams.wire import Wire
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")

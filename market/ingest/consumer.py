@@ -14,6 +14,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from msgspec import Raw
 
 from accounts.addresses import address_of
+from accounts.connections import note_known
 from accounts.events import PASSING, feed
 from accounts.exceptions import ApiError, Overloaded
 from accounts.limits import MemoryWindow
@@ -118,6 +119,7 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             # Its time ran out meanwhile, and the timer is about to say so.
             return
         self._key, self._key_id = key, source.key_id
+        note_known(self.scope)
         open_sockets[source.key_id].add(self)
         if self._timer is not None:
             self._timer.cancel()

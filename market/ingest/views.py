@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from accounts.addresses import address_of
 from accounts.api import Answer, ApiViewSet, encode, header, scope_of
+from accounts.connections import note_known
 from accounts.exceptions import MethodNotAllowed
 from accounts.hosts import check_host
 from market import services
@@ -32,6 +33,7 @@ class TickViewSet(ApiViewSet):
             return Answer(b"", {"Allow": METHODS}, status=204)
         scope = scope_of(request)
         self.source = await identify(sent_key(scope), address_of(scope))
+        note_known(scope)
         check_host(header(request, b"host"), scope["http_version"])
         if request.method != "POST":
             error = MethodNotAllowed("This path answers POST and OPTIONS.")

@@ -10,6 +10,7 @@ from django.core.handlers.asgi import ASGIRequest
 from msgspec import UNSET, UnsetType
 
 from accounts.addresses import address_of
+from accounts.connections import note_known
 from accounts.hosts import is_ours
 from accounts.loopback import is_loopback
 from accounts.throttling import throttle
@@ -61,6 +62,7 @@ class Identity:
         if self.caller is not None and caller.account_id != self.caller.account_id:
             raise invalid("This socket belongs to another account: open one for each.", "api_key")
         self.key, self.caller = shown, caller
+        note_known(self._scope)
         return caller
 
     async def look_again(self) -> Caller:

@@ -6,7 +6,7 @@ It stands on the inside of the uvicorn that is pinned in pyproject.toml.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from websockets.frames import Frame
@@ -30,6 +30,9 @@ class Wire(GuardedProtocol):
 
     watcher: Watcher | None = None
     farewell: Callable[[], bytes] | None = None
+    # Given by the server's protocol of HTTP, if it has them.
+    extensions: Mapping[str, Any] = {}
+    on_lost: Callable[[], None] | None = None
     write: Callable[[bytes], object]
     _is_over = _is_encrypted = False
 
@@ -79,7 +82,7 @@ class Wire(GuardedProtocol):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if self.response.status_code == 101:
-            cast(dict[str, Any], self.scope["extensions"])[EXTENSION] = self
+            cast(dict[str, Any], self.scope["extensions"]).update(self.extensions, **{EXTENSION: self})
 
     async def send(self, message: Any) -> None:
         await super().send(message)
@@ -107,6 +110,8 @@ class Wire(GuardedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
         super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
 
     def handle_close(self, event: Frame) -> None:
         super().handle_close(event)

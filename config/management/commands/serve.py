@@ -8,12 +8,12 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from config.server import UVICORN
 from config.start.banner import banner
 from config.start.port import take_port
 from config.start.prepare import prepare
 from config.start.server import Server
 from config.supervision.supervisor import Supervisor
-from market.streams.wire import UVICORN
 
 GRACE_S = 10
 
@@ -48,7 +48,6 @@ class Command(BaseCommand):
             "config.asgi:application",
             workers=workers,
             loop="uvloop",
-            http="httptools",
             lifespan="on",
             log_config=None,
             access_log=False,

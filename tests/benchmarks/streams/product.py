@@ -9,7 +9,7 @@ import sys
 import uvicorn
 from django.conf import settings
 
-from market.streams.wire import UVICORN
+from config.server import UVICORN
 
 
 class OpenToTicks(uvicorn.Server):
@@ -32,7 +32,6 @@ def main() -> None:
         "config.asgi:application",
         port=port,
         loop="uvloop",
-        http="httptools",
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -1,0 +1,56 @@
+"""How long the body of a request may be, and how much of it may be parsed at once."""
+
+from __future__ import annotations
+
+KIB = 1024
+MOST_BYTES = 64 * KIB
+# More only where the application knows who sends it before it reads: until then uvicorn stops at 64 KiB.
+MOST_TICK_BYTES = 1024 * KIB
+MOST_IMPORT_BYTES = 10 * 1024 * KIB
+TICKS = ("/ingest/ticks", "/ingest/ticks/")
+# A small part at a time: behind the end of a chunked body something else may follow.
+CHUNKED_PART, PART = 16 * KIB, 64 * KIB
+# Of the lengths of chunks, their extensions and trailers; a chunk of one byte takes six.
+MOST_FRAMING, MOST_FRAMING_A_BYTE = 32 * KIB, 16
+
+
+def most_bytes(path: str) -> int:
+    if path in TICKS:
+        return MOST_TICK_BYTES
+    return MOST_IMPORT_BYTES if is_import(path) else MOST_BYTES
+
+
+def is_import(path: str) -> bool:
+    """Where staff upload files: /admin/instruments/instrument/import/."""
+    return path.startswith("/admin/") and path.rstrip("/").endswith("/import")
+
+
+class Body:
+    """Of the request that is being read."""
+
+    __slots__ = ("_raw", "is_chunked", "most", "received", "size")
+
+    def __init__(self, size: int | None, most: int) -> None:
+        self.is_chunked = size is None
+        self.size, self.most = size or 0, most
+        self.received = 0
+        self._raw = 0
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are still to come, where that was said."""
+        return self.size - self.received
+
+    @property
+    def is_too_long(self) -> bool:
+        return max(self.size, self.received) > self.most
+
+    def take(self, data: bytes) -> int:
+        """How much of the data may be parsed now."""
+        size = min(len(data), CHUNKED_PART if self.is_chunked else min(PART, self.missing))
+        self._raw += size
+        return size
+
+    @property
+    def is_mostly_framing(self) -> bool:
+        return self._raw - self.received > MOST_FRAMING + MOST_FRAMING_A_BYTE * self.received
