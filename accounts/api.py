@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from asgiref.sync import markcoroutinefunction
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
@@ -21,6 +22,7 @@ from .exceptions import InvalidApiKey, MethodNotAllowed, MissingApiKey, NotFound
 from .hosts import check_host
 from .loopback import is_loopback
 from .parameters import QuerySerializer, read_parameters
+from .plain_http import refuse_plain
 from .plain_json import encode as encode
 from .throttling import limit_headers, refuse, throttle
 from .tiers import Caller
@@ -44,6 +46,10 @@ ON_EVERY_ANSWER = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
 }
+if settings.SECURE_HSTS_SECONDS:
+    ON_EVERY_ANSWER["Strict-Transport-Security"] = (
+        f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"
+    )
 ON_PREFLIGHT = {
     "Allow": METHODS,
     "Access-Control-Allow-Methods": METHODS,
@@ -131,6 +137,7 @@ class ApiViewSet(ViewSet):
     async def _respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         if request.method == "OPTIONS":
             return Answer(b"", dict(ON_PREFLIGHT), status=204)
+        refuse_plain(scope_of(request))
         self.caller = await self._identify(request)
         standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
         headers |= limit_headers(standing, self.caller.allowances.tier)

@@ -38,6 +38,11 @@ class InvalidApiKey(ApiError):
     message = "This API key is not valid. Check it for typos, or issue a new one in the settings panel."
 
 
+class HttpsRequired(ApiError):
+    status_code, code = 403, "https_required"
+    message = "This key came without TLS and may have been read. Use https:// or wss://, and issue a new key."
+
+
 class SymbolNotFound(ApiError):
     status_code, code = 404, "symbol_not_found"
 

@@ -48,6 +48,7 @@ class LimitsSerializer(BodySerializer):
 CODES = (
     "missing_api_key",
     "invalid_api_key",
+    "https_required",
     "symbol_not_found",
     "not_found",
     "method_not_allowed",

@@ -10,6 +10,7 @@ import msgspec
 
 from accounts.exceptions import (
     ApiError,
+    HttpsRequired,
     InvalidApiKey,
     MissingApiKey,
     Overloaded,
@@ -88,16 +89,24 @@ SOMETIMES = ("X-Last-Closed",)
 MEANINGS = {
     400: "A parameter is refused; the body names it and what is allowed.",
     401: "The API key is missing or not valid.",
+    403: "The key came without TLS, as the proxy says.",
     404: "What the path or the parameter names does not exist.",
     429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
     500: "The service failed.",
     503: "The service cannot answer just now.",
 }
 # The same for every action, so written once, under these names.
-SHARED = {401: "Unauthorized", 429: "TooManyRequests", 500: "InternalError", 503: "Unavailable"}
+SHARED = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "Unavailable",
+}
 EVERYWHERE: tuple[ApiError, ...] = (
     MissingApiKey(),
     InvalidApiKey(),
+    HttpsRequired(),
     RateLimitExceeded("The Pro tier allows 120 requests a minute. Try again in 12 s.", retry_after=12),
     InternalError(),
     Overloaded(retry_after=1),
@@ -163,6 +172,8 @@ def _title(error: ApiError) -> str:
 def _error_headers(status: int) -> Json:
     if status == 401:
         return _references((*ON_EVERY_ANSWER, "WWW-Authenticate"))
+    if status == 403:
+        return _references(ON_EVERY_ANSWER)
     if status < 429:
         return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
     # These can come before the caller is known, and then there is no window to tell of.

@@ -16,8 +16,9 @@ from msgspec import Raw
 from accounts.addresses import address_of
 from accounts.connections import note_known
 from accounts.events import PASSING, feed
-from accounts.exceptions import ApiError, Overloaded
+from accounts.exceptions import ApiError, HttpsRequired, Overloaded
 from accounts.limits import MemoryWindow
+from accounts.plain_http import came_plain
 from market import services
 
 from .door import read, take
@@ -36,7 +37,7 @@ from .ring import PushSource, identify, ingest_ring
 logger = logging.getLogger(__name__)
 
 # The close codes of refusals that end a socket, by their status.
-CLOSES = {401: 4401, 408: 4408, 429: 4429, 500: 4500}
+CLOSES = {401: 4401, 403: 4403, 408: 4408, 429: 4429, 500: 4500}
 TOO_BIG, TOO_MANY_INVALID = 1009, 4400
 MAX_INVALID_A_MINUTE = 9
 
@@ -114,6 +115,8 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _authenticate(self, key: str) -> None:
         if self._key is not None and key != self._key:
             raise InvalidMessage("This socket has another key already.")
+        if came_plain(self.scope):
+            raise HttpsRequired
         source = await identify(key, address_of(self.scope))
         if self._is_over:
             # Its time ran out meanwhile, and the timer is about to say so.

@@ -12,6 +12,7 @@ from accounts.api import Answer, ApiViewSet, encode, header, scope_of
 from accounts.connections import note_known
 from accounts.exceptions import MethodNotAllowed
 from accounts.hosts import check_host
+from accounts.plain_http import refuse_plain
 from market import services
 
 from .door import read, take
@@ -32,6 +33,7 @@ class TickViewSet(ApiViewSet):
         if request.method == "OPTIONS":
             return Answer(b"", {"Allow": METHODS}, status=204)
         scope = scope_of(request)
+        refuse_plain(scope)
         self.source = await identify(sent_key(scope), address_of(scope))
         note_known(scope)
         check_host(header(request, b"host"), scope["http_version"])

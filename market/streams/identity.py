@@ -13,6 +13,7 @@ from accounts.addresses import address_of
 from accounts.connections import note_known
 from accounts.hosts import is_ours
 from accounts.loopback import is_loopback
+from accounts.plain_http import came_plain
 from accounts.throttling import throttle
 from accounts.tiers import Caller
 
@@ -58,6 +59,8 @@ class Identity:
         shown = (self.key or self._sent or "") if key is UNSET else key
         if self.caller is not None and shown == self.key:
             return self.caller
+        if shown and came_plain(self._scope):
+            raise Refused("https_required")
         caller = await self._checked(await sockets.find(shown) if shown else None)
         if self.caller is not None and caller.account_id != self.caller.account_id:
             raise invalid("This socket belongs to another account: open one for each.", "api_key")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 Code = Literal[
     "invalid_message",
     "invalid_api_key",
+    "https_required",
     "subscribe_timeout",
     "taken_over",
     "stream_limit_exceeded",
@@ -37,6 +38,12 @@ REFUSALS: dict[Code, Refusal] = {
         4401,
         False,
         "Send a valid API key: as api_key in the message, or in the X-API-Key header of the handshake.",
+    ),
+    "https_required": Refusal(
+        403,
+        4403,
+        False,
+        "This key came without TLS and may have been read. Use wss://, and issue a new key.",
     ),
     "subscribe_timeout": Refusal(
         408, 4408, True, "No valid subscribe came within 10 seconds. Connect again and send it first."

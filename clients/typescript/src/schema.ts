@@ -880,7 +880,7 @@ export interface components {
              * @description Stable: what a program should look at.
              * @enum {string}
              */
-            code: "missing_api_key" | "invalid_api_key" | "symbol_not_found" | "not_found" | "method_not_allowed" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
+            code: "missing_api_key" | "invalid_api_key" | "https_required" | "symbol_not_found" | "not_found" | "method_not_allowed" | "invalid_parameter" | "invalid_timeframe" | "parameter_out_of_range" | "rate_limit_exceeded" | "ai_quota_exceeded" | "model_unavailable" | "quote_unavailable" | "overloaded" | "internal_error";
             /** @description For people; may change. */
             message: string;
             /** @description The HTTP status once more. */
@@ -1119,6 +1119,17 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description The key came without TLS, as the proxy says. */
+        Forbidden: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-API-Version": components["headers"]["X-API-Version"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description The allowance of the last 60 seconds, or of AI calls today, is used up. */
         TooManyRequests: {
             headers: {
@@ -1268,6 +1279,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1328,6 +1340,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1401,6 +1414,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1492,6 +1506,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1560,6 +1575,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1594,6 +1610,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1644,6 +1661,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1714,6 +1732,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1745,6 +1764,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1807,6 +1827,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {
@@ -1914,6 +1935,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1945,6 +1967,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -16,6 +16,7 @@ NOW_MS = 1_795_000_000_000
 REFUSED: dict[str, tuple[int, int | None, bool]] = {
     "invalid_message": (400, None, False),
     "invalid_api_key": (401, 4401, False),
+    "https_required": (403, 4403, False),
     "subscribe_timeout": (408, 4408, True),
     "taken_over": (409, 4409, False),
     "stream_limit_exceeded": (429, 4429, True),
@@ -127,6 +128,7 @@ def test_every_close_code_of_the_contract_is_there() -> None:
     retry = {
         4400: False,
         4401: False,
+        4403: False,
         4408: True,
         4409: False,
         4413: True,
