@@ -18,6 +18,7 @@ PURE = (
     "config/draining.py",
     "config/readiness/verdict.py",
     "config/supervision/place.py",
+    "config/redaction.py",
     "instruments/hours.py",
     "market/back_office/words.py",
     "market/engine/checks.py",
