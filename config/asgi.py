@@ -18,8 +18,13 @@ from .pages import PageHandler  # noqa: E402
 from .readiness.probes import PATHS, answer_probe  # noqa: E402
 from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
+from .unsafe import refuse_unsafe  # noqa: E402
 
 answer_page = PageHandler()
+
+
+# Whatever server this is: `serve` and `check` say more.
+refuse_unsafe()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -7,6 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from .unsafe import unsafe_settings
+
+
+@register(Tags.security)
+def check_production(**kwargs: Any) -> list[CheckMessage]:
+    return unsafe_settings()
+
 
 @register(Tags.database)
 def check_database(**kwargs: Any) -> list[CheckMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -52,9 +53,18 @@ def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     }
 
 
-@cache
+_making = Lock()
+
+
 def document() -> Document:
-    """Nothing in it changes while the process lives."""
+    """Nothing in it changes while the process lives. The generator keeps its state in globals: two at once
+    would find each other's half."""
+    with _making:
+        return _document()
+
+
+@cache
+def _document() -> Document:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     return made_of(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
 

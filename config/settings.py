@@ -1,7 +1,6 @@
 """All settings, read from the environment. The defaults are safe for one developer on loopback."""
 
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,9 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from config.addresses import read_database_url, read_redis_url
 from config.back_office import UNFOLD as UNFOLD
+from config.installation import installation_secret, tighten
 from config.openapi_settings import described_at
 
 
@@ -25,6 +26,7 @@ class Env(environ.Env):  # type: ignore[misc]
 env = Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("VAR_DIR", str(BASE_DIR / "var"))).resolve()
+tighten(VAR_DIR)
 
 PRODUCTION = env.bool("PRODUCTION", False)
 DEMO = env.bool("DEMO", not PRODUCTION)
@@ -39,27 +41,7 @@ if PRODUCTION:
         raise ImproperlyConfigured("PRODUCTION=1 runs without DEMO and DEBUG: unset both.")
 
 
-def installation_secret() -> str:
-    """The secret of this installation, made on first use; keys and demo keys are derived from it."""
-    path = VAR_DIR / "secret"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        VAR_DIR.mkdir(parents=True, exist_ok=True)
-        draft = VAR_DIR / f"secret.{os.getpid()}"
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48) + "\n")
-        try:
-            # A link never replaces a file, so of two first starts at once one secret wins.
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-        return path.read_text().strip()
-
-
-SECRET_KEY = env.str("SECRET_KEY", "") or installation_secret()
+SECRET_KEY = env.str("SECRET_KEY", "") or installation_secret(VAR_DIR)
 KEY_PEPPER = env.str("KEY_PEPPER", "") or f"pepper:{SECRET_KEY}"
 
 HOST = env.str("HOST", "127.0.0.1")
@@ -72,6 +54,8 @@ TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
 # Of HTTP and streams together, to one process; 0: any number. Trusted proxies may have more, as may loopback.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", 200)
 CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)
+# In production a key that a proxy says came over plain HTTP is refused.
+ALLOW_PLAIN_HTTP = env.bool("ALLOW_PLAIN_HTTP", False)
 # From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
 DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 
@@ -152,11 +136,8 @@ TEMPLATES = [
 API_THREADS = env.int("API_THREADS", 8)
 PAGE_THREADS = env.int("PAGE_THREADS", 6)
 
-SCHEMES = "postgresql://", "postgres://", "sqlite://"
 DATABASE_URL = env.str("DATABASE_URL", "") or f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}"
-if not DATABASE_URL.startswith(SCHEMES):
-    raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
-DATABASES = {"default": env.db_url_config(DATABASE_URL)}
+DATABASES = {"default": read_database_url(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"] |= {
         # The threads that ask are few and stay, so their connections may too.
@@ -174,12 +155,13 @@ else:
     DATABASES["default"] |= {
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
+            **DATABASES["default"]["OPTIONS"],
             # One for each thread that asks: of the API, of pages, and those that others must not hold up.
             "pool": {
                 "min_size": 1,
                 "max_size": env.int("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
                 "timeout": 2,
-            }
+            },
         },
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -194,7 +176,7 @@ CACHES = {
     }
 }
 
-REDIS_URL = env.str("REDIS_URL", "")
+REDIS_URL = read_redis_url(env.str("REDIS_URL", ""))
 CHANNEL_LAYERS = {
     "default": (
         {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
@@ -369,11 +351,17 @@ LOGGING = {
     "formatters": {
         "line": {"()": "config.logging.line_formatter", "json": PRODUCTION},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"strangers": {"()": "config.logging.StrangersLeaveNoTraceback"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["strangers"]},
+    },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "accounts.access": {"level": "INFO" if ACCESS_LOG else "WARNING"},
         "django.request": {"level": "ERROR"},
+        # Django's own has a handler and a form of its own, with whole addresses in it.
+        "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.error": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
         # Each failed attempt of a background thread; the request or command that needed it says it once.

@@ -15,6 +15,7 @@ PRODUCTION = {
     "DATABASE_URL": "postgresql://127.0.0.1:1/none",
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "ALLOWED_HOSTS": "tickwire.example",
+    "EMAIL_URL": "smtp+tls://user:password@127.0.0.1:1",
 }
 # Checking asks no database, and comparing migrations with models asks only the files.
 CHECKS: tuple[tuple[dict[str, str], tuple[str, ...]], ...] = (

@@ -1,0 +1,77 @@
+"""DATABASE_URL and REDIS_URL: every option in them is passed on, and one that nobody knows is refused.
+An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify."""
+
+from __future__ import annotations
+
+import inspect
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+POSTGRESQL = ("postgresql", "postgres")
+# What the path of the address says already, or Django sets.
+NOT_AS_OPTIONS = {"dbname", "user", "password", "port", "client_encoding"}
+
+
+def read_database_url(url: str) -> dict[str, Any]:
+    """As Django's DATABASES has it; `OPTIONS` go to libpq as they are."""
+    scheme = urlsplit(url).scheme
+    if scheme not in (*POSTGRESQL, "sqlite"):
+        raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
+    options = read_options("DATABASE_URL", url, known_to_libpq() if scheme in POSTGRESQL else set())
+    database: dict[str, Any] = environ.Env.db_url_config(url.partition("?")[0])
+    return database | {"OPTIONS": options}
+
+
+def read_redis_url(url: str) -> str:
+    if not url:
+        return url
+    scheme = urlsplit(url).scheme
+    if scheme not in ("redis", "rediss", "unix"):
+        raise ImproperlyConfigured(
+            "REDIS_URL should look like redis://host:6379/0, or rediss:// for an encrypted connection."
+        )
+    read_options("REDIS_URL", url, known_to_redis(encrypted=scheme == "rediss"))
+    return url
+
+
+def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+        if name in options:
+            raise ImproperlyConfigured(f"{variable} has the option {name} twice.")
+        if name not in known:
+            raise ImproperlyConfigured(_unknown(variable, name, known))
+        options[name] = value
+    return options
+
+
+def _unknown(variable: str, name: str, known: set[str]) -> str:
+    # Only the name: a value may be a secret.
+    close = get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]}?" if close else " It would be ignored, so take it out."
+    return f"{variable} has the option {name!r}, which means nothing there.{hint}"
+
+
+def known_to_libpq() -> set[str]:
+    """As the client library that is installed says."""
+    from psycopg import pq
+
+    return {option.keyword.decode() for option in pq.Conninfo.get_defaults()} - NOT_AS_OPTIONS
+
+
+def known_to_redis(*, encrypted: bool) -> set[str]:
+    from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
+
+    kinds: tuple[type, ...] = (AbstractConnection, Connection)
+    kinds = (*kinds, SSLConnection) if encrypted else kinds
+    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}  # type: ignore[misc]
+    as_text = {"password", "username", "client_name", "protocol", "host", "port", "path"}
+    parsed = set(URL_QUERY_ARGUMENT_PARSERS) & taken
+    tls = {name for name in taken if name.startswith("ssl_")} - set(URL_QUERY_ARGUMENT_PARSERS)
+    # The others want objects, which no address can hold.
+    return parsed | (as_text & taken) | tls | {"max_connections"}

@@ -1,0 +1,49 @@
+"""What an installation keeps is for its owner alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from config.installation import installation_secret, tighten
+from tests.commands import manage
+
+
+def mode(path: Path) -> str:
+    return oct(path.stat().st_mode & 0o777)
+
+
+def test_new_folder_and_secret_are_for_the_owner_alone(tmp_path: Path) -> None:
+    var_dir = tmp_path / "deep" / "var"
+    secret = installation_secret(var_dir)
+    assert (mode(var_dir), mode(var_dir / "secret")) == ("0o700", "0o600")
+    assert installation_secret(var_dir) == secret
+    assert len(secret) == 64
+
+
+def test_any_command_tightens_what_an_earlier_version_left_open(tmp_path: Path) -> None:
+    var_dir = tmp_path / "var"
+    installation_secret(var_dir)
+    database = var_dir / "tickwire.sqlite3"
+    database.touch()
+    for path, open_mode in ((var_dir, 0o755), (var_dir / "secret", 0o644), (database, 0o644)):
+        path.chmod(open_mode)
+    assert manage(var_dir, "check").returncode == 0
+    assert [mode(path) for path in (var_dir, var_dir / "secret", database)] == ["0o700", "0o600", "0o600"]
+
+
+def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "secret").touch()
+    tighten(shared)
+    somebodys = tmp_path / "somebodys"
+    somebodys.mkdir()
+    somebodys.chmod(0o755)
+    tighten(somebodys)
+    assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
+
+
+def test_folder_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
+    tighten(tmp_path / "var")
+    assert not (tmp_path / "var").exists()
