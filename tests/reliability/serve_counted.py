@@ -1,0 +1,85 @@
+"""`manage.py serve`, but each frame that goes straight to a socket's number is checked first: is it the very
+socket that the connection was opened with? COUNTS names the file that tells; NOTICE=0 leaves out the notice
+that a connection is over, as a control."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.core.management import execute_from_command_line  # noqa: E402
+
+from market.streams import delivery, hub  # noqa: E402
+from market.streams.delivery import Rest, Round  # noqa: E402
+from market.streams.groups import Row  # noqa: E402
+from market.streams.seat import Seat  # noqa: E402
+from market.streams.wire import UVICORN, Wire  # noqa: E402
+
+TELL_EVERY_S = 0.1
+counts = {"direct": 0, "wrong": 0}
+send_to_all, send_alone = delivery.send_to_all, Round.send_alone
+
+
+class KnownWire(Wire):
+    """Remembers which socket is its own."""
+
+    inode = 0
+
+    def connection_made(self, transport: Any) -> None:
+        self.inode = inode_of(transport.get_extra_info("socket").fileno())
+        super().connection_made(transport)
+
+
+def inode_of(descriptor: int) -> int:
+    try:
+        return os.fstat(descriptor).st_ino
+    except OSError:
+        return -1
+
+
+def check(pairs: Iterable[tuple[Seat, int]]) -> None:
+    for seat, descriptor in pairs:
+        counts["direct"] += 1
+        counts["wrong"] += inode_of(descriptor) != seat.connection.inode  # type: ignore[attr-defined]
+
+
+def checked_send_to_all(row: Row, data: bytes) -> list[Rest]:
+    check(zip(row.direct, row.descriptors, strict=True))
+    return send_to_all(row, data)
+
+
+def checked_send_alone(self: Round) -> list[Rest]:
+    check(zip((next(iter(group.seats)) for group in self.alone), self.descriptors, strict=True))
+    return send_alone(self)
+
+
+def tell(place: Path) -> None:
+    while True:
+        made = place.with_suffix(".new")
+        made.write_text(json.dumps(counts))
+        made.replace(place)
+        time.sleep(TELL_EVERY_S)
+
+
+def main() -> None:
+    UVICORN["ws"] = KnownWire
+    hub.send_to_all = checked_send_to_all  # type: ignore[attr-defined]
+    Round.send_alone = checked_send_alone  # type: ignore[method-assign]
+    if os.environ.get("NOTICE") == "0":
+        Seat.ended = lambda self: None  # type: ignore[method-assign]
+    threading.Thread(target=tell, args=(Path(os.environ["COUNTS"]),), daemon=True).start()
+    execute_from_command_line(["manage.py", "serve", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
