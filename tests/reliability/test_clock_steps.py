@@ -1,0 +1,80 @@
+"""Row 56: the clock of the machine jumps under a running service. Limits go by what has passed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.debian import require_debian
+from tests.factories import make_account, make_key
+from tests.reliability.conftest import Tell
+from tests.reliability.crowd import rush
+from tests.reliability.processes import Installation, Process
+
+LIMIT, HOUR_S = 60, 3600
+LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+
+
+class Clock:
+    """Of one process: the wall's, which may be set; not the monotonic one."""
+
+    def __init__(self, directory: Path) -> None:
+        require_debian("faketime")
+        (library, *_) = Path("/").glob(LIBRARY[1:])
+        self._file = directory / "clock"
+        self.environment = {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+        self.step(0)
+
+    def step(self, seconds: int) -> None:
+        made = self._file.with_suffix(".new")
+        made.write_text(f"{seconds:+d}s")
+        made.replace(self._file)
+
+
+def now_of(server: Process, key: str) -> float:
+    """What the service takes the time for."""
+    from datetime import datetime
+
+    return datetime.fromisoformat(server.ask("/api/session", key).json()["server_time"]).timestamp()
+
+
+@pytest.mark.row("56", "over-admitted 0, locked out 0 s beyond the window")
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+def test_window_is_the_same_whatever_the_clock_says(
+    embedded: Installation, tmp_path: Path, tell: Tell, step_s: int
+) -> None:
+    clock = Clock(tmp_path)
+    with embedded.orm():
+        used, fresh, watcher = (make_key(make_account()) for _ in range(3))
+    with embedded.serve(1, **clock.environment) as servers:
+        before = rush(servers, [used])[200]
+        clock.step(step_s)
+        off_s = now_of(servers[0], watcher) - time.time()
+        again, newcomer = rush(servers, [used])[200], rush(servers, [fresh])[200]
+    tell(f"clock {off_s:+.0f} s: admitted before {before}, in the same minute {again}, a newcomer {newcomer}")
+    # The clock of the service did jump.
+    assert abs(off_s - step_s) < HOUR_S / 2
+    assert (before, newcomer) == (LIMIT, LIMIT)
+    assert again == 0
+
+
+@pytest.mark.row("56", "tells the time that the service is told")
+@pytest.mark.usefixtures("rows")
+def test_control_an_hour_that_passed_frees_the_window(embedded: Installation, tmp_path: Path) -> None:
+    """With the monotonic clock faked too, so that the steps above are known to reach the process."""
+    clock = Clock(tmp_path)
+    del clock.environment["FAKETIME_DONT_FAKE_MONOTONIC"]
+    with embedded.orm():
+        key = make_key(make_account())
+    with embedded.serve(1, **clock.environment) as servers:
+        assert rush(servers, [key])[200] == LIMIT
+        clock.step(HOUR_S)
+        assert rush(servers, [key])[200] == LIMIT

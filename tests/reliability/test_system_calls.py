@@ -1,0 +1,104 @@
+"""The kernel refuses: no descriptor for a newcomer, a send that fails. It costs nobody else anything."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.debian import require_debian
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell
+from tests.reliability.engines import poll
+from tests.reliability.flow import Flow
+from tests.reliability.meters import listening
+from tests.reliability.processes import Installation
+from tests.reliability.stream_services import StreamService, streaming
+
+PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
+INJECTED = re.compile(r"\(INJECTED\)")
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture(scope="module")
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
+        yield running
+
+
+@pytest.fixture
+def message(service: StreamService) -> dict[str, Any]:
+    key = service.make_key()
+    return {"action": "subscribe", "symbols": SYMBOLS, "api_key": key, "features": ["seq"]}
+
+
+class Tracer:
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    @property
+    def injected(self) -> int:
+        return len(INJECTED.findall(self._log.read_text(errors="replace")))
+
+
+@contextmanager
+def injecting(service: StreamService, calls: str, fault: str) -> Iterator[Tracer]:
+    """`strace` on the running service, from the moment in which it has it."""
+    log = service.installation.directory / "strace.log"
+    pid = service.servers[0].pid
+    command = [require_debian("strace"), "-f", "-p", str(pid), "-o", str(log)]
+    command += ["-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert "attached" in said, said
+        try:
+            yield Tracer(log)
+        finally:
+            process.terminate()
+
+
+@pytest.mark.row("system calls", "EMFILE: others lose 0, let in again at once after")
+def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
+    service: StreamService, message: dict[str, Any], tell: Tell
+) -> None:
+    port = service.servers[0].port
+    with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        with injecting(service, "accept4,accept", "error=EMFILE") as tracer:
+            waiting = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(20)]
+            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            time.sleep(1)
+            refused, meanwhile = tracer.injected, meter.take()
+        for one in waiting:
+            one.close()
+        poll(lambda: service.servers[0].ask("/healthz").status_code == 200, PATIENCE_S)
+        after = meter.take()
+    tell(f"accept refused {refused} times: frames lost to {LISTENERS} {meanwhile.missed + after.missed}")
+    assert refused > 0
+    assert meanwhile.frames > 0
+    assert (meanwhile.missed, after.missed, after.ended) == (0, 0, 0)
+
+
+@pytest.mark.row("system calls", "ECONNRESET: lost unannounced 0, the process lives")
+def test_send_that_fails_ends_one_connection_at_most(
+    service: StreamService, message: dict[str, Any], tell: Tell
+) -> None:
+    port = service.servers[0].port
+    with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        with injecting(service, "sendto", "error=ECONNRESET:when=50+97") as tracer:
+            poll(lambda: tracer.injected >= 20, PATIENCE_S)
+        heard = meter.take()
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+    tell(f"{tracer.injected} sends failed: frames missed {heard.missed}, connections ended {heard.ended}")
+    assert heard.missed == 0
+    assert heard.ended <= tracer.injected
+    assert service.servers[0].ask("/healthz").status_code == 200
