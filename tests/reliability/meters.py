@@ -31,6 +31,16 @@ class Heard(msgspec.Struct, frozen=True):
     most_ms: float
 
 
+# Ticks are pushed as often as this, and one push that comes late is no harm that an attack did.
+ONE_PUSH_MS = 50.0
+MOST_RISE = 1.1
+
+
+def unharmed(during: Heard, *controls: Heard) -> bool:
+    """Whether the p99 rose by a tenth at most, against the worse control of the same minute."""
+    return during.p99_ms <= MOST_RISE * max(control.p99_ms for control in controls) + ONE_PUSH_MS
+
+
 class Meter:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

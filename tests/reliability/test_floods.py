@@ -17,10 +17,11 @@ from tests.market.streams.wires import TEXT, RawClient, masked
 from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.flow import Flow
-from tests.reliability.measures import Memory, percentile
+from tests.reliability.measures import Memory
+from tests.reliability.meters import listening, unharmed
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import Listener, listen_many
+from tests.reliability.swarm import Listener
 
 SYMBOLS = [f"FLOOD{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, OTHERS, FOR_S = "/ws/market", 200, 20, 5.0
@@ -96,27 +97,22 @@ async def flood(port: int, message: dict[str, Any], until: float) -> Counter[int
 def test_flood_of_subscribes_is_ended_and_harms_nobody(
     service: StreamService, port: int, message: dict[str, Any], tell: Tell
 ) -> None:
-    async def run() -> tuple[Counter[int], list[Listener], float]:
-        others = await listen_many([port], PATH, message, OTHERS)
-        await asyncio.sleep(FOR_S)
-        before = percentile([late for listener in others for late in listener.late_ms], 0.99)
-        for listener in others:
-            listener.late_ms.clear()
-        codes = await flood(port, message, time.monotonic() + FOR_S)
-        assert not any(listener.ended.done() for listener in others)
-        await asyncio.gather(*(listener.leave() for listener in others))
-        return codes, others, before
-
     memory = Memory(service.servers[0].pid)
-    with Flow(service, TICKS_A_SECOND):
-        codes, others, before = asyncio.run(run())
+    with Flow(service, TICKS_A_SECOND), listening(port, PATH, message, OTHERS) as meter:
+        time.sleep(FOR_S)
+        before = meter.take()
+        codes = asyncio.run(flood(port, message, time.monotonic() + FOR_S))
+        during = meter.take()
+        time.sleep(FOR_S)
+        after = meter.take()
     memory.look()
-    during = percentile([late for listener in others for late in listener.late_ms], 0.99)
-    lost = sum(listener.missed for listener in others)
+    lost = before.missed + during.missed + after.missed + after.ended
     tell(f"{codes.total()} floods of 100: codes {dict(codes)}, +{memory.grown_mib:.1f} MiB")
-    tell(f"p99 of {OTHERS} others {before:.0f} → {during:.0f} ms, lost {lost}")
+    told = f"{before.p99_ms:.0f} → {during.p99_ms:.0f} → {after.p99_ms:.0f} ms"
+    tell(f"p99 of {OTHERS} others before, meanwhile and after: {told}, lost {lost}")
     assert (set(codes), lost) == ({4413}, 0)
     assert memory.grown_mib <= 5
+    assert unharmed(during, before, after)
 
 
 @pytest.mark.row("22", "closed on time 100 %, slots left 0")
