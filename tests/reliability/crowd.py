@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
+from tests.patience import PATIENCE_S
 from tests.reliability.processes import Process
 
-ANSWERED_WITHIN_S = 15.0
 Answer = tuple[int, bytes]
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -25,7 +25,7 @@ def rush_for(servers: Sequence[Process], keys: Sequence[str], paths: Sequence[st
 
 
 async def _rush(servers: Sequence[Process], keys: Sequence[str], paths: Sequence[str]) -> list[Answer]:
-    async with asyncio.timeout(ANSWERED_WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         # Keys change slower than servers, so that each server meets each key.
         count = len(servers)
         open_connections = [

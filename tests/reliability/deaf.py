@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.market.streams.wires import TEXT, handshake, masked
+from tests.patience import PATIENCE_S
 
-SUBSCRIBED_WITHIN_S = 20.0
 SMALL_BUFFER, ESTABLISHED = 4096, "01"
 
 
@@ -48,7 +48,7 @@ async def stop_reading(port: int, path: str, message: dict[str, Any]) -> Deaf:
 
 async def hear(made: socket.socket, what: bytes) -> None:
     heard = b""
-    async with asyncio.timeout(SUBSCRIBED_WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while what not in heard:
             part = await asyncio.get_running_loop().sock_recv(made, 256)
             assert part, "the service closed"

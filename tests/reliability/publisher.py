@@ -10,13 +10,13 @@ import httpx
 
 from market.prices.ticks import Tick
 from tests.market.ticking import MINUTE_MS
+from tests.patience import PATIENCE_S
 from tests.reliability.processes import http
 
 BATCH = 10
 # Some hundreds of batches in a second, so that a kill meets each stage of the work.
 PACE_S = 0.003
 AGAIN_S = 5.0
-ANSWERED_WITHIN_S = 20.0
 # Their minutes are over, so each closes as soon as the next one's tick comes: nobody waits for candles.
 BEGINS_BEFORE_MS = 5 * 24 * 60 * MINUTE_MS
 GAPS_MS = (0, 0, 1, 40, 900, 2_500, 7_000, 19_000)
@@ -61,7 +61,7 @@ class Publisher:
     def recover(self, url: str) -> float:
         """Send until somebody answers again; returns how many seconds that took."""
         began_at = time.monotonic()
-        while time.monotonic() - began_at < ANSWERED_WITHIN_S:
+        while time.monotonic() - began_at < PATIENCE_S:
             try:
                 self._send_again(url)
             except Unanswered:

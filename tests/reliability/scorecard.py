@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.reliability import rows
+
 HEAD = ("Row", "What is shown", "Target", "Measured", "Seed")
 BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"
 
@@ -32,6 +34,26 @@ def line_of(report: pytest.TestReport) -> Line:
     shown = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
     row, target, seed = (", ".join(told[name]) for name in ("row", "target", "seed"))
     return Line(row, shown, target, measured, seed)
+
+
+def not_measured(lines: Iterable[Line]) -> list[Line]:
+    """A line for each row that none of these shows: where it is shown, or why it is not."""
+    measured = {number for line in lines for number in rows.numbers_in(line.row)}
+    marked = rows.marked()
+    return [
+        Line(str(number), title, "", where(number, marked.get(number, ())), "")
+        for number, title in rows.TITLES.items()
+        if number not in measured
+    ]
+
+
+def where(number: int, files: Iterable[str]) -> str:
+    tests = [f"`{name}`" for name in (*files, *rows.ELSEWHERE.get(number, ()))]
+    if tests:
+        return f"shown by {', '.join(dict.fromkeys(tests))}"
+    if number in rows.OTHERWISE:
+        return rows.OTHERWISE[number]
+    return f"**not covered**: {rows.NOT_COVERED[number]}"
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:

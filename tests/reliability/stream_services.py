@@ -11,12 +11,12 @@ from typing import Any
 
 from market.ingest.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import PATIENCE_S
 from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
 from tests.reliability.processes import ROOT, Installation, Process, http, stop, tied, wait_until_healthy
 from tests.services import free_port
 
-STARTED_WITHIN_S = 20.0
 Tick = dict[str, Any]
 
 
@@ -74,7 +74,7 @@ def streaming(
         if installation.redis_url:
             stack.enter_context(engines(installation, 1))
         service.servers += [stack.enter_context(web_process(installation)) for _ in range(processes)]
-        poll(lambda: service.push(service.make_ticks(symbols)), STARTED_WITHIN_S)
+        poll(lambda: service.push(service.make_ticks(symbols)), PATIENCE_S)
         yield service
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.market.streams.wires import CLOSE, PING, PONG, TEXT, handshake, masked
+from tests.patience import PATIENCE_S
 
 Reply = dict[str, Any]
-OPEN_WITHIN_S = 20.0
 FEW_BYTES = 4096
 # A price with its own time and its number: up to its end, so that a number is never cut short.
 PRICE = re.compile(rb'"symbol":"(\w+)"[^}]*?"time":(\d+)[^}]*?"seq":(\d+),"sent":\d+}')
@@ -135,7 +135,7 @@ async def listen(port: int, path: str, message: Reply) -> Listener:
     """Until it is answered."""
     loop = asyncio.get_running_loop()
     _, listener = await loop.create_connection(lambda: Listener(path, message), "127.0.0.1", port)
-    async with asyncio.timeout(OPEN_WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await listener.reply
     return listener
 

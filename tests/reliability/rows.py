@@ -1,0 +1,234 @@
+"""The 79 rows of the gate: what each is about, and where those are shown that have no test in this folder."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "tests/reliability"
+
+TITLES: dict[int, str] = {
+    1: "100 requests at once on four processes",
+    2: "the same over two keys of one account",
+    3: "100 subscribes at once over four processes",
+    4: "kill -9 of a process that holds streams",
+    5: "kill -9 of whoever writes, at the n-th write",
+    6: "kill -9 of a web process with a crowd on it",
+    7: "Redis killed, and back empty",
+    8: "PostgreSQL restarted at once, under load",
+    9: "a client that never reads",
+    10: "a client that never reads and sends a byte now and then",
+    11: "200 of 1,000 clients that never read",
+    12: "resuming after up to two minutes",
+    13: "resuming too late, or from nowhere",
+    14: "500 clients kicked twenty times",
+    15: "a key revoked in the middle of a stream",
+    16: "a tier lowered in the middle of a stream",
+    17: "messages that are none",
+    18: "hostile frames and handshakes",
+    19: "frames that are too big, or in too many pieces",
+    20: "unknown symbols among known ones",
+    21: "a flood of subscribes",
+    22: "sockets that never subscribe",
+    23: "parameters that are no numbers",
+    24: "symbols that are tricks",
+    25: "ticks that cannot be",
+    26: "hostile text from people and feeds",
+    27: "scripts in pages",
+    28: "forms sent from elsewhere",
+    29: "sessions that should be over",
+    30: "acting on what is not one's own",
+    31: "keys where they do not belong",
+    32: "a key in the address",
+    33: "the time that refusing takes",
+    34: "refusals that tell keys apart",
+    35: "SIGTERM with streams and requests open",
+    36: "a rolling restart",
+    37: "twice and ten times the load it can take",
+    38: "request smuggling",
+    39: "a cookie instead of a key",
+    40: "settings and dependencies checked",
+    41: "requests made up from the OpenAPI document",
+    42: "paths served and paths documented",
+    43: "slow heads, slow bodies, slow readers",
+    44: "10,000 half-open sockets",
+    45: "bodies of a hundred megabytes",
+    46: "a peer that is gone without a word",
+    47: "a peer that never answers a ping",
+    48: "Redis paused",
+    49: "Redis slow, or resetting connections",
+    50: "Redis full",
+    51: "limits without Redis",
+    52: "PostgreSQL paused",
+    53: "PostgreSQL paused, killed and back in quick succession",
+    54: "a full disk",
+    55: "a sync that fails once",
+    56: "clocks that jump",
+    57: "daylight saving, weekends, the turn of the year, a silent feed",
+    58: "ticks out of order, twice, in bursts",
+    59: "a process that was stopped for a while",
+    60: "a long migration under load",
+    61: "new code on the old schema, and the reverse",
+    62: "an hour of mixed load",
+    63: "100,000 connections that come and go",
+    64: "passwords tried out",
+    65: "staff without a second factor",
+    66: "the log of what staff did",
+    67: "a rolled key and its successor",
+    68: "AI calls at once, and midnight",
+    69: "odd and doubled headers",
+    70: "forged hosts",
+    71: "regular expressions against long strings",
+    72: "lines in the log that somebody else wrote",
+    73: "500 bars, as often as a tier allows",
+    74: "backup and restore under writes",
+    75: "from SQLite to PostgreSQL",
+    76: "clients counted over processes",
+    77: "kill -9 in the middle of a rate window",
+    78: "secrets in the repository",
+    79: "old TLS at the example of a proxy",
+}
+
+ELSEWHERE: dict[int, tuple[str, ...]] = {
+    23: (
+        "tests/contract/test_parameters.py::test_what_is_no_whole_number_is_refused",
+        "tests/contract/test_parameters.py::test_number_out_of_range_is_refused_and_never_clamped",
+    ),
+    24: ("tests/contract/test_paths.py::test_tricky_symbol_is_404",),
+    25: (
+        "tests/market/test_engine.py::test_refused_tick_is_counted_and_the_last_good_value_stays",
+        "tests/market/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
+        "tests/market/test_candle_properties.py::test_low_is_lowest_and_high_is_highest",
+    ),
+    26: (
+        "tests/accounts/test_pages_keys.py::test_name_is_text_everywhere",
+        "tests/admin/test_news_queue.py::test_a_hostile_title_is_text",
+        "tests/admin/test_spreadsheets.py::test_no_exported_cell_starts_a_formula",
+    ),
+    27: (
+        "tests/accounts/test_pages_look.py::test_page_carries_the_strict_policy",
+        "tests/admin/test_door.py::test_nothing_is_inline_or_from_another_host",
+    ),
+    28: (
+        "tests/accounts/test_pages_key_actions.py::test_a_post_from_elsewhere_is_refused",
+        "tests/accounts/test_pages_key_actions.py::test_only_a_post_acts",
+        "tests/admin/test_news_queue.py::test_a_get_changes_nothing_and_a_forged_post_is_refused",
+        "tests/signals_feed/test_publish_pages.py::test_form_without_its_token_against_forgery_is_refused",
+    ),
+    29: (
+        "tests/accounts/test_pages_login.py::test_a_session_from_before_the_login_is_worth_nothing_after_it",
+        "tests/accounts/test_pages_login.py::test_logging_out_ends_the_session_for_every_copy_of_its_cookie",
+        "tests/accounts/test_pages_login.py::test_changing_the_password_logs_other_browsers_out",
+        "tests/accounts/test_pages_login.py::test_session_cookie_is_out_of_reach_for_scripts_and_other_sites",
+    ),
+    30: (
+        "tests/accounts/test_pages_key_actions.py::test_a_key_that_is_not_ones_own_is_404",
+        "tests/admin/test_every_page.py::test_a_customer_does_not_get_in",
+    ),
+    32: ("tests/contract/test_authentication.py::test_key_in_the_url_is_not_read_nor_logged",),
+    34: ("tests/contract/test_authentication.py::test_bad_keys_are_all_answered_alike",),
+    39: ("tests/contract/streams/test_refusals.py::test_cookies_alone_are_no_subscribe",),
+    41: ("tests/contract/test_schemathesis.py::test_server_keeps_to_its_document",),
+    42: ("tests/contract/test_openapi.py::test_document_has_exactly_the_paths_that_are_served",),
+    46: ("tests/market/streams/test_wire.py::test_a_peer_that_is_gone_is_aborted",),
+    47: ("tests/market/streams/test_wire.py::test_a_peer_that_is_gone_is_aborted",),
+    57: (
+        "tests/instruments/test_hours.py::test_session_at_follows_local_wall_time",
+        "tests/instruments/test_hours.py::test_daily_hours_agree_with_the_local_clock",
+        "tests/market/test_candle_properties.py::test_no_minute_opens_while_its_market_is_closed",
+        "tests/market/test_engine.py::test_nothing_is_flat_while_the_source_is_silent",
+    ),
+    58: (
+        "tests/market/test_candle_properties.py::test_replaying_gives_the_same_rows",
+        "tests/market/test_engine_hypothesis.py::test_every_tick_counts_once_whatever_happens_to_the_engine",
+    ),
+    63: ("tests/contract/streams/test_nothing_left.py::test_ended_socket_leaves_nothing",),
+    65: (
+        "tests/accounts/test_mfa_staff.py::test_staff_without_a_factor_reach_no_page_of_the_admin",
+        "tests/accounts/test_mfa.py::test_a_recovery_code_works_once",
+    ),
+    66: (
+        "tests/admin/test_customers.py::test_a_new_tier_of_an_account_is_told_to_every_process",
+        "tests/admin/test_keys.py::test_rolling_tells_who_did_it",
+        "tests/admin/test_news_queue.py::test_a_draft_is_decided_and_it_is_logged",
+    ),
+    67: (
+        "tests/accounts/test_services.py::test_rolled_key_works_for_the_overlap_and_then_no_more",
+        "tests/contract/test_authentication.py::test_rolled_key_works_beside_its_successor_until_the_overlap_ends",
+    ),
+    70: (
+        "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",
+        "tests/contract/test_hosts.py::test_forged_host_of_a_proxy_comes_back_nowhere",
+    ),
+}
+
+# How a row is shown that no test of this kind can show.
+OTHERWISE: dict[int, str] = {
+    40: "`make lint`: `python -m tests.house.production`; pip-audit and bandit need data from the network",
+    62: "`make soak`: the course of it stands above the scorecard's limits, under *An hour of mixed load*",
+}
+
+NOT_COVERED: dict[int, str] = {
+    31: "no key is looked for in logs, dumps and pages after a whole run",
+    33: "constant work follows from the code (a digest, then a look-up), and is not timed",
+    35: "not shown on this state",
+    36: "not shown on this state",
+    37: "not shown on this state",
+    38: "not shown on this state",
+    43: "not shown on this state",
+    44: "not shown on this state",
+    45: "not shown on this state",
+    52: "PostgreSQL is killed and its connections are broken (row 8), and not paused",
+    53: "PostgreSQL is killed and comes back (row 8), and not in quick succession",
+    55: "not shown on this state",
+    59: "not shown on this state",
+    60: "not shown on this state",
+    61: "not shown on this state",
+    64: "not shown on this state",
+    69: "not shown on this state",
+    71: "not shown on this state",
+    72: "not shown on this state",
+    73: "`make bench-rest` measures 500 bars on a core; no limit is asserted",
+    74: "backups are PostgreSQL's and SQLite's own; nothing here restores one",
+    75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
+    78: "not shown on this state",
+    79: "no example of a proxy is shipped",
+}
+
+NUMBERS = re.compile(r"\d+")
+SPAN = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
+
+
+def numbers_in(row: str) -> set[int]:
+    """Of "9, 10" or "12–14"; a row with another name has none."""
+    if not row[:1].isdigit():
+        return set()
+    spans = {number for first, last in SPAN.findall(row) for number in range(int(first), int(last) + 1)}
+    return spans | {int(number) for number in NUMBERS.findall(row)}
+
+
+def marked() -> dict[int, list[str]]:
+    """Where a test of this folder, or its file, is marked with a row."""
+    found: dict[int, list[str]] = {}
+    for path in sorted((ROOT / FOLDER).rglob("test_*.py")):
+        for row in rows_in(path):
+            for number in numbers_in(row):
+                found.setdefault(number, []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+def rows_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="row"), args=[ast.Constant(value=str(row)), *_]):
+                yield row
+
+
+def exists(test: str) -> bool:
+    """Whether the file has a test of that name."""
+    path, _, name = test.partition("::")
+    place = ROOT / path
+    return place.is_file() and re.search(rf"def {name}\(", place.read_text()) is not None
