@@ -77,6 +77,7 @@ class FeedRow:
     ticks: int
     serves: int
     refused: list[tuple[str, int]]
+    complaints: tuple[str, ...]
 
 
 def instrument_rows(seen: Overview) -> list[InstrumentRow]:
@@ -138,6 +139,7 @@ def _feed(feed: FeedStatus, seen: Overview) -> FeedRow:
         ticks=feed.ticks,
         serves=sum(is_of(feed.name, one.feed) for one in told),
         refused=sorted(feed.refused.items(), key=lambda counted: (-counted[1], counted[0])),
+        complaints=feed.complaints,
     )
 
 

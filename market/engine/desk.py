@@ -111,8 +111,8 @@ class EngineInlet:
         self._engine.source(self._name).lost(_now_ms(), why)
         logger.warning("The %s feed is lost: %s", self._name, why)
 
-    def refuse(self, reason: str) -> None:
-        self._engine.source(self._name).refused[reason] += 1
+    def refuse(self, reason: str, what: str = "") -> None:
+        self._engine.source(self._name).refuse(reason, what)
 
     def missing(self) -> dict[str, int]:
         at_ms = _now_ms()

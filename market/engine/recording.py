@@ -47,7 +47,7 @@ class Recorder:
     def lost(self, why: str) -> None:
         logger.warning("The feed is lost: %s", why)
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, what: str = "") -> None:
         self.refused[reason] += 1
 
     def missing(self) -> dict[str, int]:

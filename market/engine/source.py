@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 SILENT_MS = 60_000
 # A connection that comes back within this long was only renewed.
 GONE_MS = 5_000
+# Of so many names nobody reads more.
+MOST_COMPLAINTS = 20
 # A source that comes back must hold for this long before the instrument returns to it.
 STEADY_MS = 10_000
 
@@ -29,6 +31,8 @@ class Source:
         self.why = ""
         self.ticks = 0
         self.refused: Counter[str] = Counter()
+        self.complaints: dict[str, None] = {}
+        """What staff should do something about, of the connection that stands."""
         self.lag_ms = 0
         """How old the last tick was when it came."""
 
@@ -44,8 +48,15 @@ class Source:
         self.heard_ms = at_ms
         self.lost_ms = None
 
+    def refuse(self, reason: str, what: str) -> None:
+        self.refused[reason] += 1
+        if what and len(self.complaints) < MOST_COMPLAINTS:
+            self.complaints[what] = None
+
     def lost(self, at_ms: int = 0, why: str = "") -> None:
         self._since_ms = None
+        # The next connection says what it still finds.
+        self.complaints.clear()
         self.why = why
         if self.lost_ms is None:
             self.lost_ms = at_ms

@@ -22,6 +22,8 @@ class FeedStatus(msgspec.Struct, frozen=True):
     lag_ms: int
     ticks: int
     refused: dict[str, int]
+    complaints: tuple[str, ...] = ()
+    """What staff should do something about: names that a venue does not have."""
 
 
 class InstrumentStatus(msgspec.Struct, frozen=True):
@@ -76,9 +78,8 @@ def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
     else:
         state, since_ms = "live", source.since_ms or at_ms
     why = source.why if state == "lost" else ""
-    return FeedStatus(
-        name, state, since_ms, why, source.heard_ms, source.lag_ms, source.ticks, dict(source.refused)
-    )
+    counted = source.ticks, dict(source.refused), tuple(source.complaints)
+    return FeedStatus(name, state, since_ms, why, source.heard_ms, source.lag_ms, *counted)
 
 
 def _instrument(book: Book, at_ms: int) -> InstrumentStatus:

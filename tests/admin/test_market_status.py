@@ -193,3 +193,9 @@ def test_strangers_are_sent_to_the_login_and_customers_away() -> None:
 def test_nothing_of_it_is_kept_and_nothing_can_be_sent(office: Office) -> None:
     assert "no-store" in office.get(PAGE)["Cache-Control"]
     assert office.post(PAGE).status_code == 405
+
+
+def test_what_a_venue_does_not_have_is_named(office: Office) -> None:
+    tell((make_feed_status(complaints=("DOGEUSDX is not served: it is <not> listed",)),))
+
+    assert "DOGEUSDX is not served: it is &lt;not&gt; listed" in row_of(office, "kraken")

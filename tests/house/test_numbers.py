@@ -15,6 +15,7 @@ OTHERWISE = {
     "config/readiness/monitor.py": "between processes",
     "config/readiness/probes.py": "texts alone",
     "market/engine/feeds/binance.py": "to the venue",
+    "market/engine/feeds/binance_symbols.py": "to the venue",
     "market/engine/feeds/kraken.py": "to the venue",
     "market/engine/files/recording.py": "spelled out",
     "market/engine/status.py": "between processes",
@@ -38,4 +39,4 @@ def test_json_is_encoded_in_one_place() -> None:
         if ENCODES.search(path.read_text())
     }
 
-    assert found == OTHERWISE.keys()
+    assert found == OTHERWISE.keys(), "accounts.plain_json encodes what is served"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.source import SILENT_MS, Source
+from market.engine.source import MOST_COMPLAINTS, SILENT_MS, Source
 from tests.market.ticking import MINUTE_MS, NOON_MS
 
 
@@ -50,3 +50,18 @@ def test_lost_is_not_alive_until_it_was_heard_for_a_whole_minute() -> None:
 
     assert not was_alive(source)
     assert was_alive(source, minute=1)
+
+
+def test_what_staff_should_do_something_about_is_kept_once_and_until_the_connection_is_lost() -> None:
+    source = Source()
+    for _ in range(2):
+        source.refuse("unknown_symbol", "DOGEUSDX is not served")
+    source.refuse("malformed", "")
+    for number in range(100):
+        source.refuse("unknown_symbol", f"S{number} is not served")
+
+    assert source.refused == {"unknown_symbol": 102, "malformed": 1}
+    assert next(iter(source.complaints)) == "DOGEUSDX is not served"
+    assert len(source.complaints) == MOST_COMPLAINTS
+    source.lost(7, "gone")
+    assert not source.complaints

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 MALFORMED = (ValueError, RecursionError, OverflowError)
 # So many failures that the wait is at its cap.
 SELDOM = 30
+# Nothing comes of these instruments until somebody writes another source.
+FOR_STAFF = ("unknown_symbol", "not_traded")
 # After so many different complaints about one connection, more are counted but not logged.
 MOST_LOGGED = 50
 
@@ -171,7 +173,7 @@ class VenueFeed(ABC):
         logged: set[str] = set()
 
         def refuse(reason: str, what: str) -> None:
-            inlet.refuse(reason)
+            inlet.refuse(reason, what if reason in FOR_STAFF else "")
             if what not in logged and len(logged) < MOST_LOGGED:
                 logged.add(what)
                 logger.warning("%s: %s", self.venue, what)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -10,9 +12,13 @@ import msgspec
 from market.prices.ticks import Tick
 
 from .base import Lost, Refuse, not_served
+from .binance_symbols import look_up
 from .history.binance import binance_history
+from .history.client import HistoryFailed
 from .quotes import Quotes
 from .websocket import Say, WebSocketFeed, in_batches
+
+logger = logging.getLogger(__name__)
 
 KINDS = ("bookTicker", "aggTrade")
 # A connection carries 1,024 streams, and a symbol takes two.
@@ -139,5 +145,23 @@ class BinanceFeed(WebSocketFeed):
     # Here each message says which stream it belongs to.
     path = "/stream"
 
-    def reader(self, refuse: Refuse, say: Say) -> BinanceReader:
-        return BinanceReader(self.symbols, refuse, say)
+    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> BinanceReader:
+        return BinanceReader(symbols, refuse, say)
+
+    async def served(self, refuse: Refuse) -> Mapping[str, str]:
+        names = set(self.symbols.values())
+        try:
+            async with asyncio.timeout(self.pace.history_s):
+                listed = await look_up(self._rest(), self.rest_url, names)
+        except (HistoryFailed, TimeoutError) as failed:
+            at = f"{self.rest_url} ({self.rest_setting})"
+            why = str(failed) or f"not within {self.pace.history_s:g} s"
+            logger.warning("Binance: nobody knows whether it has all instruments, %s failed: %s", at, why)
+            return self.symbols
+        for name, why in listed.unknown.items():
+            refuse("unknown_symbol", not_served(name, why, "binance:BTCUSDT"))
+        for name, status in listed.resting.items():
+            refuse("not_traded", f"{name} is listed, but not traded there now: its status is {status}")
+        if names <= listed.unknown.keys():
+            raise Lost("Binance has none of the instruments; see their sources", is_lasting=True)
+        return {ours: name for ours, name in self.symbols.items() if name not in listed.unknown}

@@ -17,8 +17,9 @@ class Inlet(Protocol):
     def lost(self, why: str) -> None:
         """The source is gone or silent: "the connection was closed (1006)"."""
 
-    def refuse(self, reason: str) -> None:
-        """A message that made no tick is counted: "malformed", "unknown_symbol"."""
+    def refuse(self, reason: str, what: str = "") -> None:
+        """A message that made no tick is counted: "malformed", "unknown_symbol". `what` is a sentence for
+        staff, where they have to do something about it."""
 
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""

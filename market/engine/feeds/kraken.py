@@ -128,5 +128,5 @@ class KrakenFeed(WebSocketFeed):
     url_setting, rest_setting = "KRAKEN_WS_URL", "KRAKEN_REST_URL"
     bars = staticmethod(kraken_history)
 
-    def reader(self, refuse: Refuse, say: Say) -> KrakenReader:
-        return KrakenReader(self.symbols, refuse, say)
+    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> KrakenReader:
+        return KrakenReader(symbols, refuse, say)

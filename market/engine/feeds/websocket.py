@@ -73,15 +73,19 @@ class WebSocketFeed(VenueFeed):
         self._client: httpx2.AsyncClient | None = None
 
     @abstractmethod
-    def reader(self, refuse: Refuse, say: Say) -> Reader: ...
+    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> Reader: ...
+
+    async def served(self, refuse: Refuse) -> Mapping[str, str]:
+        """What of `symbols` the venue has, where it does not say so itself when it is asked for more."""
+        return self.symbols
 
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[Line]:
         to_say: asyncio.Queue[bytes] = asyncio.Queue()
-        reader = self.reader(refuse, to_say.put_nowait)
-        reader.subscribe()
         with losses_told(self.venue, self.url, self.url_setting):
             async with AsyncExitStack() as self._opened, self._connect() as connection:
+                reader = self.reader(await self.served(refuse), refuse, to_say.put_nowait)
+                reader.subscribe()
                 talking = asyncio.create_task(
                     self._talk(connection, to_say, reader), name=f"{self.venue} talk"
                 )

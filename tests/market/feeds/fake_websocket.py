@@ -112,6 +112,11 @@ class FakeWebSocketVenue(FakeVenue):
             return connection.respond(self.refuses_with, "no\n")
         if "Upgrade" in request.headers:
             return None
-        self.history_asked.append(request.path)
+        status, body = self.answer(request.path)
+        return connection.respond(status, body.decode())
+
+    def answer(self, path: str) -> tuple[HTTPStatus, bytes]:
+        """To a request of the venue's REST side."""
+        self.history_asked.append(path)
         status = HTTPStatus.SERVICE_UNAVAILABLE if self.has_broken_history else HTTPStatus.OK
-        return connection.respond(status, self.history(request.path).decode())
+        return status, self.history(path)

@@ -19,6 +19,7 @@ class RecordingInlet:
         self.ticks: list[Tick] = []
         self.losses: list[str] = []
         self.refused: Counter[str] = Counter()
+        self.complaints: list[str] = []
         self.backfilled: dict[str, list[Candle]] = {}
         self.order: list[str] = []
         self._missing = missing or {}
@@ -33,8 +34,9 @@ class RecordingInlet:
         self.losses.append(why)
         self._note("lost")
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, what: str = "") -> None:
         self.refused[reason] += 1
+        self.complaints += [what] * bool(what)
         self._note(f"refused {reason}")
 
     def missing(self) -> dict[str, int]:

@@ -205,6 +205,8 @@ async def test_unknown_symbol_does_not_stop_the_others(venue: FakeVenue) -> None
 
     assert inlet.refused == {"unknown_symbol": 1}
     assert inlet.losses == []
+    (complaint,) = inlet.complaints
+    assert complaint.startswith(f"{venue.symbols['XAUUSD']} is not served: ")
 
 
 async def test_burst_arrives_whole_and_in_order(venue: FakeVenue) -> None:

@@ -27,6 +27,11 @@ Params = Mapping[str, str | int]
 class HistoryFailed(Exception):
     """The history could not be had; the sentence says why."""
 
+    def __init__(self, why: str, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        """What HTTP said, if it answered."""
+
 
 class Answer(NamedTuple):
     body: bytes
@@ -49,7 +54,8 @@ async def fetch(client: httpx2.AsyncClient, url: str, params: Params, timeout_s:
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise HistoryFailed(f"the connection failed ({type(error).__name__})") from None
     if response.status_code != httpx2.codes.OK:
-        raise HistoryFailed(f"the answer was {response.status_code}{said(response, body)}")
+        status = response.status_code
+        raise HistoryFailed(f"the answer was {status}{said(response, body)}", status)
     return Answer(body, _sent_ms(response))
 
 
