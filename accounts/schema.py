@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from .exceptions import ApiError
@@ -21,12 +22,23 @@ class BodySerializer(serializers.Serializer[Any]):
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """A body of one of several kinds, which one of its fields tells apart."""
+
+    serializer: PolymorphicProxySerializer
+    examples: dict[str, Any]
+
+
+Body = type[BodySerializer] | OneOf
+
+
+@dataclass(frozen=True)
 class Description:
     name: str
     tag: str
     summary: str
     details: str
-    body: type[BodySerializer]
+    body: Body
     query: tuple[type[QuerySerializer], ...]
     refused_queries: tuple[str, ...]
     """Query strings that are refused: what they get are the examples of the 400."""
@@ -41,7 +53,7 @@ descriptions: dict[Callable[..., Any], Description] = {}
 
 def describes(
     name: str,
-    body: type[BodySerializer],
+    body: Body,
     summary: str,
     *,
     tag: str,

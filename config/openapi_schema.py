@@ -18,7 +18,7 @@ from accounts.parameters import (
     OptionalChoiceParameter,
     WordListParameter,
 )
-from accounts.schema import Description, descriptions
+from accounts.schema import Description, OneOf, descriptions
 from accounts.serializers import ErrorSerializer
 
 from .openapi_refusals import Json, answer_headers, error_responses
@@ -68,7 +68,8 @@ class ApiSchema(AutoSchema):
     def get_response_serializers(self) -> Any:
         body = self.described.body
         examples = [OpenApiExample(title, value) for title, value in body.examples.items()]
-        return {200: OpenApiResponse(body, "Success.", examples)}
+        serializer = body.serializer if isinstance(body, OneOf) else body
+        return {200: OpenApiResponse(serializer, "Success.", examples)}
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         """Lists stand inside an object here, never by themselves."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode
@@ -11,11 +9,11 @@ from accounts.exceptions import NotFound
 from accounts.schema import describes
 from accounts.threads import in_thread
 
+from .ids import NO_SUCH_SIGNAL, uuid_of
 from .models import LedgerEntry, LedgerHead, Signal
 from .proof_items import describe_ledger, describe_proof
 from .proof_serializers import LedgerQuerySerializer, LedgerSerializer, ProofSerializer
 
-NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 PROOF = (
     "Everything that the result follows from: the quote at entry, what closed it, the rule, and the"
     " arithmetic in steps. Put the `exact` inputs into the formulas with decimal arithmetic, round where"
@@ -71,15 +69,6 @@ def read_proof(signal_id: str) -> bytes | None:
     if signal is None:
         return None
     return encode(describe_proof(signal, LedgerEntry.objects.filter(signal=pk)))
-
-
-def uuid_of(text: str) -> UUID | None:
-    """Only as the feed writes it: Python would also read braces, and words before it."""
-    try:
-        found = UUID(text)
-    except ValueError:
-        return None
-    return found if str(found) == text.lower() else None
 
 
 def read_ledger(after: int, limit: int) -> bytes:

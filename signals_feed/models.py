@@ -31,6 +31,9 @@ class SignalQuerySet(models.QuerySet["Signal"]):
     def for_instrument(self, instrument_id: int | None) -> SignalQuerySet:
         return self if instrument_id is None else self.filter(instrument_id=instrument_id)
 
+    def by_publisher(self, name: str | None) -> SignalQuerySet:
+        return self if name is None else self.filter(user__username=name)
+
     def for_feed(self) -> SignalQuerySet:
         return self.order_by("-published_at", "-pk")
 
@@ -98,6 +101,7 @@ class Signal(models.Model):
             models.Index(fields=("status", "-published_at", "-id"), name="signal_feed"),
             models.Index(fields=("-published_at", "-id"), name="signal_feed_all"),
             models.Index(fields=("instrument", "status", "-published_at", "-id"), name="signal_feed_symbol"),
+            models.Index(fields=("user", "-published_at", "-id"), name="signal_feed_user"),
             models.Index(fields=("user", "status", "closed_at", "id"), name="signal_scorecard"),
         )
         constraints = (

@@ -11,10 +11,7 @@ from accounts.threads import in_thread
 
 from .publisher_items import describe_publisher
 from .publisher_serializers import PublisherSerializer
-from .publishers import find, scorecards
-
-# The same for a name that nobody has: nobody learns from it who has an account.
-NO_SUCH_PUBLISHER = "Nobody of this name has published a signal. The name is written as in the feed."
+from .publishers import NO_SUCH_PUBLISHER, find, scorecards
 
 
 class PublisherViewSet(ApiViewSet):

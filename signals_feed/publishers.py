@@ -18,6 +18,8 @@ from .models import Signal
 from .scorecards import Outcome, Scorecard
 
 T = TypeVar("T")
+# The same for a name that nobody has: nobody learns from it who has an account.
+NO_SUCH_PUBLISHER = "Nobody of this name has published a signal. The name is written as in the feed."
 MOST_KEPT = 1_000
 COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
 
@@ -44,6 +46,10 @@ def find(name: str) -> Publisher | None:
     if row is None or not (row[2] or row[3]):
         return None
     return Publisher(row[0], name, bool(row[1]), row[2], row[3])
+
+
+def has_published(name: str) -> bool:
+    return "\0" not in name and Signal.objects.filter(user__username=name).exists()
 
 
 def counted(status: str) -> Coalesce:

@@ -6,7 +6,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from accounts.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
-from accounts.schema import BodySerializer
+from accounts.schema import BodySerializer, OneOf
 
 from . import samples
 from .models import Signal
@@ -19,10 +19,11 @@ class SignalsQuerySerializer(QuerySerializer):
     limit = IntegerParameter(default=50, max_value=500, help_text="Maximum number of signals.")
 
 
-class SymbolFilterSerializer(QuerySerializer):
-    """Read first: an unknown symbol is told before any other bad parameter."""
+class FilterSerializer(QuerySerializer):
+    """Read first: what is unknown is told before any other bad parameter."""
 
     symbol = TextParameter(help_text="Only signals for this instrument; upper or lower case.")
+    user = TextParameter(help_text="Only signals of this publisher; the name as the feed writes it.")
 
 
 class SignalSerializer(serializers.Serializer[Any]):
@@ -51,6 +52,16 @@ class ClosedSignalSerializer(SignalSerializer):
     close_reason = serializers.ChoiceField(choices=Signal.CloseReason.values)
 
 
+KINDS: dict[str, Any] = {
+    "active": ActiveSignalSerializer,
+    "closed": ClosedSignalSerializer,
+}
+ONE_SIGNAL = OneOf(
+    PolymorphicProxySerializer("Signal", KINDS, "status"),
+    {"An active signal": samples.ACTIVE, "A closed signal": samples.CLOSED},
+)
+
+
 class SignalListSerializer(BodySerializer):
     examples = {
         "One active signal": {"items": [samples.ACTIVE], "count": 1},
@@ -58,9 +69,6 @@ class SignalListSerializer(BodySerializer):
     }
 
     items = PolymorphicProxySerializer(
-        component_name="Signal",
-        serializers={"active": ActiveSignalSerializer, "closed": ClosedSignalSerializer},
-        resource_type_field_name="status",
-        many=True,
+        component_name="Signal", serializers=KINDS, resource_type_field_name="status", many=True
     )
     count = serializers.IntegerField(min_value=0, help_text="Signals in this answer.")

@@ -7,6 +7,7 @@ from .views import SignalViewSet
 urlpatterns = [
     re_path(r"^signals/?$", SignalViewSet.as_view({"get": "list"}), name="signals"),
     re_path(r"^signals/ledger/?$", LedgerViewSet.as_view({"get": "list"}), name="signal_ledger"),
+    re_path(r"^signals/(?P<id>[^/]+)/?$", SignalViewSet.as_view({"get": "retrieve"}), name="signal"),
     re_path(
         r"^signals/(?P<id>[^/]+)/proof/?$", ProofViewSet.as_view({"get": "retrieve"}), name="signal_proof"
     ),

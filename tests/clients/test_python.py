@@ -61,9 +61,11 @@ def ticker(server: Server, key: str) -> Iterator[Ticker]:
 def test_every_path_of_rest_has_a_call(client: Client) -> None:
     put_quote(SYMBOL)
     make_news()
+    signal = publish_signal(SYMBOL, make_user("marta"))
     answers = (
         *(client.symbols(expand=["digits"]), client.quote("eurusd"), client.market(SYMBOL, bars=3)),
         *(client.signals(status="all", symbol=SYMBOL), client.news(category=["forex"], expand=["id"])),
+        *(client.signals(user="marta"), client.signal(signal)),
         *(client.session(), client.limits(), client.ledger(), client.calibration(), client.analysis(SYMBOL)),
     )
     assert all(isinstance(answer, dict) for answer in answers)

@@ -95,6 +95,12 @@ def test_answers_and_refusals(built: None, server: Server, key: str) -> None:
     )
 
 
+def test_one_signal_and_those_of_a_publisher(built: None, server: Server, key: str) -> None:
+    signal = publish_signal(SYMBOL, make_user("marta"))
+    with Driver(server, key, "signal", signal) as client:
+        assert (client.hear()["user"], [each["id"] for each in client.hear()["items"]]) == ("marta", [signal])
+
+
 def test_broken_stream_goes_on_where_it_was(built: None, server: Server, key: str, ticker: Ticker) -> None:
     ticker(SYMBOL)
     with Driver(server, key, "watch", SYMBOL) as client:

@@ -8,6 +8,11 @@ const onMissed = (missed) => say({ missed });
 
 const acts = {
   quote: async () => say(await tickwire.quote(words[0])),
+  async signal() {
+    const signal = await tickwire.signal(words[0]);
+    say(signal);
+    say(await tickwire.signals({ user: signal.user }));
+  },
   get: async () => say(await tickwire.get(words[0], JSON.parse(words[1] ?? "{}"), JSON.parse(words[2] ?? "{}"))),
   async watch() {
     for await (const tick of tickwire.watch(words, { onMissed })) say(tick);

@@ -10,10 +10,11 @@ MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
 SYMBOLS, SIGNALS, NEWS = "/api/symbols", "/api/signals", "/api/news"
 ANALYSIS, CALIBRATION = "/api/analysis/{symbol}", "/api/news/calibration"
 SESSION, LIMITS = "/api/session", "/api/limits"
+ONE_SIGNAL = "/api/signals/{id}"
 PROOF, LEDGER, PUBLISHER = "/api/signals/{id}/proof", "/api/signals/ledger", "/api/publishers/{user}"
 PATHS = [
-    *(SYMBOLS, MARKET, QUOTE, SIGNALS, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION, ANALYSIS),
-    *(SESSION, LIMITS),
+    *(SYMBOLS, MARKET, QUOTE, SIGNALS, ONE_SIGNAL, PROOF, LEDGER, PUBLISHER, NEWS, CALIBRATION),
+    *(ANALYSIS, SESSION, LIMITS),
 ]
 
 PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
@@ -48,7 +49,9 @@ PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
         "status": one_of(["active", "closed", "all"], "active"),
         "limit": up_to_500(50),
         "symbol": ("query", {"type": "string"}),
+        "user": ("query", {"type": "string"}),
     },
+    ONE_SIGNAL: {"id": ("path", {"type": "string"})},
     PROOF: {"id": ("path", {"type": "string"})},
     LEDGER: {
         "after": ("query", {"type": "integer", "minimum": 0, "maximum": 999_999_999, "default": 0}),
@@ -66,6 +69,7 @@ STATUSES = {
     MARKET: {"200", "400", "401", "404", "429", "500", "503"},
     QUOTE: {"200", "401", "404", "429", "500", "503"},
     SIGNALS: {"200", "400", "401", "404", "429", "500", "503"},
+    ONE_SIGNAL: {"200", "401", "404", "429", "500", "503"},
     PROOF: {"200", "401", "404", "429", "500", "503"},
     LEDGER: {"200", "400", "401", "429", "500", "503"},
     PUBLISHER: {"200", "401", "404", "429", "500", "503"},

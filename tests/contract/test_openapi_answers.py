@@ -43,6 +43,7 @@ ANSWERS = [
     ("/api/signals", "?status=all&symbol=eurusd", 200),
     ("/api/signals", "?symbol=NOPE", 404),
     ("/api/signals", "?limit=0", 400),
+    ("/api/signals/{id}", "", 200),
     ("/api/signals/{id}/proof", "", 200),
     ("/api/signals/ledger", "", 200),
     ("/api/signals/ledger", "?after=1&limit=1", 200),
@@ -98,7 +99,7 @@ def test_answer_is_as_described(shared: Api, path: str, query: str, status: int)
 
 
 @pytest.mark.usefixtures("market")
-@pytest.mark.parametrize("path", ["/api/signals/{id}/proof", "/api/publishers/{user}"])
+@pytest.mark.parametrize("path", ["/api/signals/{id}", "/api/signals/{id}/proof", "/api/publishers/{user}"])
 def test_missing_signal_and_publisher_are_as_described(shared: Api, path: str) -> None:
     check(shared.ask(path.format(id="none", user="nobody")), path, 404)
 

@@ -43,8 +43,18 @@ class Calls(ABC, Generic[R]):
         closed = "true" if closed_only else None
         return self.get(f"market/{_part(symbol)}", timeframe=timeframe, bars=bars, closed_only=closed)
 
-    def signals(self, *, status: str = "active", symbol: str | None = None, limit: int = 50) -> R:
-        return self.get("signals", status=status, symbol=symbol, limit=limit)
+    def signals(
+        self,
+        *,
+        status: str = "active",
+        symbol: str | None = None,
+        user: str | None = None,
+        limit: int = 50,
+    ) -> R:
+        return self.get("signals", status=status, symbol=symbol, user=user, limit=limit)
+
+    def signal(self, signal_id: str) -> R:
+        return self.get(f"signals/{_part(signal_id)}")
 
     def proof(self, signal_id: str) -> R:
         return self.get(f"signals/{_part(signal_id)}/proof")

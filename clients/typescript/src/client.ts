@@ -61,6 +61,10 @@ export class Tickwire {
     return this.get("/api/signals", {}, query);
   }
 
+  signal(id: string) {
+    return this.get("/api/signals/{id}", { id });
+  }
+
   news(query: Partial<Query<"/api/news">> = {}) {
     return this.get("/api/news", {}, query);
   }
