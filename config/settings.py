@@ -191,6 +191,8 @@ DEMO_SEED = env.int("DEMO_SEED", 7)
 CANDLE_PRICE = env.str("CANDLE_PRICE", "bid")
 if CANDLE_PRICE not in ("bid", "mid"):
     raise ImproperlyConfigured(f"CANDLE_PRICE is bid or mid, not {CANDLE_PRICE!r}.")
+# How long after a minute's end its ticks may come, unless a later one comes first.
+CLOSE_GRACE_MS = env.int("CLOSE_GRACE_MS", 2_000)
 
 # The feeds. Which instruments one serves is said by the instruments: their source and fallback.
 

@@ -40,7 +40,7 @@ class Market:
 
     def __init__(self) -> None:
         self.prices = Prices(settings.CANDLE_PRICE)
-        self.engine = Engine(self.prices, default_feed(settings.DEMO))
+        self.engine = Engine(self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS)
         self.status = engine_status.EngineStatus()
         """What the engine last told of itself."""
         self.runner: Runner | None = None

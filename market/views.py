@@ -27,7 +27,8 @@ class MarketViewSet(ApiViewSet):
         "Candles and the current quote of one instrument",
         tag="Market",
         details="Candles are stamped with the open of their interval (UTC) and come oldest first. On an open "
-        "market the last one is still forming; `X-Last-Closed` names the last that is not.",
+        "market the last one is still forming; `X-Last-Closed` names the last that is not. A minute is "
+        "closed when a tick of a later one comes, or two seconds after its end; then it changes no more.",
         query=[BarsQuerySerializer],
         refused_queries=["timeframe=2h", "bars=501", "bars=ten", "closed_only=yes"],
         refusals=REFUSALS,
@@ -42,8 +43,6 @@ class MarketViewSet(ApiViewSet):
         bars = services.prices.history(facts).bars(
             wanted["timeframe"],
             wanted["bars"],
-            now_ms,
-            is_open=state != "closed",
             closed_only=wanted["closed_only"] == "true",
         )
         body = b'{"symbol":"%s","timeframe":"%s","ohlcv":[%s],"quote":{%s}}' % (

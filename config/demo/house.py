@@ -67,7 +67,7 @@ def view_of(facts: InstrumentFacts) -> View | None:
     if facts.symbol == TEST or quote is None or market.state(facts) != "open":
         return None
     history = market.prices.history(facts)
-    bars = history.bars(TIMEFRAME, BARS, market.now_ms(), is_open=True, closed_only=True)
+    bars = history.bars(TIMEFRAME, BARS, closed_only=True)
     candles = told.decode(b"[%s]" % bars.ohlcv)
     closed = [Bar(*(float(each[name]) for name in ("high", "low", "close"))) for each in candles]
     return View(facts.symbol, quote.bid, quote.ask, closed)

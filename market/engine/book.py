@@ -29,6 +29,7 @@ class Book:
         "is_open",
         "kind_since_ms",
         "last",
+        "late_at_ms",
         "passed_ms",
         "refilled_ms",
         "seq",
@@ -57,7 +58,10 @@ class Book:
         """The minute up to which it has its flat candles."""
         self.refilled_ms = -1
         """When the last minute opened that came from a venue's trade prices."""
-        self.is_open = False
+        self.late_at_ms = 0
+        """When a tick last came of a minute that the clock would have closed."""
+        self.is_open: bool | None = None
+        """Whether the market is, as far as time has passed; None before the first look."""
 
     @property
     def known_ms(self) -> int:

@@ -18,9 +18,10 @@ TOO_HIGH = 1e10
 
 
 def reason_to_refuse(
-    tick: Tick, last: Tick | None, last_closed_ms: int | None, facts: InstrumentFacts, now_ms: int
+    tick: Tick, last: Tick | None, closed_until_ms: int | None, facts: InstrumentFacts, now_ms: int
 ) -> str | None:
-    """None for a good tick; the last good value stays otherwise."""
+    """None for a good tick; the last good value stays otherwise. Minutes that began before `closed_until_ms`
+    are closed; None where none is, because a file is read."""
     if not (isfinite(tick.bid) and isfinite(tick.ask) and isfinite(tick.volume)):
         return "not_finite"
     if tick.volume < 0 or round(tick.bid, facts.digits) <= 0:
@@ -33,7 +34,7 @@ def reason_to_refuse(
         return reason
     if tick.time_ms > now_ms + FUTURE_MS:
         return "future"
-    return _reason_of_time(tick, last, last_closed_ms, facts)
+    return _reason_of_time(tick, last, closed_until_ms, facts)
 
 
 def _reason_of_price(price: float, facts: InstrumentFacts) -> str | None:
@@ -46,16 +47,17 @@ def _reason_of_price(price: float, facts: InstrumentFacts) -> str | None:
 
 
 def _reason_of_time(
-    tick: Tick, last: Tick | None, last_closed_ms: int | None, facts: InstrumentFacts
+    tick: Tick, last: Tick | None, closed_until_ms: int | None, facts: InstrumentFacts
 ) -> str | None:
-    if last is not None:
-        if tick.time_ms < last.time_ms:
-            return "older_than_last"
+    if last is not None and tick.time_ms <= last.time_ms:
         if tick == last:
             return "duplicate"
-    # A tick that was under way while its minute was closed still counts in it; no earlier one can change.
-    if last_closed_ms is not None and interval_start(tick.time_ms, MINUTE_MS) < last_closed_ms:
+        if closed_until_ms is not None and tick.time_ms < interval_start(last.time_ms, MINUTE_MS):
+            return "too_late"
+    if closed_until_ms is not None and tick.time_ms < closed_until_ms:
         return "too_late"
+    if last is not None and tick.time_ms < last.time_ms:
+        return "older_than_last"
     if not facts.hours.is_open(tick.time_ms):
         return "market_closed"
     return None

@@ -23,12 +23,17 @@ from .checks import reason_to_refuse
 from .source import Choice, Source, feeds_of
 from .store import Row
 
+CLOSE_GRACE_MS = 2_000
+NEVER_MS = 1 << 52
+
 
 class Engine:
     """All that happens to the prices of this process. It waits for nothing and asks no clock."""
 
-    def __init__(self, prices: Prices, default_feed: str = PUSH) -> None:
+    def __init__(self, prices: Prices, default_feed: str = PUSH, grace_ms: int = CLOSE_GRACE_MS) -> None:
         self.prices = prices
+        self.grace_ms = grace_ms
+        """How long after the end of a minute its ticks may come."""
         self.default_feed = default_feed
         """Who prices an instrument that names no source."""
         self.sources: dict[str, Source] = {}
@@ -65,18 +70,28 @@ class Engine:
         return reason
 
     def keep_time(self, at_ms: int) -> None:
-        """Close what has ended, though no tick came to say so."""
+        """Close what has ended and what nothing more is taken for, though no later tick came to say so."""
+        until_ms = at_ms - self.grace_ms
         for facts in catalogue.all():
             book = self.book(facts, at_ms)
-            self._pass_time(book, at_ms)
-            self._apply_if_it_closes(book, Ended(facts.symbol, at_ms))
-            if found := book.watch.end_until(at_ms):
-                self.records += [book.absorbed(absorption) for absorption in found]
-                self.changed[facts.symbol] = book
-            is_open = facts.active and facts.hours.is_open(at_ms)
-            if book.is_open and not is_open:
-                self._apply_if_it_closes(book, Halted(facts.symbol))
-            book.is_open = is_open
+            if not until_ms < book.late_at_ms <= at_ms:
+                self.end_until(book, until_ms)
+
+    def end_until(self, book: Book, until_ms: int) -> None:
+        """Nothing more is taken from before then."""
+        facts = book.facts
+        self._pass_time(book, until_ms)
+        self._apply_if_it_closes(book, Ended(facts.symbol, until_ms))
+        if found := book.watch.end_until(until_ms):
+            self.records += [book.absorbed(absorption) for absorption in found]
+            self.changed[facts.symbol] = book
+        is_open = facts.hours.is_open(until_ms)
+        if book.is_open is not is_open and not is_open:
+            reopens_ms = facts.hours.next_open(until_ms)
+            self._apply_if_it_closes(
+                book, Halted(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
+            )
+        book.is_open = is_open
 
     def missing_since(self, symbol: str, at_ms: int, most_ms: int) -> int | None:
         """When the first minute opened that is over and not known, if the market was open since."""
@@ -85,8 +100,10 @@ class Engine:
             return None
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
         last_ms = self.prices.history(facts).last_closed_ms("1m")
-        start_ms = this_minute_ms - most_ms if last_ms is None else max(last_ms, this_minute_ms - most_ms)
-        is_missing = any(facts.hours.sessions_between(start_ms + MINUTE_MS, this_minute_ms))
+        start_ms = this_minute_ms - most_ms
+        if last_ms is not None:
+            start_ms = max(last_ms + MINUTE_MS, start_ms)
+        is_missing = any(facts.hours.sessions_between(start_ms, this_minute_ms))
         return start_ms if is_missing else None
 
     def backfill(self, symbol: str, minutes: Sequence[Candle], basis: str, at_ms: int) -> int:
@@ -98,10 +115,9 @@ class Engine:
         taken = 0
         for minute in minutes:
             last_ms = history.last_closed_ms("1m")
-            # The one in which the source was lost is known in part: bars of our own kind may complete it.
-            is_known = last_ms is not None and (
-                minute.opened_ms < last_ms
-                or (minute.opened_ms == last_ms and basis != self.prices.candle_price)
+            forming = history.builder.forming("1m")
+            is_known = (last_ms is not None and minute.opened_ms <= last_ms) or (
+                forming is not None and minute.opened_ms == forming.opened_ms
             )
             if is_known or minute.opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(minute.opened_ms):
                 continue
@@ -145,7 +161,7 @@ class Engine:
         """Nobody is let in any more, and every candle is closed with what it has."""
         book = self.book(facts, at_ms)
         book.choice.is_over = True
-        self._apply_if_it_closes(book, Halted(facts.symbol))
+        self._apply_if_it_closes(book, Halted(facts.symbol, NEVER_MS))
         return book
 
     def begin_series(
@@ -236,7 +252,8 @@ class Engine:
         if book.repeats(tick, origin):
             return "duplicate"
         last_closed_ms = self.prices.history(facts).last_closed_ms("1m")
-        reason = reason_to_refuse(tick, book.last, last_closed_ms, facts, at_ms)
+        closed_until_ms = 0 if last_closed_ms is None else last_closed_ms + MINUTE_MS
+        reason = reason_to_refuse(tick, book.last, closed_until_ms, facts, at_ms)
         if reason is not None:
             return reason
         return book.choice.admit(origin, at_ms, facts, self.sources)
@@ -247,11 +264,21 @@ class Engine:
         if book.switches != book.choice.switches:
             book.choose(book.choice)
             self._price(book)
+        if at_ms - tick.time_ms > self.grace_ms:
+            self._note_late(book, tick.time_ms, at_ms)
+        # What forms now is closed by the clock with its market, though that was closed when it came.
+        book.is_open = True
         records = book.number(tick, origin, at_ms)
         self.changed[facts.symbol] = book
         self.records += records
         if closed := self.prices.apply(records[-1], facts):
             self._keep(book, closed, self.prices.candle_price)
+
+    def _note_late(self, book: Book, time_ms: int, at_ms: int) -> None:
+        """A minute that was missed and is filled now has its ticks close together: the clock lets it be
+        until no more come."""
+        if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
+            book.late_at_ms = at_ms
 
     def _pass_time(self, book: Book, at_ms: int) -> None:
         """A minute that went by without a tick while the source was alive is flat."""

@@ -27,6 +27,7 @@ async def reload_candles(prices: Prices, facts: InstrumentFacts) -> None:
     for minute in old.recent:
         if minute.opened_ms > stored_ms:
             fresh.add_minute(minute)
+    fresh.close_like(old)
     quote = prices.board.get(facts.symbol)
     if quote is not None:
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid

@@ -16,6 +16,7 @@ from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 from market.prices.ticks import Tick
+from market.prices.timeframes import MINUTE_MS
 
 from . import checkpoints, retention
 from .boot import Loaded, load
@@ -35,6 +36,8 @@ from .witness import Ending, Start, Witness
 logger = logging.getLogger(__name__)
 
 CLOCK_S = 0.25
+# A look at the clock that comes later than this finds a machine that was asleep, or stood still.
+AWAY_S = 1.0
 TELL_S = 1.0
 FLUSH_S = 1.0
 # More than this waits for the database only when it has been away for hours; then the oldest go.
@@ -66,6 +69,8 @@ class Runner:
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
+        self._looked_s = self._here_s = 0.0
+        """When the clock was last looked at, and since when without a break."""
         self._flush_now = asyncio.Event()
         self._writing = threading.Lock()
         self._flushing, self._changing = asyncio.Lock(), asyncio.Lock()
@@ -96,11 +101,12 @@ class Runner:
             self.engine.repeat(record, at_ms)
         for witness in self.witnesses:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
+        self._looked_s = 0.0
         self.is_running = True
         # Before a feed sends anything: what its source is may have changed while no engine ran.
         await self.settle_kinds()
         await self._fill_simulated()
-        self._run(self._keep_time, CLOCK_S, "market clock")
+        self._run(self._keep_time, 0, "market clock")
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
@@ -167,7 +173,8 @@ class Runner:
         if not simulated or not self._holds:
             return
         # What formed when the last engine ended is closed by now, and stays as it was sent.
-        self.engine.keep_time(at_ms)
+        for facts in simulated:
+            self.engine.end_until(self.engine.book(facts, at_ms), at_ms)
         try:
             if not await self.flush():
                 return
@@ -259,9 +266,17 @@ class Runner:
         self.engine.rows = waiting[-MAX_PENDING:]
 
     async def _keep_time(self) -> None:
+        looked_s, self._looked_s = self._looked_s, time.monotonic()
+        if self._looked_s - looked_s > AWAY_S:
+            # Nobody was here, or all stood still: what came meanwhile waits to be read, and still counts.
+            self._here_s = self._looked_s
         at_ms = now_ms()
-        self.engine.keep_time(at_ms)
-        self.hand_on()
+        if self._looked_s - self._here_s >= self.engine.grace_ms / 1000:
+            self.engine.keep_time(at_ms)
+            self.hand_on()
+        # Minutes close on time: the next look is no later than the next of them.
+        left_ms = MINUTE_MS - (at_ms - self.engine.grace_ms) % MINUTE_MS
+        await asyncio.sleep(min(CLOCK_S, left_ms / 1000))
 
     async def _keep_telling(self) -> None:
         """Apart from the writing: how it is doing is asked most while the database does not answer."""

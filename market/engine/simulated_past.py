@@ -84,8 +84,8 @@ def _minutes(
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
             for timeframe, candle in builder.add_minute(Candle(*bar, DEMO)):
                 yield facts.id, timeframe, candle, BASIS
-        if not facts.hours.is_open(closes_ms):
-            for timeframe, candle in builder.close_all():
+        if not facts.hours.is_open(closes_ms) and (reopens_ms := facts.hours.next_open(closes_ms)):
+            for timeframe, candle in builder.close_until(reopens_ms):
                 yield facts.id, timeframe, candle, BASIS
 
 

@@ -57,7 +57,8 @@ def status_of(engine: Engine, at_ms: int, writer: str, epoch: str) -> EngineStat
         writer=writer,
         epoch=epoch,
         feeds=[_feed(name, source, at_ms) for name, source in sorted(engine.sources.items())],
-        instruments=[_instrument(book, at_ms) for _, book in sorted(engine.books.items())],
+        # A day's order flow ends as its last minute does.
+        instruments=[_instrument(book, at_ms - engine.grace_ms) for _, book in sorted(engine.books.items())],
         waiting_rows=len(engine.rows),
     )
 
@@ -82,8 +83,8 @@ def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
     return FeedStatus(name, state, since_ms, why, source.heard_ms, source.lag_ms, *counted)
 
 
-def _instrument(book: Book, at_ms: int) -> InstrumentStatus:
+def _instrument(book: Book, until_ms: int) -> InstrumentStatus:
     choice, flow = book.choice, book.flow.state()
-    delta = flow.units / UNITS if flow.day == at_ms // DAY_MS else 0.0
+    delta = flow.units / UNITS if flow.day >= until_ms // DAY_MS else 0.0
     switched = choice.switched_ms, choice.switches
     return InstrumentStatus(book.facts.symbol, choice.feed, choice.feeds, *switched, book.seq, delta)

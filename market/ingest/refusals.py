@@ -19,7 +19,7 @@ REASONS = {
     "too_high": "A price or the volume is too high to be kept: it must be below 10,000,000,000.",
     "future": "The time is more than 5 seconds ahead of this service's clock.",
     "duplicate": "This tick was taken before: the same seq, or the same time and values.",
-    "older_than_last": "A later tick of this instrument was taken before.",
+    "older_than_last": "A later tick of this instrument and minute was taken before.",
     "too_late": "The minute of this tick is closed and cannot change any more.",
     "not_running": "The market engine is not running.",
     "market_closed": "The instrument's market is closed at this time.",

@@ -83,13 +83,10 @@ class CandleBuilder:
         if self.extend(time_ms, price, ask, volume):
             return
         opened_ms = interval_start(time_ms, MINUTE_MS)
-        first = Candle(opened_ms, price, price, price, price, volume, ask, ask, self.source)
-        ended = self._ended.get("1m")
-        if ended is not None and ended.opened_ms == opened_ms:
-            yield from self._amend(first)
-        else:
+        if not self._is_closed("1m", opened_ms):
+            first = Candle(opened_ms, price, price, price, price, volume, ask, ask, self.source)
             self._minute = self._settled = first
-        self._last = price, ask
+            self._last = price, ask
 
     def extend(self, time_ms: int, price: float, ask: float, volume: float) -> bool:
         """Take a tick that closes nothing, as nearly all do; False for one that `add` has to take."""
@@ -116,20 +113,18 @@ class CandleBuilder:
         self._ended["1m"] = minute
         yield "1m", minute
         yield from self._close_coarser(minute.opened_ms)
-        self._merge(minute)
+        yield from self._merge(minute)
         yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
 
     def refill(self, minute: Candle) -> Iterator[Closed]:
-        """Take a closed minute from elsewhere. One that is known already can only become more complete."""
-        yield from self.close_until(minute.opened_ms + MINUTE_MS)
-        ended = self._ended.get("1m")
-        if ended is None or ended.opened_ms < minute.opened_ms:
+        """Take a minute that was missed. One of which anything is known stays as it is."""
+        yield from self.close_until(minute.opened_ms)
+        forming = self._minute
+        if self._is_closed("1m", minute.opened_ms) or (forming and forming.opened_ms == minute.opened_ms):
+            return
+        if forming is None:
             self._last = minute.close, minute.ask_low
-            yield from self.add_minute(minute)
-        elif ended.opened_ms == minute.opened_ms:
-            minute.volume = max(0.0, minute.volume - ended.volume)
-            self._last = minute.close, minute.ask_low
-            yield from self._amend(minute)
+        yield from self.add_minute(minute)
 
     def close_until(self, now_ms: int) -> Iterator[Closed]:
         """Close what has ended by now."""
@@ -138,24 +133,26 @@ class CandleBuilder:
             yield from self._close_minute(minute)
         yield from self._close_coarser(now_ms)
 
-    def close_all(self) -> Iterator[Closed]:
-        """The market closes, and with it every candle, early if need be. A market that opens again within
-        the interval (metals pause for an hour each day) goes on with the same candle."""
-        if self._minute is not None:
-            yield from self._close_minute(self._minute)
-        for timeframe, candle in self._coarser.items():
-            yield timeframe, msgspec.structs.replace(candle)
+    def close_again(self, timeframe: str, opened_ms: int) -> Iterator[Closed]:
+        """It is known from elsewhere that the intervals up to this one were closed."""
+        candle = self._coarser.get(timeframe)
+        if candle is not None and candle.opened_ms <= opened_ms:
+            self._ended[timeframe] = self._coarser.pop(timeframe)
+            yield timeframe, candle
 
     def fill(self, opened_ms: int) -> Iterator[Closed]:
         """A minute went by without a tick while the source was alive: a flat candle."""
-        ended = self._ended.get("1m")
-        if self._last is None or self._minute is not None or (ended and ended.opened_ms >= opened_ms):
+        forming, ended = self._minute, self._ended.get("1m")
+        if self._last is None or self._is_closed("1m", opened_ms):
             return
-        price, ask = self._last
+        if forming is None:
+            price, ask = self._last
+        elif ended is not None and opened_ms < forming.opened_ms:
+            price, ask = ended.close, ended.ask_low
+        else:
+            return
         yield from self._close_coarser(opened_ms)
-        yield from self._close_minute(
-            Candle(opened_ms, price, price, price, price, 0.0, ask, ask, self.source)
-        )
+        yield from self.add_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask, self.source))
 
     def resume(self, minute: Candle) -> None:
         """Take a closed minute from the store, so that the coarser candles go on from it."""
@@ -166,8 +163,7 @@ class CandleBuilder:
 
     def resume_forming(self, minute: Candle | None, price: float, ask: float) -> None:
         """Take the minute that formed when the store was last written, and the last price and ask."""
-        ended = self._ended.get("1m")
-        if minute is not None and (ended is None or ended.opened_ms < minute.opened_ms):
+        if minute is not None and not self._is_closed("1m", minute.opened_ms):
             self._minute, self._settled = minute, None
         self._last = price, ask
 
@@ -176,45 +172,42 @@ class CandleBuilder:
         if timeframe == "1m" or minute is None:
             return minute if timeframe == "1m" else self._coarser.get(timeframe)
         opened_ms = interval_start(minute.opened_ms, TIMEFRAMES[timeframe])
-        candle = self._closed_part(timeframe, opened_ms)
-        if candle is None:
+        if self._is_closed(timeframe, opened_ms):
+            return None
+        candle = self._coarser.get(timeframe)
+        if candle is None or candle.opened_ms != opened_ms:
             return minute.opened_at(opened_ms)
+        candle = msgspec.structs.replace(candle)
         candle.take(minute)
         return candle
+
+    def latest(self, timeframe: str) -> Candle | None:
+        """The one that forms, or else the last that was closed."""
+        return self.forming(timeframe) or self._ended.get(timeframe)
+
+    def _is_closed(self, timeframe: str, opened_ms: int) -> bool:
+        ended = self._ended.get(timeframe)
+        return ended is not None and opened_ms <= ended.opened_ms
 
     def _close_minute(self, minute: Candle) -> Iterator[Closed]:
         self._minute = None
         yield from self.add_minute(minute)
 
-    def _amend(self, late: Candle) -> Iterator[Closed]:
-        """A tick was under way while the clock closed its minute. Closed candles may be waiting to be
-        written in a thread, so they are replaced rather than changed."""
-        for timeframe, span_ms in TIMEFRAMES.items():
-            opened_ms = interval_start(late.opened_ms, span_ms)
-            forming, ended = self._coarser.get(timeframe), self._ended.get(timeframe)
-            if forming is not None and forming.opened_ms == opened_ms:
-                forming.take(late)
-            elif ended is not None and ended.opened_ms == opened_ms:
-                self._ended[timeframe] = amended = msgspec.structs.replace(ended)
-                amended.take(late)
-                yield timeframe, amended
-
-    def _merge(self, minute: Candle) -> None:
+    def _merge(self, minute: Candle) -> Iterator[Closed]:
+        """Add a minute to what is coarser. Where a minute that was missed comes after its hour was closed,
+        the hour holds it too. It may be waiting to be written in a thread, so it is replaced rather than
+        changed."""
         for timeframe, span_ms in COARSER.items():
             opened_ms = interval_start(minute.opened_ms, span_ms)
-            candle = self._closed_part(timeframe, opened_ms)
-            if candle is None:
-                candle = minute.opened_at(opened_ms)
+            ended, forming = self._ended.get(timeframe), self._coarser.get(timeframe)
+            if ended is not None and ended.opened_ms == opened_ms:
+                self._ended[timeframe] = completed = msgspec.structs.replace(ended)
+                completed.take(minute)
+                yield timeframe, completed
+            elif forming is not None and forming.opened_ms == opened_ms:
+                forming.take(minute)
             else:
-                candle.take(minute)
-            self._coarser[timeframe] = candle
-
-    def _closed_part(self, timeframe: str, opened_ms: int) -> Candle | None:
-        """A copy of what an interval holds so far. Where its minutes come late, the clock has closed it."""
-        for candle in (self._coarser.get(timeframe), self._ended.get(timeframe)):
-            if candle is not None and candle.opened_ms == opened_ms:
-                return msgspec.structs.replace(candle)
-        return None
+                self._coarser[timeframe] = minute.opened_at(opened_ms)
 
     def _close_coarser(self, now_ms: int) -> Iterator[Closed]:
         for timeframe, candle in list(self._coarser.items()):

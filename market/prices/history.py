@@ -13,7 +13,7 @@ from accounts.plain_json import number
 
 from .candles import Candle, CandleBuilder, Closed
 from .day import Day
-from .timeframes import TIMEFRAMES
+from .timeframes import COARSER, TIMEFRAMES
 
 KEPT = 500
 RECENT = 10
@@ -99,9 +99,6 @@ class History:
     def close_until(self, now_ms: int) -> list[Closed]:
         return self._keep(self.builder.close_until(now_ms))
 
-    def close_all(self) -> list[Closed]:
-        return self._keep(self.builder.close_all())
-
     def fill(self, opened_ms: int) -> list[Closed]:
         return self._keep(self.builder.fill(opened_ms))
 
@@ -117,26 +114,33 @@ class History:
         for minute in minutes:
             self.builder.resume(minute)
             self._remember(minute)
+        # A closed market's hour is stored before it ends, and so is one that the clock closed.
+        for _ in self._closed_as_in(self):
+            pass
+
+    def close_like(self, other: History) -> None:
+        """What is closed there is closed here."""
+        self._keep(self._closed_as_in(other))
+
+    def _closed_as_in(self, other: History) -> Iterator[Closed]:
+        for timeframe in COARSER:
+            opened_ms = other.last_closed_ms(timeframe)
+            if opened_ms is not None:
+                yield from self.builder.close_again(timeframe, opened_ms)
 
     def last_closed_ms(self, timeframe: str) -> int | None:
         opened_ms = self._series[timeframe].opened_ms
         return opened_ms[-1] if opened_ms else None
 
-    def bars(self, timeframe: str, count: int, now_ms: int, *, is_open: bool, closed_only: bool) -> Bars:
-        """The last candles. One whose interval or market has ended is closed, though no clock came by."""
+    def bars(self, timeframe: str, count: int, *, closed_only: bool) -> Bars:
+        """The last candles. Only the engine says that one is closed, and never a clock."""
         series = self._series[timeframe]
         opened_ms, stored = series.opened_ms, len(series.opened_ms)
-        forming = self.builder.forming(timeframe)
-        if forming is None or (opened_ms and forming.opened_ms < opened_ms[-1]):
-            closed = series.joined(max(0, stored - count), stored)
-            return Bars(closed, opened_ms[-1] if opened_ms else None)
-        # After a pause within the interval, the candle that was closed for the pause forms again.
-        known = stored - (1 if opened_ms and opened_ms[-1] == forming.opened_ms else 0)
-        is_over = not is_open or forming.opened_ms + TIMEFRAMES[timeframe] <= now_ms
-        last_closed_ms = forming.opened_ms if is_over else opened_ms[known - 1] if known else None
-        if closed_only and not is_over:
-            return Bars(series.joined(max(0, known - count), known), last_closed_ms)
-        closed, last = series.joined(max(0, known - count + 1), known), encode_candle(forming, self.digits)
+        last_closed_ms = opened_ms[-1] if opened_ms else None
+        forming = None if closed_only else self.builder.forming(timeframe)
+        if forming is None or (last_closed_ms is not None and forming.opened_ms <= last_closed_ms):
+            return Bars(series.joined(max(0, stored - count), stored), last_closed_ms)
+        closed, last = series.joined(max(0, stored - count + 1), stored), encode_candle(forming, self.digits)
         return Bars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
 
     def _keep(self, closed: Iterator[Closed]) -> list[Closed]:

@@ -33,7 +33,7 @@ class Taken(Record, tag=0):
 
 
 class Ended(Record, tag=1):
-    """Time went by: candles that end until then are closed."""
+    """Nothing more is taken from before then: candles that end until then are closed."""
 
     until_ms: int
 
@@ -45,7 +45,9 @@ class Passed(Record, tag=2):
 
 
 class Halted(Record, tag=3):
-    """The market closed, and with it every candle."""
+    """The market closed, and with it every candle that ends before it opens again."""
+
+    reopens_ms: int = 0
 
 
 class Refilled(Record, tag=4):

@@ -47,10 +47,8 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
     """As they are now: `at_ms` is the present, by which later ones are told apart."""
     prices = market.prices
     history, quote = prices.history(instrument), prices.board.get(instrument.symbol)
-    encoded = {
-        name: history.bars(name, BARS, at_ms, is_open=True, closed_only=True).ohlcv for name in WEIGHTS
-    }
-    day = history.bars("1d", 1, at_ms, is_open=True, closed_only=False).ohlcv
+    encoded = {name: history.bars(name, BARS, closed_only=True).ohlcv for name in WEIGHTS}
+    day = history.bars("1d", 1, closed_only=False).ohlcv
     facts = Facts(
         symbol=instrument.symbol,
         digits=instrument.digits,

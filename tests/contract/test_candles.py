@@ -21,7 +21,7 @@ NOON_MS = to_ms("2026-11-18 12:00")
 @pytest.fixture(scope="module", autouse=True)
 def instruments(shared: Api) -> None:
     """One for each test, so that none sees the candles of another."""
-    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "LAST", "COUNTED", "FLAT", "ENDED"):
+    for symbol in ("ALIGNED", "FORMING", "FIRST", "CLOSED", "COUNTED", "FLAT", "ENDED"):
         make_instrument(symbol)
     for symbol in ("EXTREMES", "SUMS"):
         make_instrument(symbol, volume_kind="traded")
@@ -67,23 +67,23 @@ def test_forming_candle_comes_last(clock: Traveller, shared: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "times"),
+    ("symbol", "query", "times"),
     [
-        ("closed_only=true", ["10:00", "11:00"]),
-        ("closed_only=false", ["10:00", "11:00", "12:00"]),
-        ("closed_only=true&bars=1", ["11:00"]),
-        ("bars=1", ["12:00"]),
-        ("bars=2", ["11:00", "12:00"]),
+        ("LAST1", "closed_only=true", ["10:00", "11:00"]),
+        ("LAST2", "closed_only=false", ["10:00", "11:00", "12:00"]),
+        ("LAST3", "closed_only=true&bars=1", ["11:00"]),
+        ("LAST4", "bars=1", ["12:00"]),
+        ("LAST5", "bars=2", ["11:00", "12:00"]),
     ],
 )
 def test_forming_candle_counts_among_the_bars_unless_left_out(
-    clock: Traveller, shared: Api, query: str, times: list[str]
+    clock: Traveller, shared: Api, symbol: str, query: str, times: list[str]
 ) -> None:
-    put_candles("LAST", "1h", [NOON_MS - 2 * HOUR_MS, NOON_MS - HOUR_MS])
-    if market.quote("LAST") is None:
-        tick("LAST", 1.1)
+    make_instrument(symbol)
+    put_candles(symbol, "1h", [NOON_MS - 2 * HOUR_MS, NOON_MS - HOUR_MS])
+    tick(symbol, 1.1)
 
-    assert [candle["time"][11:16] for candle in bars(shared, "LAST", query)] == times
+    assert [candle["time"][11:16] for candle in bars(shared, symbol, query)] == times
 
 
 def test_nothing_is_said_to_be_closed_while_the_first_candle_forms(clock: Traveller, shared: Api) -> None:
@@ -168,7 +168,12 @@ def test_candle_is_closed_once_its_interval_has_ended(clock: Traveller, shared: 
     clock.move_to("2026-11-18T12:59:59.900Z")
     tick("ENDED", 1.1)
     assert bars(shared, "ENDED", "closed_only=true") == []
-    clock.move_to("2026-11-18T13:00:00Z")
+    clock.move_to("2026-11-18T13:00:01.900Z")
+    market.engine.keep_time(market.now_ms())
+    # Ticks of it may be under way.
+    assert bars(shared, "ENDED", "closed_only=true") == []
+    clock.move_to("2026-11-18T13:00:02Z")
+    market.engine.keep_time(market.now_ms())
 
     response = shared.ask("/api/market/ENDED?closed_only=true")
 
@@ -180,12 +185,13 @@ def test_candle_is_closed_once_its_interval_has_ended(clock: Traveller, shared: 
     ("timeframe", "opened"),
     [("1m", "11:44"), ("15m", "11:30"), ("1h", "11:00"), ("4h", "08:00"), ("1d", "00:00")],
 )
-def test_on_a_closed_market_all_candles_are_closed(
+def test_on_a_market_that_is_closed_for_the_day_all_candles_are_closed(
     clock: Traveller, shared: Api, timeframe: str, opened: str
 ) -> None:
     clock.move_to("2026-11-18T11:44:30Z")
     market.engine.accept(Tick("MORNING", 1.1, 1.1, market.now_ms(), 1.0), market.now_ms())
-    clock.move_to("2026-11-18T11:45:00Z")
+    clock.move_to("2026-11-18T11:45:02Z")
+    market.engine.keep_time(market.now_ms())
 
     response = shared.ask(f"/api/market/MORNING?timeframe={timeframe}&closed_only=true")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from market.prices.candles import Candle, CandleBuilder
 from market.prices.ticks import Tick
 from market.prices.timeframes import COARSER, TIMEFRAMES
 from tests.market.ticking import (
+    GRACE_MS,
     HOURS,
     Rows,
     Story,
@@ -82,7 +82,7 @@ def test_closed_candle_is_never_changed_in_place(story: Story) -> None:
     builder, seen = CandleBuilder(), list[tuple[Candle, Candle]]()
     for tick, after_ms in zip(story.ticks, story.clock_after_ms, strict=True):
         closed = [*builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume)]
-        closed += builder.close_until(tick.time_ms + min(after_ms, 500))
+        closed += builder.close_until(tick.time_ms + after_ms - GRACE_MS)
         seen += [(candle, copy(candle)) for _, candle in closed]
 
     assert all(candle == copied for candle, copied in seen)
@@ -96,16 +96,6 @@ def test_four_hours_go_on_after_the_daily_pause() -> None:
     four_hours = rows["4h", ms("2026-11-18T20:00")]
     assert (four_hours.open, four_hours.high, four_hours.low, four_hours.close) == (5.0, 7.0, 4.0, 4.0)
     assert rows["1d", ms("2026-11-18")].volume == 3
-
-
-def test_pause_closes_the_candle_that_goes_on_after_it() -> None:
-    builder = CandleBuilder()
-    list(builder.add(ms("2026-11-18T21:59:50"), 5.0, 5.01, 1.0))
-
-    closed = dict(builder.close_all())
-
-    assert set(closed) == set(TIMEFRAMES)
-    assert closed["4h"].close == 5.0
 
 
 def test_week_ends_with_the_market_and_not_with_the_day() -> None:
@@ -124,41 +114,38 @@ def test_year_ends_between_two_days() -> None:
     assert (rows["1d", ms("2026-12-31")].close, rows["1d", ms("2027-01-01")].open) == (5.0, 6.0)
 
 
-@pytest.mark.parametrize("timeframe", TIMEFRAMES)
-def test_tick_that_was_under_way_while_its_minute_closed_still_counts(timeframe: str) -> None:
-    builder, rows = CandleBuilder(), Rows()
-    keep(rows, builder.add(ms("2026-11-18T23:59:58"), 5.0, 5.1, 1.0))
-    keep(rows, builder.close_until(ms("2026-11-19")))
-
-    keep(rows, builder.add(ms("2026-11-18T23:59:59"), 4.0, 5.2, 2.0))
-
-    (candle,) = (row for (name, _), row in rows.items() if name == timeframe)
-    assert (candle.open, candle.high, candle.low, candle.close) == (5.0, 5.0, 4.0, 4.0)
-    assert (candle.volume, candle.ask_high, candle.ask_low) == (3.0, 5.2, 5.1)
-
-
-def test_minutes_that_come_after_their_hour_was_closed_are_added_to_it() -> None:
+def test_minutes_that_were_missed_are_added_to_the_hour_that_the_clock_had_closed() -> None:
     builder, rows, now_ms = CandleBuilder(), Rows(), ms("2026-11-20")
     ticks = [Tick("X", 5.0 + n, 5.1 + n, ms("2026-11-18T12:00") + n * 20_000, 1.0) for n in range(40)]
     for tick in ticks:
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
-        if tick.time_ms % 60_000:
+        if (tick.time_ms + 20_000) % 60_000 == 0:
             keep(rows, builder.close_until(now_ms))
     keep(rows, builder.close_until(now_ms))
 
     assert rows == expected(ticks)
 
 
-def test_late_minute_forms_with_the_hour_that_the_clock_had_closed() -> None:
+def test_hour_that_is_closed_never_forms_again() -> None:
     builder = CandleBuilder()
     list(builder.add(ms("2026-11-18T12:00"), 5.0, 5.1, 1.0))
     list(builder.close_until(ms("2026-11-20")))
 
     list(builder.add(ms("2026-11-18T12:01"), 6.0, 6.1, 1.0))
 
-    forming = builder.forming("1h")
-    assert forming is not None
-    assert (forming.open, forming.close, forming.volume) == (5.0, 6.0, 2.0)
+    assert (builder.forming("1m") is None, builder.forming("1h")) == (False, None)
+
+
+def test_minute_that_was_missed_changes_nothing_of_those_that_are_known() -> None:
+    builder = CandleBuilder()
+    list(builder.add(ms("2026-11-18T12:00"), 5.0, 5.1, 1.0))
+    list(builder.add(ms("2026-11-18T12:03"), 6.0, 6.1, 1.0))
+    minutes = [Candle(ms(f"2026-11-18T12:0{n}"), 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0) for n in range(4)]
+
+    closed = [row for minute in minutes for row in builder.refill(minute)]
+
+    assert closed == [("1m", minutes[1]), ("1m", minutes[2])]
+    assert builder.latest("1m") == Candle(ms("2026-11-18T12:03"), 6.0, 6.0, 6.0, 6.0, 1.0, 6.1, 6.1)
 
 
 def test_flat_candle_repeats_the_last_price_and_has_no_volume() -> None:
@@ -207,10 +194,10 @@ def test_closed_minute_takes_nothing_more() -> None:
     builder = CandleBuilder()
     assert list(builder.add(0, 1.0, 1.1, 1.0)) == []
     assert builder.extend(1, 1.2, 1.3, 1.0)
-    ((_, minute), *_) = builder.close_all()
+    ((_, minute),) = builder.close_until(60_000)
     assert not builder.extend(2, 1.4, 1.5, 1.0)
-    ((_, amended), *_) = builder.add(2, 1.4, 1.5, 1.0)
-    assert (minute.high, amended.high) == (1.2, 1.4)
+    assert list(builder.add(2, 1.4, 1.5, 1.0)) == []
+    assert (minute.high, builder.latest("1m")) == (1.2, minute)
 
 
 def test_tick_that_extends_a_minute_keeps_nothing_waiting_that_ended_before() -> None:

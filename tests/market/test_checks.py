@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, nan
 from typing import Any
 
+import msgspec
 import pytest
 
 from market.engine.checks import FUTURE_MS, reason_to_refuse
@@ -15,7 +16,7 @@ LAST = Tick("EURUSD", 1.08, 1.0802, NOON_MS, 1.0)
 
 
 def reason(
-    *, hours: str = "always", closed_ms: int | None = None, last: Tick | None = LAST, **changes: Any
+    *, hours: str = "always", closed_ms: int = 0, last: Tick | None = LAST, **changes: Any
 ) -> str | None:
     values: dict[str, Any] = {"bid": 1.081, "ask": 1.0812, "time_ms": NOON_MS + 1, "volume": 1.0}
     tick = Tick(symbol="EURUSD", **(values | changes))
@@ -71,7 +72,8 @@ def test_clock_ahead_is_believed_up_to_five_seconds(ahead_ms: int, expected: str
 
 
 def test_tick_before_the_last_one_is_refused() -> None:
-    assert reason(time_ms=NOON_MS - 1) == "older_than_last"
+    last = msgspec.structs.replace(LAST, time_ms=NOON_MS + 2)
+    assert reason(last=last) == "older_than_last"
 
 
 def test_tick_in_the_same_millisecond_is_taken() -> None:
@@ -94,10 +96,17 @@ def test_first_tick_has_nothing_to_be_compared_with() -> None:
     ("closed_ms", "expected"),
     [(NOON_MS, None), (NOON_MS + MINUTE_MS, "too_late"), (NOON_MS - MINUTE_MS, None)],
 )
-def test_tick_counts_in_the_last_closed_minute_but_in_none_before(
-    closed_ms: int, expected: str | None
-) -> None:
+def test_closed_minute_takes_nothing_more(closed_ms: int, expected: str | None) -> None:
     assert reason(closed_ms=closed_ms) == expected
+
+
+def test_tick_of_a_minute_before_that_of_the_last_is_too_late() -> None:
+    assert reason(time_ms=NOON_MS - 1) == "too_late"
+
+
+def test_tick_that_was_taken_is_a_duplicate_however_late_it_comes_again() -> None:
+    closed_ms = NOON_MS + MINUTE_MS
+    assert reason(closed_ms=closed_ms, bid=LAST.bid, ask=LAST.ask, time_ms=NOON_MS) == "duplicate"
 
 
 @pytest.mark.parametrize(

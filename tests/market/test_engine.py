@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.checkpoints import Checkpoint
+from market.engine.engine import CLOSE_GRACE_MS as GRACE_MS
 from market.engine.engine import Engine
 from market.prices.market import Prices
 from market.prices.ticks import Tick
@@ -49,7 +50,7 @@ def changed(**changes: Any) -> Tick:
 def bars(
     engine: Engine, timeframe: str = "1m", symbol: str = "EURUSD", **wanted: Any
 ) -> list[dict[str, Any]]:
-    options = {"now_ms": NOON_MS, "is_open": True, "closed_only": True} | wanted
+    options = {"closed_only": True} | wanted
     history = engine.prices.history(catalogue.get(symbol))
     ohlcv = history.bars(timeframe, 500, **options).ohlcv
     return msgspec.json.decode(b"[" + ohlcv + b"]", type=list[dict[str, Any]])
@@ -73,7 +74,7 @@ def closed_timeframes(engine: Engine, symbol: str) -> set[str]:
         (changed(bid=1.09), "crossed"),
         (changed(ask=1e11), "too_high"),
         (changed(time_ms=NOON_MS + 60_000), "future"),
-        (changed(time_ms=NOON_MS - 1), "older_than_last"),
+        (changed(time_ms=NOON_MS - 1), "too_late"),
         (GOOD, "duplicate"),
     ],
 )
@@ -114,25 +115,36 @@ def test_tick_for_a_minute_before_the_last_closed_one_is_too_late() -> None:
     assert engine.accept(changed(time_ms=NOON_MS + 70_000), NOON_MS + 180_000) == "too_late"
 
 
-def test_market_that_closes_closes_every_candle(metal: Instrument) -> None:
-    engine, opened_ms = make_engine(), ms("2026-11-18T21:50")
-    engine.keep_time(opened_ms)
-    engine.accept(Tick("XAUUSD", 5.0, 5.1, opened_ms, 1.0), opened_ms)
+@pytest.mark.parametrize(
+    ("opened", "closes", "closed"),
+    [
+        ("2026-11-18T21:50", "2026-11-18T22:00", {"1m", "5m", "15m", "1h"}),
+        ("2026-11-20T21:40", "2026-11-20T22:00", set(TIMEFRAMES)),
+    ],
+)
+def test_market_that_closes_closes_what_ends_before_it_opens_again(
+    metal: Instrument, opened: str, closes: str, closed: set[str]
+) -> None:
+    """From Sunday to Thursday there is but an hour's pause, and the day goes on."""
+    engine = make_engine()
+    engine.keep_time(ms(opened))
+    engine.accept(Tick("XAUUSD", 5.0, 5.1, ms(opened), 1.0), ms(opened))
 
-    engine.keep_time(ms("2026-11-18T22:00"))
+    engine.keep_time(ms(closes) + GRACE_MS)
 
-    assert closed_timeframes(engine, "XAUUSD") == set(TIMEFRAMES)
+    assert closed_timeframes(engine, "XAUUSD") == closed
 
 
-def test_instrument_that_staff_take_out_closes_its_candles(instrument: Instrument) -> None:
+def test_instrument_that_staff_take_out_closes_its_candles_when_they_end(instrument: Instrument) -> None:
     engine = make_engine(GOOD)
-    engine.keep_time(NOON_MS)
     Instrument.objects.filter(pk=instrument.pk).update(active=False)
     catalogue.load_now()
 
-    engine.keep_time(NOON_MS + 1)
+    engine.keep_time(NOON_MS + 5_000)
+    at_once = closed_timeframes(engine, "EURUSD")
+    engine.keep_time(NOON_MS + MINUTE_MS + GRACE_MS)
 
-    assert closed_timeframes(engine, "EURUSD") == set(TIMEFRAMES)
+    assert (at_once, closed_timeframes(engine, "EURUSD")) == (set(), {"1m"})
 
 
 def test_minutes_without_ticks_are_flat_while_the_source_is_alive() -> None:
@@ -140,7 +152,7 @@ def test_minutes_without_ticks_are_flat_while_the_source_is_alive() -> None:
     engine.keep_time(NOON_MS - MINUTE_MS)
     engine.take("push", [], NOON_MS - 1)
     engine.take("push", [GOOD], NOON_MS)
-    for after_s in range(10, 181, 10):
+    for after_s in range(10, 191, 10):
         engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
 
@@ -200,12 +212,12 @@ def test_nothing_is_flat_before_the_source_was_heard() -> None:
 
 def test_one_of_several_that_push_may_be_the_source_that_is_alive() -> None:
     engine = make_engine()
-    for after_s in range(0, 301, 10):
+    for after_s in range(0, 311, 10):
         at_ms = NOON_MS + after_s * 1000
         engine.take("push:desk", [GOOD] if after_s == 10 else [], at_ms)
         engine.keep_time(at_ms)
     engine.source("push:desk").lost()
-    for after_s in range(310, 601, 10):
+    for after_s in range(310, 611, 10):
         engine.keep_time(NOON_MS + after_s * 1000)
 
     assert closing_times(engine) == ["12:00", "12:01", "12:02", "12:03", "12:04"]
@@ -217,7 +229,7 @@ def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     engine.take("push", [GOOD], NOON_MS)
     engine.keep_time(NOON_MS + 60_000)
     engine.source("push").lost()
-    for after_s in (130, 180, 240, 300):
+    for after_s in (130, 180, 240, 290, 302):
         engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)
 
@@ -233,7 +245,7 @@ def test_nothing_is_flat_while_the_market_is_closed(metal: Instrument) -> None:
         engine.take("push", [], at_ms)
         engine.keep_time(at_ms)
 
-    times = closing_times(engine, symbol="XAUUSD", now_ms=start_ms)
+    times = closing_times(engine, symbol="XAUUSD")
 
     assert times == ["21:57", "21:58", "21:59", "23:00", "23:01"]
 
@@ -256,12 +268,12 @@ def test_minutes_have_no_hole_and_coarser_candles_hold_their_flat_ones(
         at_ms += gap_s * 1000
         engine.take("push", [Tick("EURUSD", points / 100, points / 100, at_ms, 1.0)], at_ms)
 
-    minutes = bars(engine, now_ms=at_ms, closed_only=False)
+    minutes = bars(engine, closed_only=False)
     times = [ms(candle["time"][:19]) for candle in minutes]
     assert times == list(range(times[0], times[0] + len(times) * MINUTE_MS, MINUTE_MS))
     assert times[-1] == at_ms - at_ms % MINUTE_MS
     for timeframe, span_ms in COARSER.items():
-        for candle in bars(engine, timeframe, now_ms=at_ms, closed_only=False):
+        for candle in bars(engine, timeframe, closed_only=False):
             opened_ms = ms(candle["time"][:19])
             own = [
                 m for m, time in zip(minutes, times, strict=True) if opened_ms <= time < opened_ms + span_ms
@@ -283,7 +295,7 @@ def test_candles_of_the_mid_where_that_is_set() -> None:
 def test_hour_ends_with_the_clock_though_no_tick_comes() -> None:
     engine = make_engine(GOOD)
 
-    engine.keep_time(NOON_MS + HOUR_MS)
+    engine.keep_time(NOON_MS + HOUR_MS + GRACE_MS)
 
     assert [candle["time"][11:16] for candle in bars(engine, "1h")] == ["12:00"]
 
@@ -298,7 +310,7 @@ def test_number_of_an_absorption_signal_that_time_brought_is_checkpointed() -> N
         assert engine.accept(trade, NOON_MS + window * 5_000) is None
     engine.changed.clear()
 
-    engine.keep_time(NOON_MS + 62 * 5_000)
+    engine.keep_time(NOON_MS + 62 * 5_000 + GRACE_MS)
 
     book = engine.books["EURUSD"]
     assert book.flow_seq == 63

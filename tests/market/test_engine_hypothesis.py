@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from instruments.catalogue import catalogue
 from instruments.models import TradingCalendar
 from market.engine.boot import load
 from market.engine.engine import Engine
@@ -141,7 +142,7 @@ class Life(RuleBasedStateMachine):
     def restarted(self) -> Engine:
         engine = Engine(Prices("bid"))
         engine.resume(load(engine.prices).checkpoints, self.now_ms)
-        engine.keep_time(self.now_ms)
+        engine.book(catalogue.get("XAUUSD"), self.now_ms)
         self.journal += engine.records
         engine.records = []
         return engine

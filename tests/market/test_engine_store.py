@@ -56,7 +56,7 @@ def bars(
     engine: Engine, timeframe: str = "1m", now_ms: int = NOON_MS, symbol: str = "EURUSD"
 ) -> list[dict[str, Any]]:
     history = engine.prices.history(catalogue.get(symbol))
-    ohlcv = history.bars(timeframe, 500, now_ms, is_open=True, closed_only=False).ohlcv
+    ohlcv = history.bars(timeframe, 500, closed_only=False).ohlcv
     return msgspec.json.decode(b"[" + ohlcv + b"]", type=list[dict[str, Any]])
 
 

@@ -24,11 +24,10 @@ def make_history(*ticks: tuple[int, float], stored: int = 0, timeframe: str = "1
 
 
 def ask(
-    history: History, at_ms: int = 0, *, timeframe: str = "1h", count: int = 500, **wanted: bool
+    history: History, *, timeframe: str = "1h", count: int = 500, **wanted: bool
 ) -> tuple[list[int], int | None]:
     """Opening times in hours (or minutes) after noon, and that of the last closed candle."""
-    options = {"is_open": True, "closed_only": False} | wanted
-    bars = history.bars(timeframe, count, NOON_MS + at_ms, **options)
+    bars = history.bars(timeframe, count, **{"closed_only": False} | wanted)
     span_ms = HOUR_MS if timeframe == "1h" else MINUTE_MS
     times = [(_ms(candle["time"]) - NOON_MS) // span_ms for candle in decoded(bars.ohlcv)]
     last = bars.last_closed_ms
@@ -44,87 +43,89 @@ def _ms(time: str) -> int:
 
 
 def test_forming_candle_is_last_and_not_closed() -> None:
-    assert ask(make_history((5, 2.0), stored=2), 10) == ([-2, -1, 0], -1)
+    assert ask(make_history((5, 2.0), stored=2)) == ([-2, -1, 0], -1)
 
 
 def test_closed_only_leaves_the_forming_candle_out() -> None:
-    assert ask(make_history((5, 2.0), stored=2), 10, closed_only=True) == ([-2, -1], -1)
+    assert ask(make_history((5, 2.0), stored=2), closed_only=True) == ([-2, -1], -1)
 
 
 @pytest.mark.parametrize("closed_only", [False, True])
-def test_candle_whose_interval_ended_is_closed_though_nobody_came_by(closed_only: bool) -> None:
+def test_candle_that_was_closed_is_closed(closed_only: bool) -> None:
     history = make_history((5, 2.0), stored=2)
+    history.close_until(NOON_MS + HOUR_MS)
 
-    assert ask(history, HOUR_MS, closed_only=closed_only) == ([-2, -1, 0], 0)
+    assert ask(history, closed_only=closed_only) == ([-2, -1, 0], 0)
 
 
 def test_candle_forms_until_the_last_millisecond_of_its_interval() -> None:
-    assert ask(make_history((5, 2.0), stored=2), HOUR_MS - 1) == ([-2, -1, 0], -1)
-
-
-@pytest.mark.parametrize("closed_only", [False, True])
-def test_on_a_closed_market_the_last_candle_is_closed(closed_only: bool) -> None:
     history = make_history((5, 2.0), stored=2)
+    history.close_until(NOON_MS + HOUR_MS - 1)
 
-    assert ask(history, 10, is_open=False, closed_only=closed_only) == ([-2, -1, 0], 0)
-
-
-def test_pause_shows_the_candle_it_closed_once() -> None:
-    history = make_history((5, 2.0), stored=2)
-    history.close_all()
-
-    assert ask(history, 10 * MINUTE_MS, is_open=False) == ([-2, -1, 0], 0)
+    assert ask(history) == ([-2, -1, 0], -1)
+    assert ask(history, closed_only=True) == ([-2, -1], -1)
 
 
-def test_candle_that_goes_on_after_a_pause_forms_again() -> None:
-    history = make_history((5, 2.0), stored=2)
-    history.close_all()
-    history.add(NOON_MS + 30 * MINUTE_MS, 3.0, 3.0, 1.0)
-
-    assert ask(history, 30 * MINUTE_MS) == ([-2, -1, 0], -1)
-    assert ask(history, 30 * MINUTE_MS, closed_only=True) == ([-2, -1], -1)
-
-
-def test_candle_that_went_on_after_a_pause_has_both_parts() -> None:
+def test_candle_that_goes_on_after_a_pause_has_both_parts() -> None:
     history = make_history((5, 2.0))
-    history.close_all()
+    history.close_until(NOON_MS + 30 * MINUTE_MS)
+    assert ask(history) == ([0], None)
     history.add(NOON_MS + 30 * MINUTE_MS, 3.0, 3.0, 1.0)
     history.close_until(NOON_MS + HOUR_MS)
 
-    (candle,) = decoded(history.bars("1h", 9, NOON_MS + HOUR_MS, is_open=True, closed_only=True).ohlcv)
+    (candle,) = decoded(history.bars("1h", 9, closed_only=True).ohlcv)
 
     assert (candle["open"], candle["close"], candle["volume"]) == (2.0, 3.0, 2.0)
 
 
-@pytest.mark.parametrize("is_open", [False, True])
+def test_minute_that_was_missed_completes_the_hour_that_stays_closed() -> None:
+    history = make_history((5, 2.0))
+    history.close_until(NOON_MS + HOUR_MS)
+    history.add_minute(Candle(NOON_MS + 30 * MINUTE_MS, 7.0, 7.0, 3.0, 3.0, 1.0, 7.0, 3.0))
+
+    (candle,) = decoded(history.bars("1h", 9, closed_only=True).ohlcv)
+
+    assert ask(history) == ([0], 0)
+    assert (candle["open"], candle["high"], candle["close"], candle["volume"]) == (2.0, 7.0, 3.0, 2.0)
+
+
+def test_hour_that_was_stored_before_its_end_is_closed_after_a_restart() -> None:
+    """A market that closes for the day closes it, and one whose source went closes it with its interval."""
+    history = make_history(stored=1)
+    history.resume([Candle(NOON_MS - HOUR_MS, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)])
+
+    assert ask(history) == ([-1], -1)
+
+
 @pytest.mark.parametrize("closed_only", [False, True])
-def test_nothing_known_is_an_empty_answer(is_open: bool, closed_only: bool) -> None:
-    assert ask(History(digits=2), is_open=is_open, closed_only=closed_only) == ([], None)
+def test_nothing_known_is_an_empty_answer(closed_only: bool) -> None:
+    assert ask(History(digits=2), closed_only=closed_only) == ([], None)
 
 
 def test_first_candle_ever_leaves_nothing_closed() -> None:
-    assert ask(make_history((5, 2.0)), 10) == ([0], None)
-    assert ask(make_history((5, 2.0)), 10, closed_only=True) == ([], None)
+    assert ask(make_history((5, 2.0))) == ([0], None)
+    assert ask(make_history((5, 2.0)), closed_only=True) == ([], None)
 
 
 def test_without_a_forming_candle_the_last_stored_one_is_closed() -> None:
-    assert ask(make_history(stored=3), 10) == ([-3, -2, -1], -1)
+    assert ask(make_history(stored=3)) == ([-3, -2, -1], -1)
 
 
 @pytest.mark.parametrize(("closed_only", "times"), [(False, [0]), (True, [-1])])
 def test_one_bar_is_the_last_one(closed_only: bool, times: list[int]) -> None:
-    assert ask(make_history((5, 2.0), stored=3), 10, count=1, closed_only=closed_only) == (times, -1)
+    assert ask(make_history((5, 2.0), stored=3), count=1, closed_only=closed_only) == (times, -1)
 
 
 def test_one_bar_of_a_closed_market_is_the_one_it_closed() -> None:
     history = make_history((5, 2.0), stored=3)
+    history.close_until(NOON_MS + 3 * HOUR_MS)
 
-    assert ask(history, 10, count=1, closed_only=True, is_open=False) == ([0], 0)
+    assert ask(history, count=1, closed_only=True) == ([0], 0)
 
 
 @pytest.mark.parametrize("stored", [KEPT - 1, KEPT, KEPT + 1, 2 * KEPT - 1, 2 * KEPT, 2 * KEPT + 1, 3 * KEPT])
 def test_there_are_500_bars_however_many_were_stored(stored: int) -> None:
-    times, last_closed = ask(make_history((5, 2.0), stored=stored), 10)
+    times, last_closed = ask(make_history((5, 2.0), stored=stored))
 
     assert times == list(range(-KEPT + 1, 1))
     assert last_closed == -1
@@ -132,27 +133,25 @@ def test_there_are_500_bars_however_many_were_stored(stored: int) -> None:
 
 @pytest.mark.parametrize("stored", [KEPT, 2 * KEPT, 2 * KEPT + 1])
 def test_there_are_500_closed_bars_however_many_were_stored(stored: int) -> None:
-    times, _ = ask(make_history((5, 2.0), stored=stored), 10, closed_only=True)
+    times, _ = ask(make_history((5, 2.0), stored=stored), closed_only=True)
 
     assert times == list(range(-KEPT, 0))
 
 
-def test_answer_changes_when_a_late_tick_changes_a_closed_candle() -> None:
+def test_closed_candle_takes_no_tick() -> None:
     history = make_history((0, 2.0))
     history.close_until(NOON_MS + MINUTE_MS)
-    before = history.bars("1m", 9, NOON_MS + MINUTE_MS, is_open=True, closed_only=True).ohlcv
+    before = history.bars("1m", 9, closed_only=True)
 
     history.add(NOON_MS + MINUTE_MS - 1, 7.0, 7.0, 1.0)
 
-    (candle,) = decoded(history.bars("1m", 9, NOON_MS + MINUTE_MS, is_open=True, closed_only=True).ohlcv)
-    assert decoded(before)[0]["high"] == 2.0
-    assert (candle["high"], candle["close"], candle["volume"]) == (7.0, 7.0, 2.0)
+    assert history.bars("1m", 9, closed_only=False) == before
 
 
 def test_forming_hour_follows_each_tick() -> None:
     history = make_history((0, 2.0), (MINUTE_MS, 5.0), (MINUTE_MS + 1, 4.0))
 
-    (candle,) = decoded(history.bars("1h", 9, NOON_MS + MINUTE_MS + 1, is_open=True, closed_only=False).ohlcv)
+    (candle,) = decoded(history.bars("1h", 9, closed_only=False).ohlcv)
 
     assert candle == {
         **{"time": "2026-11-18T12:00:00Z", "open": 2.0, "high": 5.0, "low": 2.0, "close": 4.0},

@@ -18,6 +18,7 @@ from market.prices.timeframes import TIMEFRAMES
 from tests.factories import NOON
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+GRACE_MS = 5_000
 NOON_MS = int(NOON.timestamp()) * 1000
 HOURS = {
     "always": TradingHours.parse("UTC", "24/7", ""),
@@ -58,7 +59,8 @@ def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> 
 
 
 class Story(NamedTuple):
-    """Ticks of a market, and how long after each the clock came by: the next one may be under way still."""
+    """Ticks of a market, and how long after each the clock came by; none was under way for longer than is
+    waited for."""
 
     hours: TradingHours
     ticks: list[Tick]
@@ -91,11 +93,11 @@ def drive(builder: CandleBuilder, story: Story, first: int, end: int, rows: Rows
     """Give a builder some of the ticks, as the engine does."""
     for tick, after_ms in list(zip(story.ticks, story.clock_after_ms, strict=True))[first:end]:
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
-        keep(rows, builder.close_until(tick.time_ms + after_ms))
+        keep(rows, builder.close_until(tick.time_ms + after_ms - GRACE_MS))
         following = [later.time_ms for later in story.ticks if later.time_ms > tick.time_ms]
         closes_ms = story.hours.next_close(tick.time_ms)
         if closes_ms is not None and following and following[0] >= closes_ms:
-            keep(rows, builder.close_all())
+            keep(rows, builder.close_until(story.hours.next_open(closes_ms - 1) or closes_ms))
 
 
 def keep(rows: Rows, closed: Iterable[tuple[str, Candle]]) -> None:

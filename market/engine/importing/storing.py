@@ -57,10 +57,12 @@ def _aggregate(minutes: list[Candle], span_ms: int) -> Iterator[Candle]:
 def _closed(
     facts: InstrumentFacts, candles: list[tuple[str, Candle]], basis: str, now_ms: int
 ) -> Iterator[Row]:
-    """Those whose interval or market is over. Of the others only those are known that the engine closed
-    for a pause of the market: they have to fit their minutes too."""
+    """Those whose interval is over, or which the market's next session does not reach. Of the others only
+    those are known that were stored before: they have to fit their minutes too."""
+    is_open, reopens_ms = facts.hours.is_open(now_ms), facts.hours.next_open(now_ms)
+    until_ms = now_ms if is_open else reopens_ms
     for timeframe, candle in candles:
-        is_over = candle.opened_ms + COARSER[timeframe] <= now_ms or not facts.hours.is_open(now_ms)
+        is_over = until_ms is None or candle.opened_ms + COARSER[timeframe] <= until_ms
         if is_over or _is_stored(facts, timeframe, candle):
             yield facts.id, timeframe, candle, basis
 

@@ -41,7 +41,7 @@ def tick_by_tick(facts: InstrumentFacts, ticks: list[Tick], candle_price: str) -
             made |= closed(prices.apply(Passed("X", at_ms), facts))
         made |= closed(prices.apply(Taken("X", bid, ask, tick.time_ms, volume, number), facts))
         quiet_ms = interval_start(tick.time_ms, MINUTE_MS) + MINUTE_MS
-    made |= closed(prices.apply(Halted("X"), facts))
+    made |= closed(prices.apply(Halted("X", 1 << 52), facts))
     return [made[opened_ms] for opened_ms in sorted(made)]
 
 
