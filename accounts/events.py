@@ -20,8 +20,11 @@ from .exceptions import Overloaded
 from .outbox import ControlEvent
 from .tasks import end
 from .threads import in_reserved_thread
+from .troubles import Trouble
 
 logger = logging.getLogger(__name__)
+events_wait = Trouble(logger, "The control events wait, trying again")
+no_nudges = Trouble(logger, "No nudges from other processes")
 
 Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
 NUDGE_GROUP = "control-events"
@@ -87,8 +90,9 @@ class EventFeed:
             self._wake.clear()
             try:
                 await self.read()
+                events_wait.over()
             except PASSING as error:
-                logger.warning("The control events wait, trying again: %s", error)
+                events_wait.tell(error)
             except Exception:  # noqa: BLE001 - the top of the task: a process deaf to revocations is worse
                 logger.exception("The control events could not be read, trying again")
 
@@ -126,11 +130,12 @@ class EventFeed:
                 channel = await layer.new_channel()
                 while True:
                     await layer.group_add(NUDGE_GROUP, channel)
+                    no_nudges.over()
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(REJOIN_S):
                             await self._wake_at_nudges(layer, channel)
             except Exception as error:  # noqa: BLE001 - Redis away: polling goes on, so try again later
-                logger.warning("No nudges from other processes: %s", error)
+                no_nudges.tell(error)
                 await asyncio.sleep(1)
 
     async def _wake_at_nudges(self, layer: Any, channel: str) -> None:

@@ -13,8 +13,10 @@ from redis.exceptions import RedisError
 
 from .limits import MemoryWindow, Standing
 from .tasks import end
+from .troubles import Trouble
 
 logger = logging.getLogger(__name__)
+redis_away = Trouble(logger, "Redis does not answer, limits are counted per process")
 fallbacks = Counter("tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.")
 
 # For each key a list of microsecond stamps, oldest first. Stamps from the future (Redis' clock was set
@@ -115,8 +117,9 @@ class RedisWindow:
                 for question, standing in zip(asked, await self._call(asked), strict=True):
                     question.answer(standing)
                 self._is_away = False
+                redis_away.over()
         except (RedisError, OSError) as error:
-            logger.warning("Redis does not answer, limits are counted per process: %s", error)
+            redis_away.tell(error)
             self._is_away, self._try_again_at = True, time.monotonic() + self.PATIENCE_S
         finally:
             self._asking = None

@@ -20,8 +20,10 @@ from .slot_names import name_of, number_of, read
 from .slot_nudges import hear_nudges
 from .slots import Code, MemorySlots, OpenStream, Refusal, Slot
 from .tasks import end
+from .troubles import Trouble
 
 logger = logging.getLogger(__name__)
+redis_away = Trouble(logger, "Redis does not answer, streams are counted per process")
 fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
 
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
@@ -158,8 +160,7 @@ class SharedSlots:
         try:
             answers, ended = await self._call([*first, *(question.asks for question in asked), *last])
         except (RedisError, OSError) as error:
-            if not self._is_away:
-                logger.warning("Redis does not answer, streams are counted per process: %s", error)
+            redis_away.tell(error)
         finally:
             if answers is None:
                 # It may have done what we asked and not said so.
@@ -167,6 +168,7 @@ class SharedSlots:
                 self._give_up(asked + list(self._questions))
         if answers is not None:
             self._is_away = self._must_tell = False
+            redis_away.over()
             self._take(asked, answers[len(first) :], ended)
 
     def _take(self, asked: list[Question], answers: list[Any], ended: list[Ended]) -> None:

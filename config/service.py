@@ -15,6 +15,7 @@ from accounts.exceptions import Overloaded
 from accounts.streams import open_streams
 from accounts.tasks import end
 from accounts.throttling import throttle
+from accounts.troubles import Trouble
 from accounts.usage_tally import usage
 from instruments.catalogue import catalogue
 from market import services as market
@@ -32,6 +33,7 @@ from .metrics import metrics_port
 from .readiness.monitor import monitor
 
 logger = logging.getLogger(__name__)
+use_waits = Trouble(logger, "What was used waits for the database")
 
 RECORD_USE_S = 15
 
@@ -99,8 +101,9 @@ class Service:
             await asyncio.sleep(RECORD_USE_S)
             try:
                 await record_use()
+                use_waits.over()
             except (DatabaseError, Overloaded) as error:
-                logger.warning("What was used waits for the database: %s", error)
+                use_waits.tell(error)
 
 
 async def record_use() -> None:

@@ -21,9 +21,12 @@ from redis.exceptions import RedisError
 
 from accounts.exceptions import Overloaded
 from accounts.tasks import end
+from accounts.troubles import Trouble
 from market.prices.ticks import Tick
 
 logger = logging.getLogger(__name__)
+no_ticks = Trouble(logger, "No pushed ticks are heard, trying again")
+no_answers = Trouble(logger, "No answers of the engine are heard, trying again")
 
 Handler = Callable[[str, list[Tick]], list[str | None]]
 Settle = Callable[[], Awaitable[object]]
@@ -133,10 +136,11 @@ class Inbox:
         while True:
             try:
                 first = await self._redis.blpop([REQUESTS], timeout=BLOCK_S)
+                no_ticks.over()
                 if first is not None:
                     await self._work_off(first[1], handler, settle)
             except (RedisError, OSError) as error:
-                logger.warning("No pushed ticks are heard, trying again: %s", error)
+                no_ticks.tell(error)
                 await asyncio.sleep(RETRY_S)
 
     async def _request(self, request: Request) -> None:
@@ -149,10 +153,11 @@ class Inbox:
         while True:
             try:
                 found = await self._redis.blpop([self._replies], timeout=BLOCK_S)
+                no_answers.over()
                 if found is not None:
                     self._settle(found[1])
             except (RedisError, OSError) as error:
-                logger.warning("No answers of the engine are heard, trying again: %s", error)
+                no_answers.tell(error)
                 await asyncio.sleep(RETRY_S)
 
     def _settle(self, data: bytes) -> None:

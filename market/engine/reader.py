@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from accounts.exceptions import Overloaded
 from accounts.tasks import end
 from accounts.threads import in_thread
+from accounts.troubles import Trouble
 from instruments.catalogue import catalogue
 from market.prices.market import Prices
 from market.prices.records import Began
@@ -27,6 +28,7 @@ from .lease import Place
 from .reloading import load_series
 
 logger = logging.getLogger(__name__)
+bus_away = Trouble(logger, "The bus is not heard, trying again")
 
 BLOCK_MS = 1000
 RETRY_S = 0.2
@@ -80,8 +82,9 @@ class Reader:
         while True:
             try:
                 await self._read_on()
+                bus_away.over()
             except (RedisError, OSError) as error:
-                logger.warning("The bus is not heard, trying again: %s", error)
+                bus_away.tell(error)
                 await asyncio.sleep(RETRY_S)
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("The market reader broke and goes on")

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from accounts.tasks import end
+from accounts.troubles import Trouble
 from market.prices.records import AnyRecord
 
 from .bus import Owner, new_epoch
@@ -20,6 +21,7 @@ from .journal import APPEND, CLAIM, HEAD, STREAM, decode, encode, number_of
 from .lease import Deposed, Place
 
 logger = logging.getLogger(__name__)
+bus_waits = Trouble(logger, "The bus waits for Redis")
 
 # Some minutes of a busy market; a reader that stayed away for longer starts from the database.
 MAX_ENTRIES = 50_000
@@ -158,8 +160,7 @@ class RedisBus:
                 owner.stand_down()
                 return
             except (RedisError, OSError) as error:
-                if not self._is_away:
-                    logger.warning("The bus waits for Redis: %s", error)
+                bus_waits.tell(error)
                 self._is_away = True
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
@@ -169,6 +170,7 @@ class RedisBus:
                 self._wake.set()
             else:
                 self._is_away = False
+                bus_waits.over()
                 # What comes within this time leaves together.
                 await asyncio.sleep(WINDOW_S)
 

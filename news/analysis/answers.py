@@ -14,7 +14,10 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from accounts.troubles import Trouble
+
 logger = logging.getLogger(__name__)
+redis_away = Trouble(logger, "Redis does not answer, analyses are kept per process")
 
 KEPT_MS = 300_000
 # Above this many, those that have grown old are dropped.
@@ -114,8 +117,10 @@ class Answers:
             return None
         try:
             async with asyncio.timeout(self.PATIENCE_S):
-                return await asked(self._redis)
+                answer = await asked(self._redis)
         except (RedisError, OSError) as error:
-            logger.warning("Redis does not answer, analyses are kept per process: %s", error)
+            redis_away.tell(error)
             self._away_until = time.monotonic() + self.AGAIN_S
             return None
+        redis_away.over()
+        return answer
