@@ -27,7 +27,16 @@ class InstrumentAdmin(SheetAdmin[Instrument]):
     fieldsets = (
         (None, {"fields": ("symbol", "name", ("type", "calendar"), "active")}),
         ("Contract", {"fields": CONTRACT}),
-        ("Data", {"fields": (("source", "fallback"), ("volume_kind", "order_flow_source"), "stale_after_s")}),
+        (
+            "Data",
+            {
+                "fields": (
+                    ("source", "fallback"),
+                    ("volume_kind", "order_flow_source"),
+                    ("stale_after_s", "outlier_percent"),
+                )
+            },
+        ),
     )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Instrument | None = None) -> tuple[str, ...]:

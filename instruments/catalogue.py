@@ -33,6 +33,8 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     volume_kind: str
     order_flow_source: str
     stale_after_s: int
+    outlier_percent: float
+    """Of the last price: what is further from it may be refused. 0 lets everything in."""
     source: str
     fallback: str
     active: bool
@@ -118,6 +120,7 @@ def _facts(row: Instrument) -> InstrumentFacts:
         volume_kind=row.volume_kind,
         order_flow_source=row.order_flow_source,
         stale_after_s=row.stale_after_s,
+        outlier_percent=float(row.outlier_percent),
         source=row.source,
         fallback=row.fallback,
         active=row.active,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
@@ -94,6 +96,14 @@ class Instrument(models.Model):
     stale_after_s = models.PositiveIntegerField(
         default=60, help_text="Seconds without a tick until a quote is stale."
     )
+    outlier_percent = models.DecimalField(
+        max_digits=5,
+        decimal_places=2,
+        default=Decimal("0.5"),
+        db_default=Decimal("0.5"),
+        help_text="A price is refused that is further from the last one than this, 50 usual spreads and 15 "
+        "usual ranges of a minute, until three in a row agree. 0: none is.",
+    )
     source = models.CharField(
         max_length=40,
         blank=True,
@@ -128,6 +138,9 @@ class Instrument(models.Model):
             models.CheckConstraint(
                 name="instrument_margin_is_a_share", condition=Q(margin_rate__gt=0, margin_rate__lte=1)
             ),
+            models.CheckConstraint(
+                name="instrument_outlier_percent_is_not_negative", condition=Q(outlier_percent__gte=0)
+            ),
             models.CheckConstraint(name="instrument_digits_fit", condition=Q(digits__lte=MAX_DIGITS)),
         )
 
@@ -143,6 +156,8 @@ class Instrument(models.Model):
         }
         if self.margin_rate is not None and self.margin_rate > 1:
             wrong["margin_rate"] = "A share: 1 at most."
+        if self.outlier_percent is not None and self.outlier_percent < 0:
+            wrong["outlier_percent"] = "Must not be below 0."
         if self.min_lot is not None and self.max_lot is not None and self.max_lot < self.min_lot:
             wrong["max_lot"] = "Must not be below min_lot."
         if self.fallback and self.fallback == self.source:

@@ -112,6 +112,7 @@ class InstrumentResource(TableResource):
     max_lot = number("max_lot")
     digits = whole("digits")
     stale_after_s = whole("stale_after_s")
+    outlier_percent = number("outlier_percent")
     active = Field(attribute="active", column_name="active", widget=BooleanWidget())
 
     class Meta:
@@ -125,6 +126,7 @@ class InstrumentResource(TableResource):
                 "volume_kind",
                 "order_flow_source",
                 "stale_after_s",
+                "outlier_percent",
                 "source",
                 "fallback",
                 "active",

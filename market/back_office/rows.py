@@ -53,6 +53,10 @@ class InstrumentRow:
     ticks: int | None
     delta: str
     day: DayRow | None
+    outliers: int
+    outlier: str
+    """The last price that was refused as too far from the one before."""
+    outlier_at: datetime | None
 
 
 @dataclass
@@ -108,6 +112,9 @@ def _instrument(seen: Instrument) -> InstrumentRow:
         ticks=told.ticks if told else None,
         delta=words.signed(words.size(told.cumulative_delta)) if told else words.NONE,
         day=_day(seen),
+        outliers=told.outliers if told else 0,
+        outlier=words.price(told.outlier_price if told else None, facts.digits),
+        outlier_at=moment(told.outlier_ms) if told and told.outlier_ms else None,
     )
 
 

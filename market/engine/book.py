@@ -12,6 +12,7 @@ from market.prices.records import Absorbed, AnyRecord, Taken
 from market.prices.ticks import Tick
 
 from .checkpoints import Checkpoint
+from .outliers import Outliers
 from .source import Choice
 
 
@@ -29,6 +30,7 @@ class Book:
         "is_open",
         "kind_since_ms",
         "last",
+        "outliers",
         "late_at_ms",
         "passed_ms",
         "refilled_ms",
@@ -49,6 +51,7 @@ class Book:
         """Since when; None: always."""
         self.flow = OrderFlow(facts.digits)
         self.watch = AbsorptionWatch(facts.digits, facts.pip_size)
+        self.outliers = Outliers()
         self.last: Tick | None = None
         self.seq = 0
         self.flow_seq = 0
@@ -85,6 +88,7 @@ class Book:
     def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
         self.last = tick
+        self.outliers.note(tick)
         facts = self.facts
         update = self.flow.take(tick, facts.order_flow_source == "trades")
         found = self.watch.take(tick, update)
@@ -135,6 +139,7 @@ class Book:
         """A series of the other kind; the numbers go on, because the streams do."""
         self.flow = OrderFlow(self.facts.digits)
         self.watch = AbsorptionWatch(self.facts.digits, self.facts.pip_size)
+        self.outliers = Outliers()
         seq, flow_seq = self.seq, self.flow_seq
         self.choose(choice)
         self.simulated, self.passed_ms, self.refilled_ms = checkpoint.simulated, None, -1

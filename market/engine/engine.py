@@ -251,12 +251,17 @@ class Engine:
         facts = book.facts
         if book.repeats(tick, origin):
             return "duplicate"
-        last_closed_ms = self.prices.history(facts).last_closed_ms("1m")
+        history = self.prices.history(facts)
+        last_closed_ms = history.last_closed_ms("1m")
         closed_until_ms = 0 if last_closed_ms is None else last_closed_ms + MINUTE_MS
         reason = reason_to_refuse(tick, book.last, closed_until_ms, facts, at_ms)
         if reason is not None:
             return reason
-        return book.choice.admit(origin, at_ms, facts, self.sources)
+        reason = book.choice.admit(origin, at_ms, facts, self.sources)
+        # Last, so that nobody confirms a price who has no say in it.
+        if reason is None and book.outliers.refuses(tick, book.last, history.recent, facts, at_ms):
+            return "outlier"
+        return reason
 
     def _let_in(self, book: Book, tick: Tick, origin: str, at_ms: int) -> None:
         facts = book.facts

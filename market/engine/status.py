@@ -35,6 +35,11 @@ class InstrumentStatus(msgspec.Struct, frozen=True):
     ticks: int
     cumulative_delta: float = 0.0
     """Since 00:00 UTC."""
+    outliers: int = 0
+    """Ticks refused as too far from the last price, since the engine started."""
+    outlier_ms: int = 0
+    outlier_price: float = 0.0
+    """The mid of the last of them."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
@@ -87,4 +92,8 @@ def _instrument(book: Book, until_ms: int) -> InstrumentStatus:
     choice, flow = book.choice, book.flow.state()
     delta = flow.units / UNITS if flow.day >= until_ms // DAY_MS else 0.0
     switched = choice.switched_ms, choice.switches
-    return InstrumentStatus(book.facts.symbol, choice.feed, choice.feeds, *switched, book.seq, delta)
+    far = book.outliers
+    outliers = far.refused, far.refused_ms, far.last_price
+    return InstrumentStatus(
+        book.facts.symbol, choice.feed, choice.feeds, *switched, book.seq, delta, *outliers
+    )

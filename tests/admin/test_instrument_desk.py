@@ -28,6 +28,7 @@ def fields(**changes: Any) -> dict[str, Any]:
         "volume_kind": "ticks",
         "order_flow_source": "tick_rule",
         "stale_after_s": "60",
+        "outlier_percent": "0.5",
         "active": "on",
     } | changes
 

@@ -22,6 +22,7 @@ PURE = (
     "instruments/hours.py",
     "market/back_office/words.py",
     "market/engine/checks.py",
+    "market/engine/outliers.py",
     "market/engine/feeds/activity.py",
     "market/engine/feeds/history/minutes.py",
     "market/engine/feeds/noise.py",

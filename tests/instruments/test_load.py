@@ -150,7 +150,7 @@ def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
         (b"", "missing: symbol"),
         (HEADER.replace("digits", "digit").encode(), "missing: digits; unknown: digit"),
         (f"{HEADER},symbol".encode(), "twice: symbol"),
-        (f"{HEADER}\n{EURUSD},1".encode(), "Line 2: there are 17 cells, and 16 columns."),
+        (f"{HEADER}\n{EURUSD},1".encode(), "Line 2: there are 18 cells, and 17 columns."),
         (f'{HEADER}\n"{EURUSD}'.encode(), "Line 2: unexpected end of data."),
         (
             f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(),

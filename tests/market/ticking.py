@@ -49,6 +49,7 @@ def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> 
             "volume_kind": "ticks",
             "order_flow_source": "tick_rule",
             "stale_after_s": 60,
+            "outlier_percent": 0.0,
             "source": "",
             "fallback": "",
             "active": True,
