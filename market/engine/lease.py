@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 from django.db import connection, transaction
@@ -37,7 +38,7 @@ class Place(NamedTuple):
 class Lease:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self.writer = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.writer = f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
         self._seen: tuple[int, float] | None = None
         """The last beat of the other, and when it was first seen."""
 
@@ -87,8 +88,10 @@ class Lease:
 
 def _has_died(writer: str) -> bool:
     """A process of this machine that is no more needs no waiting for."""
-    host, pid, _ = writer.rsplit(":", 2)
-    if host != socket.gethostname():
+    host, pid, mark = writer.rsplit(":", 2)
+    namespace = mark.partition(".")[0]
+    # Containers may share a host's name, and each counts its processes by itself.
+    if host != socket.gethostname() or not namespace or namespace != _namespace():
         return False
     if int(pid) == os.getpid():
         return False
@@ -99,3 +102,12 @@ def _has_died(writer: str) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def _namespace() -> str:
+    """In which process ids mean the same as here; empty where nobody can say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""

@@ -93,6 +93,14 @@ class Runner:
 
     async def start(self) -> None:
         self.deposed.clear()
+        # To load everything may take longer than a stand-in waits.
+        beating = asyncio.create_task(self._keep_lease(), name="market lease")
+        try:
+            await self._start()
+        finally:
+            await end(beating)
+
+    async def _start(self) -> None:
         loaded: Loaded = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
@@ -277,6 +285,12 @@ class Runner:
         # Minutes close on time: the next look is no later than the next of them.
         left_ms = MINUTE_MS - (at_ms - self.engine.grace_ms) % MINUTE_MS
         await asyncio.sleep(min(CLOCK_S, left_ms / 1000))
+
+    async def _keep_lease(self) -> None:
+        while self._holds:
+            await asyncio.sleep(FLUSH_S)
+            if self._holds and not await self.try_lease():
+                self._lost_lease([])
 
     async def _keep_telling(self) -> None:
         """Apart from the writing: how it is doing is asked most while the database does not answer."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import socket
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 
 import pytest
 import time_machine
 
+from accounts.threads import in_thread
 from market.engine import checkpoints
 from market.engine.checkpoints import Checkpoint
+from market.engine.engine import Engine
 from market.engine.lease import GONE_S, LONG_GONE, Deposed, Lease, Place
+from market.engine.witness import Ending, Start
 from market.models import Candle as CandleRow
 from market.models import EngineState, LastQuote
 from market.prices.candles import Candle
+from market.prices.market import Prices
+from market.prices.records import AnyRecord
 from market.prices.ticks import Tick
 from tests.factories import NOON, make_instrument
+from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ELSEWHERE = "another-host:1:abc"
@@ -35,6 +43,11 @@ class Watch:
 
     def __call__(self) -> float:
         return self.now
+
+
+def writer_of(pid: int) -> str:
+    """As a process of this machine signs."""
+    return Lease().writer.replace(f":{os.getpid()}:", f":{pid}:")
 
 
 def beat() -> None:
@@ -80,14 +93,27 @@ def test_dead_process_of_this_machine_is_not_waited_for() -> None:
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    make_state(f"{socket.gethostname()}:{child}:abc")
+    make_state(writer_of(child))
 
     assert Lease().take() is not None
 
 
 @pytest.mark.usefixtures("clock")
+def test_process_that_another_namespace_knows_is_waited_for_whatever_its_number_is_here() -> None:
+    """Two containers with one host name: each counts its processes by itself."""
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    host, pid, mark = writer_of(child).rsplit(":", 2)
+    make_state(f"{host}:{pid}:elsewhere.{mark}")
+
+    assert Lease().take() is None
+
+
+@pytest.mark.usefixtures("clock")
 def test_live_process_of_this_machine_is_waited_for() -> None:
-    make_state(f"{socket.gethostname()}:{os.getppid()}:abc")
+    make_state(writer_of(os.getppid()))
 
     assert Lease().take() is None
 
@@ -161,3 +187,42 @@ def test_write_of_the_holder_stays_with_its_place() -> None:
     state, quote = EngineState.objects.get(), LastQuote.objects.get()
     assert (state.epoch, state.position, state.beats) == ("e2", 50, 2)
     assert (quote.bid, quote.seq, quote.flow_seq, quote.flow_state) == (Decimal(1), 12, 3, {"day": 1})
+
+
+class Slow:
+    """Who takes as long to begin as somebody has to see the engine alive twice."""
+
+    async def begin(self, start: Start) -> None:
+        first = await in_thread(beats)
+        async with asyncio.timeout(PATIENCE_S):
+            while await in_thread(beats) < first + 2:  # noqa: ASYNC110 - it is the database that is asked
+                await asyncio.sleep(0.05)
+
+    async def series_ends(self, ending: Ending) -> Callable[[], None]:
+        return lambda: None
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        pass
+
+    def notes(self) -> Callable[[], None]:
+        return lambda: None
+
+    async def end(self) -> None:
+        pass
+
+
+def beats() -> int:
+    return EngineState.objects.get().beats
+
+
+def test_engine_that_loads_for_long_keeps_its_lease() -> None:
+    async def run() -> bool:
+        runner = make_runner(Engine(Prices("bid")))
+        runner.witnesses = [Slow()]
+        assert await runner.try_lease()
+        await runner.start()
+        has_started = runner.is_running
+        await runner.stop()
+        return has_started
+
+    assert asyncio.run(run())

@@ -14,6 +14,7 @@ from accounts.tasks import end
 from instruments.catalogue import catalogue
 from market.engine.inbox import Inbox
 from market.engine.lease import Deposed
+from market.management.pending import refuse_pending_migrations
 from market.services import market
 
 
@@ -30,6 +31,7 @@ class Command(BaseCommand):
                 "The web processes hear of the market over Redis: set REDIS_URL. "
                 "Without it `manage.py serve` runs the engine itself."
             )
+        refuse_pending_migrations()
         asyncio.run(self.run())
 
     async def run(self) -> None:
