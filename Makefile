@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-scaled test-browser reliability reliability-full soak release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-streams-soak clean
+.PHONY: help run test test-scaled test-browser reliability reliability-full soak release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -61,6 +61,9 @@ bench-signals: $(VENV)/.dev ## Watching and closing signals, from 100 to 100,000
 
 bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="own sets".
 	@$(BIN)/python -m tests.benchmarks.streams
+
+bench-slots: $(VENV)/.dev ## Stream slots told to a Redis that lost all. PROCESSES=200, SLOTS=1250.
+	@$(BIN)/python -m tests.benchmarks.slots
 
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.streams.soak

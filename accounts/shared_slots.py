@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from redis.exceptions import RedisError
 
 from .slot_names import name_of, number_of, read
 from .slot_nudges import hear_nudges
+from .slot_telling import Ask, Telling
 from .slots import Code, MemorySlots, OpenStream, Refusal, Slot
 from .tasks import end
 from .troubles import Trouble
@@ -28,14 +30,29 @@ fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process be
 
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
 # Redis serves nobody else while the script runs.
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 200
+# After a piece a process is silent for so many times as long as it took.
+BREATH = 9.0
 Ended = tuple[str, Code]
+TELL_FIRST = [2]
+ACCOUNT_AT = {"claim": 2, "enforce": 1, "of": 1}
 
 
 class Question(NamedTuple):
-    asks: tuple[Any, ...]
+    asks: Ask
     answer: Callable[[Any], None]
     """Called with None where Redis did not answer."""
+
+    @property
+    def account(self) -> int | None:
+        """Whose slots it is about."""
+        return self.asks[ACCOUNT_AT[self.asks[0]]] if self.asks[0] in ACCOUNT_AT else None
+
+
+class Answered(NamedTuple):
+    answers: list[Any]
+    ended: list[Ended]
+    was_known: bool
 
 
 class SharedSlots:
@@ -54,11 +71,17 @@ class SharedSlots:
         self._heard: list[str] = []
         self._wake = asyncio.Event()
         self._next_beat_at = 0.0
-        self._is_away = self._must_tell = False
+        self._is_away = self._may_bury = False
+        self._telling: Telling | None = None
+        """What Redis has yet to be told of our slots."""
+        self._next_piece_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         await self._turn()
+        if not self._is_away:
+            # There is nothing to tell yet.
+            self._telling = None
         self._tasks = [
             asyncio.create_task(self._keep_asking(), name="stream slots"),
             asyncio.create_task(
@@ -72,7 +95,8 @@ class SharedSlots:
         self._is_away = True
         self._give_up(list(self._questions))
         with contextlib.suppress(RedisError, OSError):
-            await self._call([("leave",)])
+            while (await self._call([("leave",)])).answers[0]:
+                pass
         await self._redis.aclose()
 
     async def claim(self, slot: Slot, *, takeover: bool) -> Refusal | None:
@@ -84,7 +108,10 @@ class SharedSlots:
                 self._leave(slot)
             elif answer is None:
                 fallbacks.inc()
-                asked.set_result(self._here.claim(slot, takeover=takeover))
+                refusal = self._here.claim(slot, takeover=takeover)
+                if refusal is None and self._telling is not None:
+                    self._telling.add(slot)
+                asked.set_result(refusal)
             elif answer[0]:
                 slot.order = answer[1]
                 self._here.put(slot)
@@ -138,7 +165,7 @@ class SharedSlots:
         loop = asyncio.get_running_loop()
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._next_beat_at):
+                async with asyncio.timeout_at(self._next_turn_at):
                     await self._wake.wait()
             self._wake.clear()
             if self._is_away and loop.time() < self._next_beat_at:
@@ -148,55 +175,90 @@ class SharedSlots:
             except Exception:  # noqa: BLE001 - the top of the task: whoever claims would wait for ever
                 logger.exception("The slots of streams could not be asked for, trying again")
 
+    @property
+    def _next_turn_at(self) -> float:
+        has_more = self._telling is not None or self._may_bury
+        return min(self._next_beat_at, self._next_piece_at) if has_more else self._next_beat_at
+
     async def _turn(self) -> None:
         """One call: what was asked meanwhile in its order, around it what keeps Redis and us of one mind."""
         asked = [self._questions.popleft() for _ in range(min(MOST_AT_ONCE, len(self._questions)))]
-        first = [("tell", self._told())] if self._must_tell else []
-        now = asyncio.get_running_loop().time()
-        last = [("beat",)] if now >= self._next_beat_at else []
-        if last:
-            self._next_beat_at = now + self.BEAT_EVERY_S
-        answers: list[Any] | None = None
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        first, last = self._before(asked, began_at), self._after(began_at)
+        answered: Answered | None = None
         try:
-            answers, ended = await self._call([*first, *(question.asks for question in asked), *last])
+            answered = await self._call([*first, *(question.asks for question in asked), *last])
         except (RedisError, OSError) as error:
             redis_away.tell(error)
         finally:
-            if answers is None:
+            if answered is None:
                 # It may have done what we asked and not said so.
-                self._is_away = self._must_tell = True
+                self._is_away = True
+                self._telling = self._telling or Telling(self._process, self._here)
+                self._telling.failed()
                 self._give_up(asked + list(self._questions))
-        if answers is not None:
-            self._is_away = self._must_tell = False
+        if answered is not None:
+            took_s = loop.time() - began_at
+            # Many processes may have as much to tell: the busier Redis is with them, the longer each waits.
+            self._next_piece_at = began_at + took_s * (1 + BREATH * random.uniform(0.5, 1.5))  # noqa: S311
+            self._is_away = False
             redis_away.over()
-            self._take(asked, answers[len(first) :], ended)
+            self._take(asked, first, answered)
 
-    def _take(self, asked: list[Question], answers: list[Any], ended: list[Ended]) -> None:
-        for question, answer in zip(asked, answers, strict=False):
-            question.answer(answer)
-        for name, code in ended:
+    def _before(self, asked: list[Question], now: float) -> list[Ask]:
+        if self._telling is None:
+            return []
+        accounts = {question.account for question in asked}
+        return self._telling.asks(accounts, is_due=now >= self._next_piece_at)
+
+    def _after(self, now: float) -> list[Ask]:
+        if now >= self._next_beat_at:
+            self._next_beat_at = now + self.BEAT_EVERY_S
+            return [("beat",)]
+        return [("bury",)] if self._may_bury and now >= self._next_piece_at else []
+
+    def _take(self, asked: list[Question], first: list[Ask], answered: Answered) -> None:
+        answers = answered.answers
+        told, rest = answers[: len(first)], answers[len(first) + len(asked) :]
+        again: list[Question] = []
+        for question, answer in zip(asked, answers[len(first) :], strict=False):
+            if question.asks[0] == "claim" and answer == TELL_FIRST:
+                again.append(question)
+            else:
+                question.answer(answer)
+        for name, code in answered.ended:
             self._here.end(number_of(name), code)
-        self._heard = [name for name, _ in ended]
-        if len(answers) > len(asked):
-            leaving = sum(question.asks[0] == "release" for question in self._questions)
-            self._must_tell = answers[-1] != len(self._here) + leaving
-        if self._questions or self._must_tell:
+        self._heard = [name for name, _ in answered.ended]
+        if self._telling is not None and self._telling.heard(told):
+            self._telling = None
+        if not answered.was_known:
+            self._telling = Telling(self._process, self._here)
+        if rest:
+            self._compare(rest[0])
+        if again or self._questions:
+            self._questions.extendleft(reversed(again))
             self._wake.set()
+
+    def _compare(self, answer: Any) -> None:
+        """What Redis has of us with what we have, as it says at a beat."""
+        if isinstance(answer, int):
+            self._may_bury = bool(answer)
+            return
+        has, self._may_bury = answer
+        leaving = sum(question.asks[0] == "release" for question in self._questions)
+        # While it is being told they differ, and -1 says no more than that.
+        if self._telling is None and has != len(self._here) + leaving:
+            self._telling = Telling(self._process, self._here)
 
     def _give_up(self, questions: list[Question]) -> None:
         self._questions.clear()
         for question in questions:
             question.answer(None)
 
-    async def _call(self, asks: list[tuple[Any, ...]]) -> tuple[list[Any], list[Ended]]:
+    async def _call(self, asks: list[Ask]) -> Answered:
         packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):
             answered = await self._script(args=[self._process, *packed])
-        return msgspec.msgpack.decode(answered, type=tuple[list[Any], list[Ended]])
-
-    def _told(self) -> list[tuple[str, int, int, int]]:
-        slots = sorted(self._here.all(), key=lambda slot: slot.order)
-        return [
-            (name_of(slot, self._process), slot.stream.account_id, slot.limit, slot.order) for slot in slots
-        ]
+        return msgspec.msgpack.decode(answered, type=Answered)

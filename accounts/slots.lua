@@ -1,19 +1,24 @@
 -- The slots of all processes, decided in one step: what MemorySlots does for one, and who is still alive.
 -- ARGV: the process that asks; which of its ended slots it has heard of; what it asks. The last two packed.
--- Answers what was asked, and which of its slots ended. Keys are made here: for one Redis, not for a cluster.
+-- Answers what was asked, which of its slots ended, and whether the process was known before it asked.
+-- Keys are made here: for one Redis, not for a cluster.
 local ROOT = 'tickwire:streams:'
 local BEATS, BURIED = ROOT .. 'beats', ROOT .. 'buried'
 -- In microseconds. A process that was silent for LEASE is gone; one that was silent for TRUST judges nobody.
 local LEASE, TRUST, GRACE, DAY = 3000000, 1500000, 2000000, 86400000000
+-- Redis serves nobody else while this runs: of a process that is gone, so many slots at a time.
+local PIECE = 200
 
 local me, heard, asked = ARGV[1], cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
+local function whole(number) return string.format('%.0f', number) end
+local was_known = redis.call('ZADD', BEATS, 'NX', whole(now), me) == 0
+
 local function of_account(account) return ROOT .. 'account:' .. account end
 local function of_process(process) return ROOT .. 'process:' .. process end
 local function ends_of(process) return ROOT .. 'ends:' .. process end
-local function whole(number) return string.format('%.0f', number) end
 -- A slot is "process number opened_at path".
 local function process_of(slot) return string.match(slot, '^%S+') end
 local function path_of(slot) return string.match(slot, '%S+$') end
@@ -21,7 +26,6 @@ local function path_of(slot) return string.match(slot, '%S+$') end
 local function add(slot, account, order)
   redis.call('ZADD', of_account(account), whole(order), slot)
   redis.call('HSET', of_process(me), slot, account)
-  redis.call('ZADD', BEATS, 'NX', whole(now), me)
 end
 
 local function remove(slot, account)
@@ -37,10 +41,15 @@ local function finish(slot, account, code)
   if process ~= me then redis.call('PUBLISH', ends_of(process), code) end
 end
 
-local function forget(process)
-  local held = redis.call('HGETALL', of_process(process))
-  for index = 1, #held, 2 do redis.call('ZREM', of_account(held[index + 1]), held[index]) end
-  redis.call('DEL', of_process(process))
+-- Answers how many were taken from it, and how many it still has.
+local function forget_some(process)
+  local next, held = '0', {}
+  -- What was removed before has left empty places at the beginning.
+  repeat
+    next, held = unpack(redis.call('HSCAN', of_process(process), next, 'COUNT', PIECE))
+  until #held > 0 or next == '0'
+  for index = 1, #held, 2 do remove(held[index], held[index + 1]) end
+  return #held / 2, redis.call('HLEN', of_process(process))
 end
 
 local function oldest(held, path)
@@ -52,7 +61,9 @@ end
 
 local does = {}
 
+-- {1, its place}, {0, how many there are}, or {2}: Redis has forgotten the process and what it holds already.
 function does.claim(slot, account, limit, takeover)
+  if not was_known then return {2} end
   local held = redis.call('ZRANGE', of_account(account), 0, -1)
   if #held >= limit then
     if not takeover or limit < 1 then return {0, #held} end
@@ -77,51 +88,88 @@ function does.enforce(account, limit)
   return 0
 end
 
--- The process' slots as it knows them, oldest first. If it was taken for dead, others may have theirs by now.
+-- Some of the process' slots as it knows them. If it was taken for dead, others may have theirs by now.
 function does.tell(slots)
   local is_late = redis.call('ZSCORE', BURIED, me)
-  forget(me)
+  local has_ends, fields = redis.call('EXISTS', ends_of(me)) == 1, {}
   for _, told in ipairs(slots) do
     local slot, account, limit, order = unpack(told)
-    if redis.call('HEXISTS', ends_of(me), slot) == 0 then
-      if is_late and redis.call('ZCARD', of_account(account)) >= limit then
+    if not (has_ends and redis.call('HEXISTS', ends_of(me), slot) == 1) then
+      if is_late and redis.call('ZCARD', of_account(account)) >= limit
+        and not redis.call('ZSCORE', of_account(account), slot) then
         finish(slot, account, 'stream_limit_exceeded')
+        has_ends = true
       else
-        add(slot, account, order)
+        redis.call('ZADD', of_account(account), whole(order), slot)
+        fields[#fields + 1] = slot
+        fields[#fields + 1] = account
       end
     end
   end
+  -- The stack of Lua has room for some thousands.
+  for first = 1, #fields, 2000 do
+    redis.call('HSET', of_process(me), unpack(fields, first, math.min(first + 1999, #fields)))
+  end
+  return 0
+end
+
+-- What Redis takes for slots of the process, some at a time: {where to go on, {slot, account, …}}.
+function does.known(from)
+  local next, held = unpack(redis.call('HSCAN', of_process(me), from, 'COUNT', PIECE))
+  return {next, held}
+end
+
+-- Those that the process does not have.
+function does.drop(slots)
+  for index = 1, #slots, 2 do remove(slots[index], slots[index + 1]) end
+  return 0
+end
+
+-- All has been told.
+function does.told()
   redis.call('ZREM', BURIED, me)
   return 0
 end
 
--- Answers how many slots the process has, or -1 if it has to tell them.
+-- Some of the slots of processes that are gone. Answers how many such processes are left.
+function does.bury()
+  local taken = 0
+  for _, process in ipairs(redis.call('ZRANGEBYSCORE', BEATS, '-inf', whole(now - LEASE))) do
+    if taken >= PIECE then break end
+    redis.call('ZADD', BURIED, whole(now), process)
+    local some, left = forget_some(process)
+    taken = taken + some
+    if left == 0 then redis.call('ZREM', BEATS, process) end
+  end
+  return redis.call('ZCOUNT', BEATS, '-inf', whole(now - LEASE))
+end
+
+-- Answers how many slots the process has, or -1 if it was taken for dead and has to tell them; and whether
+-- others are gone.
 function does.beat()
-  local seen = tonumber(redis.call('ZSCORE', BEATS, me) or '')
-  local age = seen and now - seen
+  local age, more = was_known and now - redis.call('ZSCORE', BEATS, me), 0
   if age and (age < 0 or age > TRUST) then
     -- Redis stood still, was restored or its clock was set, or this process slept: all get time to beat.
     for _, process in ipairs(redis.call('ZRANGE', BEATS, 0, -1)) do
       redis.call('ZADD', BEATS, whole(now - LEASE + GRACE), process)
     end
   elseif age then
-    for _, process in ipairs(redis.call('ZRANGEBYSCORE', BEATS, '-inf', whole(now - LEASE))) do
-      forget(process)
-      redis.call('ZREM', BEATS, process)
-      redis.call('ZADD', BURIED, whole(now), process)
-    end
+    more = does.bury()
     redis.call('ZREMRANGEBYSCORE', BURIED, '-inf', whole(now - DAY))
   end
   redis.call('ZADD', BEATS, whole(now), me)
-  if not seen or redis.call('ZSCORE', BURIED, me) then return -1 end
-  return redis.call('HLEN', of_process(me))
+  if redis.call('ZSCORE', BURIED, me) then return {-1, more} end
+  return {redis.call('HLEN', of_process(me)), more}
 end
 
+-- Answers how many slots it still has.
 function does.leave()
-  forget(me)
-  redis.call('ZREM', BEATS, me)
-  redis.call('DEL', ends_of(me))
-  return 0
+  local _, left = forget_some(me)
+  if left == 0 then
+    redis.call('ZREM', BEATS, me)
+    redis.call('DEL', ends_of(me))
+  end
+  return left
 end
 
 function does.of(account)
@@ -141,4 +189,4 @@ local answers = {}
 for index, question in ipairs(asked) do answers[index] = does[question[1]](unpack(question, 2)) end
 local flat, ended = redis.call('HGETALL', ends_of(me)), {}
 for index = 1, #flat, 2 do ended[#ended + 1] = {flat[index], flat[index + 1]} end
-return cmsgpack.pack({answers, ended})
+return cmsgpack.pack({answers, ended, was_known})

@@ -75,6 +75,9 @@ class MemorySlots:
     def all(self) -> Iterable[Slot]:
         return self._all.values()
 
+    def has(self, number: int) -> bool:
+        return number in self._all
+
     def of(self, account_id: int) -> list[Slot]:
         return list(self._of.get(account_id, {}).values())
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from redis import Redis
 
-from accounts.shared_slots import SCRIPT
+from accounts.shared_slots import SCRIPT, TELL_FIRST
 
 CLOCKED = SCRIPT.replace("redis.call('TIME')", "redis.call('LRANGE', 'test:clock', 0, -1)")
 LIMIT, HOUR_S = 2, 3600
@@ -46,26 +46,34 @@ class Process:
             self.tell()
 
     def ask(self, *asks: Any) -> Any:
-        packed = [msgspec.msgpack.encode(part) for part in (self.ended, [asks])]
-        answer, ended = msgspec.msgpack.decode(self.world.script(args=[self.name, *packed]))
+        return self.call(asks)[0]
+
+    def call(self, *questions: Any) -> list[Any]:
+        packed = [msgspec.msgpack.encode(part) for part in (self.ended, questions)]
+        answer, ended, self.was_known = msgspec.msgpack.decode(self.world.script(args=[self.name, *packed]))
         self.ended = [name for name, _ in ended]
         for name in self.ended:
             self.slots.pop(name, None)
-        return answer[0]
+        return list(answer)
 
     def beat(self) -> int:
-        count: int = self.ask("beat")
-        return count
+        """How many slots Redis has of it, or -1 if it has to tell them."""
+        count: int = self.ask("beat")[0]
+        return count if self.was_known else -1
 
     def claim(self) -> bool:
         name = f"{self.name} {len(self.slots) + 1} 1.0 /ws/market"
-        admitted, order = self.ask("claim", name, 1, LIMIT, False)
-        if admitted:
-            self.slots[name] = order
-        return bool(admitted)
+        answer = self.ask("claim", name, 1, LIMIT, False)
+        if answer == TELL_FIRST:
+            self.tell()
+            answer = self.ask("claim", name, 1, LIMIT, False)
+        if answer[0]:
+            self.slots[name] = answer[1]
+        return bool(answer[0])
 
     def tell(self) -> None:
-        self.ask("tell", [(name, 1, LIMIT, order) for name, order in self.slots.items()])
+        slots = [(name, 1, LIMIT, order) for name, order in self.slots.items()]
+        self.call(("tell", slots), ("told",))
 
     @property
     def open(self) -> int:
@@ -129,11 +137,11 @@ def test_late_process_loses_the_newest_of_those_that_others_took(world: World, b
     assert (list(there.slots), there.ended, here.open) == ([oldest], [newest], 2)
 
 
-def test_late_process_has_to_tell_also_after_a_new_claim(world: World, both: Both) -> None:
+def test_late_process_has_to_tell_before_it_may_claim(world: World, both: Both) -> None:
     here, there = both
     world.pass_seconds(10, here)
-    assert there.claim()
-    assert there.beat() == -1
+    assert not there.claim()
+    assert here.open == 2
 
 
 def test_told_once_a_late_process_is_as_all_others(world: World, both: Both) -> None:
@@ -151,6 +159,38 @@ def test_process_that_told_because_redis_forgot_loses_nothing(world: World, both
     assert there.beat() == -1
     there.tell()
     assert (there.ended, here.open) == ([], 3)
+
+
+def many_of(process: str) -> list[tuple[str, int, int, int]]:
+    return [(f"{process} {number} 1.0 /ws/market", number, LIMIT, number) for number in range(1, 2001)]
+
+
+def test_dead_with_many_slots_are_taken_out_bit_by_bit(world: World) -> None:
+    here, there = Process(world, "here"), Process(world, "there")
+    there.ask(
+        "tell", [(f"there {number} 1.0 /ws/market", number, LIMIT, number) for number in range(1, 2001)]
+    )
+    world.pass_seconds(3, here)
+    left = [here.ask("count")]
+    while here.ask("bury"):
+        left.append(here.ask("count"))
+    assert here.ask("count") == 0
+    assert left == sorted(left, reverse=True)
+    assert max(before - after for before, after in zip(left, left[1:], strict=False)) < 1000
+
+
+def test_what_a_process_no_longer_has_is_found_and_dropped(world: World) -> None:
+    here = Process(world, "here")
+    here.ask("tell", many_of("here"))
+    cursor, known = "0", dict[str, str]()
+    while True:
+        cursor, held = here.ask("known", cursor)
+        known |= dict(zip(held[::2], held[1::2], strict=True))
+        if cursor == "0":
+            break
+    assert len(known) == 2000
+    here.ask("drop", [part for pair in known.items() for part in pair])
+    assert (here.ask("count"), here.beat()) == (0, 0)
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S, 5])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from redis import Redis
 
 from accounts.shared_slots import SharedSlots, fallbacks
+from accounts.slot_telling import PIECE
 from accounts.slots import Slot
 from accounts.streams import OpenStreams
 from tests.accounts.claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
@@ -137,3 +139,77 @@ async def test_claim_that_waits_is_answered_when_the_process_stops(frail: Privat
                 await asyncio.sleep(0.05)
                 await here.stop()
                 assert isinstance(await asyncio.wait_for(waiting, PATIENCE_S), Slot)
+
+
+MANY = 400
+
+
+async def is_told(streams: OpenStreams, client: Any, count: int) -> bool:
+    """Whether Redis has as many, by its own account and by what each account has."""
+    per_account = sum(client.zcard(key) for key in client.keys("tickwire:streams:account:*"))
+    return await streams.count() == per_account == count
+
+
+async def test_many_slots_are_told_in_pieces_and_none_is_missing(
+    frail: PrivateRedis, ends: list[str]
+) -> None:
+    with frail.running(), Redis.from_url(frail.url) as client:
+        async with started() as here, started() as there:
+            for streams in (here, there):
+                for number in range(MANY):
+                    await claimed(streams, number, on_end=ends.append)
+            client.flushall()
+            client.config_resetstat()
+            await until(lambda: is_told(here, client, 2 * MANY))
+            told = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+            # What is told once stays so: nothing is told again at each beat.
+            assert told >= 2 * MANY / PIECE
+            assert ends == []
+
+
+async def test_claim_finds_the_slots_of_its_process_that_are_not_told_yet(
+    frail: PrivateRedis, ends: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.shared_slots.BREATH", 1_000)
+    with frail.running(), Redis.from_url(frail.url) as client:
+        async with started() as here:
+            for number in range(MANY):
+                await claimed(here, number + 2, on_end=ends.append)
+            assert await fill(here, ends) == LIMIT
+            client.flushall()
+            assert await fill(here, ends) == 0
+            await until(lambda: knows(here, client))
+            # Few are told by now, and this account is among the last.
+            assert await fill(here, ends) == 0
+            assert len(await here.of(1)) == LIMIT
+
+
+async def knows(streams: OpenStreams, client: Any) -> bool:
+    return bool(client.exists("tickwire:streams:beats"))
+
+
+async def test_what_ended_while_it_was_told_does_not_come_back(frail: PrivateRedis, ends: list[str]) -> None:
+    with frail.running(), Redis.from_url(frail.url) as client:
+        async with started() as here:
+            slots = [await claimed(here, number, on_end=ends.append) for number in range(MANY)]
+            frail.kill()
+            assert await here.count() == MANY
+            with frail.running():
+                for slot in slots[::2]:
+                    slot.release()
+                await until(lambda: is_told(here, client, MANY // 2))
+
+
+async def test_pause_amid_the_telling_costs_nothing(frail: PrivateRedis, ends: list[str]) -> None:
+    with frail.running(), Redis.from_url(frail.url) as client:
+        async with started() as here, started() as there:
+            slots = [await claimed(here, number, on_end=ends.append) for number in range(MANY)]
+            client.flushall()
+            await until(lambda: knows(here, client))
+            with frail.paused():
+                await asyncio.sleep(1)
+                for slot in slots[:10]:
+                    slot.release()
+                await claimed(here, MANY)
+            await until(lambda: is_told(there, client, MANY - 9))
+            assert ends == []

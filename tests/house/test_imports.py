@@ -13,6 +13,7 @@ ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "a
 # Pure modules know neither Django nor the clock, so that they can be tested as tables.
 PURE = (
     "accounts/keys.py",
+    "accounts/slot_telling.py",
     "accounts/plain_json.py",
     "accounts/spent.py",
     "config/draining.py",
