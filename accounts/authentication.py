@@ -9,15 +9,16 @@ from typing import Any
 from . import keys, page_tokens
 from .callers import caller_of
 from .events import EventFeed, feed
+from .marked_rings import MarkedRing
 from .models import ApiKey
 from .page_ring import PageRing
-from .rings import Ring
 from .tiers import Caller
 
 
-class KeyRing(Ring[Caller]):
+class KeyRing(MarkedRing[Caller]):
     lead = keys.LEAD
     model = ApiKey
+    kind = "key"
 
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)
@@ -36,9 +37,9 @@ class KeyRing(Ring[Caller]):
             return await self._pages.find_again(key)
         return await self.find(key)
 
-    async def record_use(self) -> None:
-        await super().record_use()
-        await self._pages.record_use()
+    async def record_use(self, *, all_of_it: bool = False) -> None:
+        await super().record_use(all_of_it=all_of_it)
+        await self._pages.record_use(all_of_it=all_of_it)
 
     def look_up(self, digest: str) -> Caller | None:
         return find_caller(digest)

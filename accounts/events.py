@@ -9,13 +9,15 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
-from asgiref.sync import async_to_sync
-from channels.layers import get_channel_layer
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
+from prometheus_client import Gauge
 
+from . import event_channel
+from .event_channel import Heard, Listener
 from .exceptions import Overloaded
 from .outbox import ControlEvent
 from .tasks import end
@@ -24,19 +26,20 @@ from .troubles import Trouble
 
 logger = logging.getLogger(__name__)
 events_wait = Trouble(logger, "The control events wait, trying again")
-no_nudges = Trouble(logger, "No nudges from other processes")
 
 Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
-NUDGE_GROUP = "control-events"
 POLL_S = 0.25
 BATCH = 500
-NUDGE_WITHIN_S = 0.5
-# The channel layer forgets the members of a group after a day.
-REJOIN_S = 3600
 # Nobody else hears anything while a handler is busy.
 HANDLE_WITHIN_S = 5
+# Of all that want to be sure that nothing is new, however many they are, the database hears no oftener.
+SURE_EVERY_S = 0.02
+SURE_WITHIN_S = 1.5
 # The database is away or busy; whatever else a handler raises is its own fault and would come again.
 PASSING = (OperationalError, InterfaceError, Overloaded)
+AWAY = "The database does not answer just now. Try again shortly."
+
+_is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
 
 
 class EventFeed:
@@ -44,16 +47,27 @@ class EventFeed:
 
     # Nothing read for this long: what was learnt from events can no longer be relied on.
     STALE_AFTER_S = 1.5
+    # Unless the database is away, so that nobody can tell better: then for as long as this.
+    TRUSTED_FOR_S = 900.0
 
     def __init__(self) -> None:
         self._handlers: dict[str, list[Handler]] = defaultdict(list)
         self._wake = asyncio.Event()
+        self._one_read = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._told: set[asyncio.Task[None]] = set()
+        self._listener = Listener(self._hear)
         self._position = 0
         self._handled = 0
         """How many handlers have had the event after this position."""
-        self._read_at = float("-inf")
+        self._early: set[int] = set()
+        """Positions further on that all handlers have had already."""
+        self._reads = 0
+        self._read_at = self._began_at = float("-inf")
+        self._asked_at: float | None = None
+        """Since when the database owes an answer."""
+        self._has_failed = self._is_incomplete = False
 
     def on(self, kind: str, handler: Handler) -> None:
         self._handlers[kind].append(handler)
@@ -62,25 +76,77 @@ class EventFeed:
     def is_current(self) -> bool:
         return time.monotonic() - self._read_at < self.STALE_AFTER_S
 
+    @property
+    def is_database_away(self) -> bool:
+        """It refuses, or has not answered for so long that nobody should wait for it."""
+        owes = self._asked_at is not None and time.monotonic() - self._asked_at >= self.STALE_AFTER_S
+        return bool(self._tasks) and (self._has_failed or owes)
+
+    @property
+    def may_be_trusted(self) -> bool:
+        """Whether what was learnt from events counts: it is current, or the best that can be had."""
+        return self.is_current or (self.is_database_away and self.age_s < self.TRUSTED_FOR_S)
+
+    @property
+    def age_s(self) -> float:
+        """For how long no event could be read."""
+        return time.monotonic() - self._read_at
+
+    @property
+    def is_cut_off(self) -> bool:
+        """No revocation gets here, neither from the database nor over Redis."""
+        return bool(self._tasks) and not self.is_current and not self._listener.is_connected
+
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
+        self._wake, self._one_read = asyncio.Event(), asyncio.Lock()
         self._position = await in_reserved_thread(ControlEvent.objects.last_position)
-        self._handled = 0
+        self._handled, self._has_failed, self._asked_at = 0, False, None
+        self._early.clear()
         self._read_at = time.monotonic()
         self._tasks = [asyncio.create_task(self._poll(), name="control events")]
         if settings.REDIS_URL:
-            self._tasks.append(asyncio.create_task(self._listen(), name="control nudges"))
+            told = self._listener.listen(settings.REDIS_URL)
+            self._tasks.append(asyncio.create_task(told, name="control events over Redis"))
 
     async def stop(self) -> None:
-        await end(*self._tasks)
-        self._tasks, self._loop, self._read_at = [], None, float("-inf")
+        tasks, self._tasks = self._tasks, []
+        await end(*tasks, *self._told)
+        self._loop, self._read_at = None, float("-inf")
 
     def look_now(self) -> None:
         """May be called from any thread."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._wake.set)
+
+    async def make_sure(self) -> None:
+        """Return when everything that was committed before has been heard. However many ask, one read serves
+        all who wait; where it is not to be had they are told to come again."""
+        if _is_handling.get():
+            return
+        if self.is_database_away:
+            raise Overloaded(AWAY, retry_after=2)
+        try:
+            async with asyncio.timeout(SURE_WITHIN_S):
+                await self.read(apart_s=SURE_EVERY_S)
+        except (TimeoutError, DatabaseError, InterfaceError, Overloaded):
+            raise Overloaded(AWAY, retry_after=2) from None
+
+    async def read(self, apart_s: float = 0.0) -> None:
+        """Hand on everything that is new. A read that begins after the call serves it as well as its own."""
+        reads = self._reads
+        async with self._one_read:
+            if self._reads > reads:
+                if self._is_incomplete:
+                    raise Overloaded(AWAY, retry_after=2)
+                return
+            # Whoever comes meanwhile shares it.
+            await asyncio.sleep(max(0.0, self._began_at + apart_s - time.monotonic()))
+            self._reads += 1
+            self._began_at, self._is_incomplete = time.monotonic(), True
+            await self._read_all()
+            self._is_incomplete = False
 
     async def _poll(self) -> None:
         while True:
@@ -96,52 +162,69 @@ class EventFeed:
             except Exception:  # noqa: BLE001 - the top of the task: a process deaf to revocations is worse
                 logger.exception("The control events could not be read, trying again")
 
-    async def read(self) -> None:
-        """Hand on everything that is new."""
-        started_at = time.monotonic()
-        while events := await in_reserved_thread(self._next):
+    async def _read_all(self) -> None:
+        began_at = self._began_at
+        while events := await self._ask():
             for event in events:
                 await self._hand_on(event)
-        self._read_at = started_at
+        self._read_at = began_at
+
+    async def _ask(self) -> list[ControlEvent]:
+        self._asked_at = time.monotonic()
+        try:
+            events = await in_reserved_thread(self._next)
+        except Exception:
+            self._has_failed = True
+            raise
+        finally:
+            self._asked_at = None
+        self._has_failed = False
+        return events
 
     def _next(self) -> list[ControlEvent]:
         return list(ControlEvent.objects.filter(position__gt=self._position).order_by("position")[:BATCH])
 
     async def _hand_on(self, event: ControlEvent) -> None:
         """Each handler once; after a fault that passes, the next read goes on with the one that met it."""
-        for handler in self._handlers[event.kind][self._handled :]:
-            try:
-                done = handler(event.facts)
-                if inspect.isawaitable(done):
-                    async with asyncio.timeout(HANDLE_WITHIN_S):
-                        await done
-            except PASSING:
-                raise
-            except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
-                logger.exception("A handler of %s failed", event)
-            self._handled += 1
+        if event.position not in self._early:
+            for handler in self._handlers[event.kind][self._handled :]:
+                await handle(handler, event.kind, event.facts)
+                self._handled += 1
+        self._early.discard(event.position)
         self._position, self._handled = event.position, 0
 
-    async def _listen(self) -> None:
-        """Other processes nudge over the channel layer; losing a nudge costs a quarter of a second."""
-        while True:
-            try:
-                layer = get_channel_layer()
-                channel = await layer.new_channel()
-                while True:
-                    await layer.group_add(NUDGE_GROUP, channel)
-                    no_nudges.over()
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(REJOIN_S):
-                            await self._wake_at_nudges(layer, channel)
-            except Exception as error:  # noqa: BLE001 - Redis away: polling goes on, so try again later
-                no_nudges.tell(error)
-                await asyncio.sleep(1)
+    def _hear(self, told: Heard) -> None:
+        """Over Redis. What ends somebody's access counts at once, whether the database answers or not."""
+        self._wake.set()
+        if told.kind and told.position > self._position:
+            task = asyncio.create_task(self._hand_on_early(told), name="a control event over Redis")
+            self._told.add(task)
+            task.add_done_callback(self._told.discard)
 
-    async def _wake_at_nudges(self, layer: Any, channel: str) -> None:
-        while True:
-            await layer.receive(channel)
-            self._wake.set()
+    async def _hand_on_early(self, told: Heard) -> None:
+        try:
+            for handler in self._handlers[told.kind]:
+                await handle(handler, told.kind, told.facts)
+        except PASSING:
+            # The database will tell of it again, to all handlers.
+            return
+        if told.position > self._position:
+            self._early.add(told.position)
+
+
+async def handle(handler: Handler, kind: str, facts: dict[str, Any]) -> None:
+    handling = _is_handling.set(True)
+    try:
+        done = handler(facts)
+        if inspect.isawaitable(done):
+            async with asyncio.timeout(HANDLE_WITHIN_S):
+                await done
+    except PASSING:
+        raise
+    except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
+        logger.exception("A handler of %s failed at %s", kind, facts)
+    finally:
+        _is_handling.reset(handling)
 
 
 feed = EventFeed()
@@ -151,13 +234,19 @@ def nudge() -> None:
     """After a commit: let every reader look now."""
     feed.look_now()
     if settings.REDIS_URL:
-        try:
-            async_to_sync(_nudge_others)()
-        except Exception as error:  # noqa: BLE001 - the fact is committed; the readers will see it at their next look
-            logger.info("Could not nudge the other processes: %s", error)
+        event_channel.tell(Heard())
 
 
-async def _nudge_others() -> None:
-    # A Redis that accepts and never answers must not keep whoever revokes a key waiting.
-    async with asyncio.timeout(NUDGE_WITHIN_S):
-        await get_channel_layer().group_send(NUDGE_GROUP, {"type": "control"})
+def tell(event: ControlEvent) -> None:
+    """After a commit: what ends somebody's access is told with what it is."""
+    if settings.REDIS_URL:
+        event_channel.tell(Heard(event.position, event.kind, event.facts))
+
+
+Gauge("tickwire_control_events_age_seconds", "Since when no control event could be read.").set_function(
+    lambda: max(0.0, feed.age_s) if feed.age_s != float("inf") else 0.0
+)
+Gauge(
+    "tickwire_control_events_cut_off",
+    "1 where revocations come neither from the database nor over Redis: they may hold 15 minutes late here.",
+).set_function(lambda: feed.is_cut_off)

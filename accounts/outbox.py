@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.db import connection, models, transaction
@@ -10,12 +11,25 @@ from django.utils import timezone
 
 # Any number will do, as long as nothing else in the database takes this advisory lock.
 COMMIT_ORDER_LOCK = 7_424_001
+# These travel over Redis whole, so that they hold also where the database cannot be asked.
+ENDS_ACCESS = frozenset(
+    (
+        *("key.revoked", "key.rolled", "ingest_key.revoked", "ingest_key.changed"),
+        *("account.changed", "session.ended", "password.changed"),
+    )
+)
 
 
 def _nudge() -> None:
     from .events import nudge
 
     nudge()
+
+
+def _tell(event: ControlEvent) -> None:
+    from .events import tell
+
+    tell(event)
 
 
 class ControlEventManager(models.Manager["ControlEvent"]):
@@ -32,6 +46,8 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         event = self.create(kind=kind, by=by, facts=facts, account_id=facts.get("account"))
         if not any(entry[1] is _nudge for entry in connection.run_on_commit):
             transaction.on_commit(_nudge)
+        if kind in ENDS_ACCESS:
+            transaction.on_commit(partial(_tell, event))
         return event
 
     def last_position(self) -> int:

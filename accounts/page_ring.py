@@ -13,7 +13,7 @@ from .events import EventFeed
 from .models import PageSession
 from .page_tokens import PageToken
 from .rings import Ring
-from .threads import in_thread
+from .threads import in_thread_promptly
 from .tiers import Caller
 
 # No API key has this number, so the end of none is the end of a page.
@@ -51,7 +51,7 @@ class PageRing(Ring[Page]):
     async def find_again(self, key: str) -> Caller | None:
         """For a socket that is open already: its session counts, not how old the token has become."""
         token = page_tokens.read(key)
-        return None if token is None else await in_thread(find_page_caller, token.page_session)
+        return None if token is None else await in_thread_promptly(find_page_caller, token.page_session)
 
     async def _ask(self, key: str, digest: bytes) -> Page | None:
         token = page_tokens.read(key)

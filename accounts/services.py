@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from . import keys
+from .marks import mark_of
 from .models import Account, ApiKey, ControlEvent, Tier
 
 MAX_OVERLAP_HOURS = 72
@@ -37,7 +38,7 @@ def issue_key(account: Account, name: str, *, by: str, secret: str = "") -> tupl
         prefix=keys.prefix(secret),
         digest=keys.digest(secret, settings.KEY_PEPPER),
     )
-    ControlEvent.objects.publish("key.issued", by=by, account=account.pk, key=key.pk, prefix=key.prefix)
+    _publish("key.issued", key, by)
     return key, secret
 
 
@@ -53,7 +54,7 @@ def roll_key(key: ApiKey, *, overlap_hours: int, by: str) -> tuple[ApiKey, str]:
         raise NotActive("Only an active key can be rolled.")
     # Events come last: issuing locks the account, and whoever has published waits for no row any more.
     issued = issue_key(key.account, key.name, by=by)
-    ControlEvent.objects.publish("key.rolled", by=by, account=key.account_id, key=key.pk, prefix=key.prefix)
+    _publish("key.rolled", key, by)
     return issued
 
 
@@ -62,7 +63,7 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
     """End a key everywhere. False if it was revoked before."""
     if not ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         return False
-    ControlEvent.objects.publish("key.revoked", by=by, account=key.account_id, key=key.pk, prefix=key.prefix)
+    _publish("key.revoked", key, by)
     return True
 
 
@@ -90,3 +91,10 @@ def save_tier(tier: Tier, *, by: str) -> None:
 def save_user_access(account: Account, *, by: str) -> None:
     """After a user was locked out or let in again: their keys follow."""
     ControlEvent.objects.publish("account.changed", by=by, account=account.pk)
+
+
+def _publish(kind: str, key: ApiKey, by: str) -> None:
+    """With the mark, by which all processes know that there is such a key, or is none any more."""
+    ControlEvent.objects.publish(
+        kind, by=by, account=key.account_id, key=key.pk, prefix=key.prefix, mark=mark_of(key.digest)
+    )

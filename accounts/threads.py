@@ -18,11 +18,15 @@ T = TypeVar("T")
 
 # Beyond this many, waiting would outlast the client's patience: better an early and honest 503.
 MAX_WAITING = 128
+# So long may a question of a request take. A database that was stopped never answers, nor does it refuse.
+PROMPTLY_S = 2.0
 
 _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
 # A revocation holds within two seconds also while requests fill the queue.
 _reserved = ThreadPoolExecutor(1, thread_name_prefix="control-events")
 _in_flight = 0
+_overdue = 0
+"""Threads in which the database owes an answer that nobody waits for any more."""
 
 
 async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -35,6 +39,46 @@ async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         return await _run(_pool, ask, *args, **kwargs)
     finally:
         _in_flight -= 1
+
+
+async def in_thread_promptly(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """For requests: an answer soon, or a refusal. What hangs keeps its thread; when all do, nobody waits."""
+    if _overdue >= settings.API_THREADS:
+        raise Overloaded(retry_after=2)
+    began = False
+
+    def run() -> T:
+        nonlocal began
+        began = True
+        return ask(*args, **kwargs)
+
+    asking = asyncio.ensure_future(in_thread(run))
+    try:
+        done, _ = await asyncio.wait((asking,), timeout=PROMPTLY_S)
+    except asyncio.CancelledError:
+        asking.cancel()
+        raise
+    if done:
+        return asking.result()
+    if began:
+        _note_overdue(asking)
+    else:
+        asking.cancel()
+    raise Overloaded(retry_after=2)
+
+
+def _note_overdue(asking: asyncio.Future[T]) -> None:
+    global _overdue
+    _overdue += 1
+
+    def over(asked: asyncio.Future[T]) -> None:
+        global _overdue
+        _overdue -= 1
+        if not asked.cancelled():
+            # Asked for, so that nobody is warned that nobody asked.
+            asked.exception()
+
+    asking.add_done_callback(over)
 
 
 async def in_reserved_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -7,6 +7,7 @@ import time
 
 from django.conf import settings
 
+from .addresses import network_of
 from .exceptions import RateLimitExceeded
 from .limits import WINDOW_S, MemoryWindow, Standing, Window
 from .shared_limits import RedisWindow
@@ -50,7 +51,7 @@ class Throttle:
 
     async def note_failure(self, address: str) -> Standing:
         """A request or a socket without a valid key; valid ones from the same address never pass here."""
-        return await self._window.admit(f"failures:{address}", FAILURES_PER_MINUTE)
+        return await self._window.admit(f"failures:{network_of(address)}", FAILURES_PER_MINUTE)
 
     async def count_failure(self, address: str, key: str = "API key") -> None:
         standing = await self.note_failure(address)

@@ -14,7 +14,7 @@ from .api import Answer, ApiViewSet, encode
 from .schema import describes
 from .serializers import LimitsSerializer
 from .streams import open_streams
-from .threads import in_thread
+from .threads import in_thread_promptly
 from .throttling import throttle
 
 
@@ -33,7 +33,7 @@ class LimitsViewSet(ApiViewSet):
         caller, allowed = self.caller, self.caller.allowances
         standing = await throttle.look(caller)
         now = datetime.now(UTC)
-        ai = await in_thread(ai_allowance.look, caller.account_id, allowed.ai_calls, now)
+        ai = await in_thread_promptly(ai_allowance.look, caller.account_id, allowed.ai_calls, now)
         body: dict[str, Any] = {
             "tier": allowed.tier,
             "requests": {

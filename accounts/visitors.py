@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
-from ipaddress import ip_address, ip_network
 
 from django.db import transaction
 from django.utils import timezone
 
+from .addresses import network_of
 from .exceptions import RetryLater
 from .models import Account, ControlEvent, Tier, User
 
@@ -54,12 +54,3 @@ def prune() -> int:
     for account, _ in gone:
         ControlEvent.objects.publish("session.ended", account=account)
     return len(gone)
-
-
-def network_of(address: str) -> str:
-    """Who has one IPv6 address has 2^64 of them."""
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return "unknown"
-    return str(found) if found.version == 4 else str(ip_network((int(found), 64), strict=False))

@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 use_waits = Trouble(logger, "What was used waits for the database")
 
 RECORD_USE_S = 15
+RINGS = (key_ring, ingest_ring)
 
 
 class Service:
@@ -50,6 +51,8 @@ class Service:
         await throttle.open()
         # Events first: what is loaded after this can be dropped by them, so nothing is missed.
         await feed.start()
+        for ring in RINGS:
+            await ring.start()
         await catalogue.load()
         await open_streams.start()
         await uptime.start()
@@ -81,9 +84,11 @@ class Service:
         streams.stop()
         await uptime.stop()
         await open_streams.stop()
+        for ring in RINGS:
+            await ring.stop()
         await feed.stop()
         with contextlib.suppress(DatabaseError, Overloaded):
-            await record_use()
+            await record_use(all_of_it=True)
         await throttle.close()
 
     async def ensure(self) -> None:
@@ -106,9 +111,9 @@ class Service:
                 use_waits.tell(error)
 
 
-async def record_use() -> None:
-    for ring in (key_ring, ingest_ring):
-        await ring.record_use()
+async def record_use(*, all_of_it: bool = False) -> None:
+    for ring in RINGS:
+        await ring.record_use(all_of_it=all_of_it)
     await usage.record()
 
 

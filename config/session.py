@@ -11,7 +11,7 @@ from rest_framework import serializers
 from accounts.api import Answer, ApiViewSet, encode, iso_time
 from accounts.schema import BodySerializer, describes
 from accounts.streams import open_streams
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from news.models_available import available
 from signals_feed.models import Signal
@@ -57,7 +57,7 @@ class SessionViewSet(ApiViewSet):
         body = {
             "instruments_active": len(catalogue.active()),
             "clients_connected": await open_streams.count(),
-            "signals_active": await in_thread(Signal.objects.active().count),
+            "signals_active": await in_thread_promptly(Signal.objects.active().count),
             "ai_models_available": available(),
             "server_time": iso_time(datetime.now(UTC)),
             "uptime_seconds": max(0, int(time.time() - await started_at())),

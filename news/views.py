@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from accounts.api import Answer, ApiViewSet, encode, iso_time
 from accounts.schema import describes
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 
 from .calibration.figures import ENOUGH, Figures
 from .calibration.report import report
@@ -27,7 +27,9 @@ class NewsViewSet(ApiViewSet):
     )
     async def list(self, request: HttpRequest) -> Answer:
         wanted = self.parameters(request, NewsQuerySerializer)
-        return Answer(await in_thread(read_feed, wanted["category"], wanted["limit"], wanted["expand"]))
+        return Answer(
+            await in_thread_promptly(read_feed, wanted["category"], wanted["limit"], wanted["expand"])
+        )
 
 
 class CalibrationViewSet(ApiViewSet):

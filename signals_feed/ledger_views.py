@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from accounts.api import Answer, ApiViewSet, encode
 from accounts.exceptions import NotFound
 from accounts.schema import describes
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 
 from .ids import NO_SUCH_SIGNAL, uuid_of
 from .models import LedgerEntry, LedgerHead, Signal
@@ -39,7 +39,7 @@ class ProofViewSet(ApiViewSet):
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )
     async def retrieve(self, request: HttpRequest, id: str) -> Answer:  # noqa: A002 - the name in the path
-        body = await in_thread(read_proof, id)
+        body = await in_thread_promptly(read_proof, id)
         if body is None:
             raise NotFound(NO_SUCH_SIGNAL)
         return Answer(body)
@@ -57,7 +57,7 @@ class LedgerViewSet(ApiViewSet):
     )
     async def list(self, request: HttpRequest) -> Answer:
         wanted = self.parameters(request, LedgerQuerySerializer)
-        return Answer(await in_thread(read_ledger, wanted["after"], wanted["limit"]))
+        return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 
 
 def read_proof(signal_id: str) -> bytes | None:

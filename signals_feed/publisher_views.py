@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from accounts.api import Answer, ApiViewSet, encode
 from accounts.exceptions import NotFound
 from accounts.schema import describes
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 
 from .publisher_items import describe_publisher
 from .publisher_serializers import PublisherSerializer
@@ -25,7 +25,7 @@ class PublisherViewSet(ApiViewSet):
         refusals=[NotFound(NO_SUCH_PUBLISHER)],
     )
     async def retrieve(self, request: HttpRequest, user: str) -> Answer:
-        body = await in_thread(read_scorecard, user)
+        body = await in_thread_promptly(read_scorecard, user)
         if body is None:
             raise NotFound(NO_SUCH_PUBLISHER)
         return Answer(body)

@@ -11,7 +11,7 @@ from accounts.api import Answer, ApiViewSet
 from accounts.exceptions import InvalidParameter, NotFound, SymbolNotFound
 from accounts.schema import describes
 from accounts.statements import Statement
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 
 from .ids import NO_SUCH_SIGNAL, uuid_of
@@ -42,9 +42,11 @@ class SignalViewSet(ApiViewSet):
         try:
             wanted = self.parameters(request, SignalsQuerySerializer)
         except InvalidParameter:
-            await in_thread(check_publisher, user)
+            await in_thread_promptly(check_publisher, user)
             raise
-        return Answer(await in_thread(read_feed, wanted["status"], instrument_id, wanted["limit"], user))
+        return Answer(
+            await in_thread_promptly(read_feed, wanted["status"], instrument_id, wanted["limit"], user)
+        )
 
     @describes(
         "getSignal",
@@ -56,7 +58,7 @@ class SignalViewSet(ApiViewSet):
     )
     async def retrieve(self, request: HttpRequest, id: str) -> Answer:  # noqa: A002 - the name in the path
         pk = uuid_of(id)
-        body = None if pk is None else await in_thread(read_signal, pk)
+        body = None if pk is None else await in_thread_promptly(read_signal, pk)
         if body is None:
             raise NotFound(NO_SUCH_SIGNAL)
         return Answer(body)

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import keys
+from accounts.marks import mark_of
 from accounts.models import ControlEvent
 from instruments.models import Instrument
 from market.models import IngestKey
@@ -54,4 +55,6 @@ def check_symbols(text: str) -> str:
 
 
 def _publish(act: str, key: IngestKey, by: str) -> None:
-    ControlEvent.objects.publish(f"ingest_key.{act}", by=by, key=key.pk, prefix=key.prefix)
+    ControlEvent.objects.publish(
+        f"ingest_key.{act}", by=by, key=key.pk, prefix=key.prefix, mark=mark_of(key.digest)
+    )

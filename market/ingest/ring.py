@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from accounts.events import EventFeed, feed
-from accounts.rings import Ring
+from accounts.marked_rings import MarkedRing
 from accounts.throttling import throttle
 from market.models import IngestKey
 
@@ -28,9 +28,10 @@ class PushSource(msgspec.Struct, frozen=True):
         return f"push:{self.name}"
 
 
-class IngestRing(Ring[PushSource]):
+class IngestRing(MarkedRing[PushSource]):
     lead = LEAD
     model = IngestKey
+    kind = "ingest_key"
 
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)

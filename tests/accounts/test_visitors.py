@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import visitors
+from accounts.addresses import network_of
 from accounts.models import Account, ControlEvent, PageSession, User
 from accounts.page_ring import find_page_caller
 from accounts.page_tokens import read
@@ -118,7 +119,7 @@ def test_one_address_makes_60_accounts_an_hour_at_most(monkeypatch: pytest.Monke
     ],
 )
 def test_an_ipv6_subscriber_is_one_address(address: str, network: str) -> None:
-    assert visitors.network_of(address) == network
+    assert network_of(address) == network
 
 
 def test_who_was_not_here_for_a_day_is_forgotten_when_the_next_one_comes() -> None:

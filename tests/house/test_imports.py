@@ -14,6 +14,7 @@ ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "a
 PURE = (
     "accounts/keys.py",
     "accounts/slot_telling.py",
+    "accounts/marks.py",
     "accounts/plain_json.py",
     "accounts/spent.py",
     "config/draining.py",

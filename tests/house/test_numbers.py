@@ -10,6 +10,7 @@ ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "a
 ENCODES = re.compile(r"json\.encode\(|json\.Encoder\(|json\.dumps\(|JsonResponse\(")
 # What venues, models, engines and the ledger are told, what is spelled out beside it, and what has no number.
 OTHERWISE = {
+    "accounts/event_channel.py": "between processes",
     "accounts/plain_json.py": "the place",
     "config/message_words.py": "spelled out",
     "config/readiness/monitor.py": "between processes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +64,22 @@ class PrivatePostgres:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
             )
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """All its processes: connections stay open, and nothing answers on them any more."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        processes = [postmaster]
+        os.kill(postmaster, signal.SIGSTOP)
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children")
+        processes += map(int, children.read_text().split())
+        for process in processes[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                # A worker that was about to end may have done so.
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)

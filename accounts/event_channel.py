@@ -1,0 +1,107 @@
+"""Control events over Redis: faster than looking for them, and still heard where the database is not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from redis import Redis as SyncRedis
+from redis.asyncio import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from .troubles import Trouble
+
+logger = logging.getLogger(__name__)
+not_heard = Trouble(logger, "No control events over Redis, trying again")
+
+CHANNEL = "tickwire:control-events"
+# A Redis that accepts and never answers must not keep whoever revokes a key waiting.
+TELL_WITHIN_S = 0.5
+PING_EVERY_S = 1.0
+SILENT_S = 3.0
+TRY_AGAIN_S = 1.0
+
+
+class Heard(msgspec.Struct):
+    """An event; without a kind only a reason to look."""
+
+    position: int = 0
+    kind: str = ""
+    facts: dict[str, Any] = {}
+
+
+@cache
+def _teller(url: str) -> SyncRedis:
+    once = Retry(NoBackoff(), 0)
+    return SyncRedis.from_url(
+        url, socket_timeout=TELL_WITHIN_S, socket_connect_timeout=TELL_WITHIN_S, retry=once
+    )
+
+
+def tell(event: Heard) -> None:
+    """From any thread, after the commit. Who does not hear of it here reads it in the database."""
+    try:
+        _teller(settings.REDIS_URL).publish(CHANNEL, msgspec.json.encode(event))
+    except (RedisError, OSError) as error:
+        logger.info("Could not tell the other processes: %s", error)
+
+
+class Listener:
+    """Hears what other processes tell, for as long as `listen` is not cancelled."""
+
+    def __init__(self, hear: Callable[[Heard], None]) -> None:
+        self._hear = hear
+        self._answered_at = float("-inf")
+
+    @property
+    def is_connected(self) -> bool:
+        return time.monotonic() - self._answered_at < SILENT_S
+
+    async def listen(self, url: str) -> None:
+        while True:
+            redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
+            try:
+                await self._listen(redis)
+            except (RedisError, OSError) as error:
+                not_heard.tell(error)
+            except Exception:  # noqa: BLE001 - the top of the task: the database is read all the same
+                logger.exception("Control events over Redis could not be heard, trying again")
+            finally:
+                self._answered_at = float("-inf")
+                with suppress(RedisError, OSError):
+                    await redis.aclose()
+            await asyncio.sleep(TRY_AGAIN_S)
+
+    async def _listen(self, redis: Redis) -> None:
+        async with redis.pubsub() as channel:
+            await channel.subscribe(CHANNEL)
+            self._answered_at = time.monotonic()
+            not_heard.over()
+            # What was told before this is read from the database.
+            self._hear(Heard())
+            while True:
+                message = await channel.get_message(timeout=PING_EVERY_S)
+                if message is not None:
+                    self._take(message)
+                elif time.monotonic() - self._answered_at > SILENT_S:
+                    raise TimeoutError("Redis does not answer")
+                else:
+                    await channel.ping()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        self._answered_at = time.monotonic()
+        if message["type"] == "message":
+            try:
+                self._hear(msgspec.json.decode(message["data"], type=Heard))
+            except msgspec.DecodeError as error:
+                logger.warning("A control event that this version does not know was passed over: %s", error)
+                self._hear(Heard())

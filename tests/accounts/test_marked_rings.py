@@ -1,0 +1,131 @@
+"""Unknown keys are refused without a question each; new ones work from the moment they are shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from accounts import keys
+from accounts.addresses import network_of
+from accounts.authentication import KeyRing
+from accounts.events import EventFeed
+from accounts.exceptions import Overloaded
+from accounts.models import ApiKey, ControlEvent, User
+from accounts.services import revoke_key, save_user_access
+from accounts.threads import in_thread
+from tests.factories import make_account, make_key
+from tests.queries import count_queries
+
+STRANGERS, LOADED_WITHIN_S = 50, 20
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+@pytest.fixture
+async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
+    """It reads when it is asked to, and at no other time."""
+    monkeypatch.setattr("accounts.events.POLL_S", 3600)
+    running = EventFeed()
+    monkeypatch.setattr(running, "STALE_AFTER_S", 3600)
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def known() -> str:
+    key: str = await act(make_key)
+    return key
+
+
+@pytest.fixture
+async def ring(feed: EventFeed, known: str) -> AsyncIterator[KeyRing]:
+    """It knows which keys there are."""
+    ring = KeyRing(feed)
+    await ring.start()
+    async with asyncio.timeout(LOADED_WITHIN_S):
+        assert ring._loading is not None
+        await ring._loading
+    yield ring
+    await ring.stop()
+
+
+async def act(change: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return await in_thread(lambda: change(*args, **options))
+
+
+def row(key: str) -> ApiKey:
+    return ApiKey.objects.select_related("account__user").get(prefix=keys.prefix(key))
+
+
+async def test_strangers_share_a_read_and_nobody_asks_for_their_keys(ring: KeyRing) -> None:
+    strangers = [keys.generate() for _ in range(STRANGERS)]
+    with count_queries() as asked:
+        found = await asyncio.gather(*map(ring.find, strangers))
+    assert found == [None] * STRANGERS
+    assert not [sql for sql in asked if "apikey" in sql]
+    # One under way when they came, at most, and the one that they share.
+    assert 1 <= len(asked) <= 2
+
+
+async def test_key_works_from_the_moment_it_is_shown(ring: KeyRing) -> None:
+    async def issue_and_use() -> bool:
+        key = await act(make_key)
+        return await ring.find(key) is not None
+
+    assert await asyncio.gather(*(issue_and_use() for _ in range(5))) == [True] * 5
+
+
+async def test_key_that_was_there_before_is_found(ring: KeyRing, known: str) -> None:
+    assert await ring.find(known) is not None
+
+
+async def test_revoked_key_is_refused_like_one_that_never_was(ring: KeyRing, known: str) -> None:
+    await ring.find(known)
+    await act(revoke_key, await act(row, known), by="test")
+    with count_queries() as revoked:
+        # Its first request reads the event.
+        await ring._events.read()
+        assert await ring.find(known) is None
+    with count_queries() as unknown:
+        assert await ring.find(keys.generate()) is None
+    assert {sql for sql in revoked if "apikey" in sql} == {sql for sql in unknown if "apikey" in sql} == set()
+
+
+async def test_key_of_a_user_who_is_let_in_again_works(ring: KeyRing, known: str) -> None:
+    account = (await act(row, known)).account
+    for is_active in (False, True):
+        await act(User.objects.filter(pk=account.user_id).update, is_active=is_active)
+        await act(save_user_access, account, by="test")
+        await ring._events.read()
+        assert (await ring.find(known) is not None) is is_active
+
+
+async def test_key_that_an_older_version_issued_is_found(ring: KeyRing) -> None:
+    key = await act(make_key, await act(make_account))
+    issued = await act(ControlEvent.objects.get, kind="key.issued", facts__prefix=keys.prefix(key))
+    del issued.facts["mark"]
+    await act(issued.save)
+    assert await ring.find(key) is not None
+
+
+async def test_stranger_is_told_to_come_again_while_nobody_can_tell(ring: KeyRing) -> None:
+    ring._events._has_failed = True
+    with pytest.raises(Overloaded):
+        await ring.find(keys.generate())
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::ffff", "2001:db8:1:2::/64"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("", "unknown"),
+    ],
+)
+def test_failures_are_counted_by_network(address: str, network: str) -> None:
+    assert network_of(address) == network
