@@ -12,11 +12,36 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from . import login_guard
 
 logger = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
+        "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, log in with a"
+        " passkey, or let us mail you a link to a new password.",
+    }
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        self._counted = login_guard.admit(request, credentials)
+        if not self._counted:
+            raise self.validation_error("too_many_login_attempts")
+
+    def _rollback_login_failed_rl_usage(self) -> None:
+        for used in self._counted:
+            used.rollback()
+
+    def _delete_login_attempts_cached_email(self, request: HttpRequest, **credentials: Any) -> None:
+        login_guard.forget(request, credentials)
+
+    def post_login(self, request: HttpRequest, user: Any, **how: Any) -> HttpResponseBase:
+        response: HttpResponseBase = super().post_login(request, user, **how)
+        login_guard.remember(response, user)
+        return response
+
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Who has a second factor confirms with it: the password alone must not take it away."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)

@@ -17,6 +17,7 @@ from . import page_tokens, visitors
 from .api import encode, iso_time, new_request_id
 from .exceptions import ApiError, MethodNotAllowed
 from .models import Account, PageSession
+from .sessions import VISITOR
 
 # Its last use, which keeps a visitor's account, is written no oftener.
 USE_WRITTEN_EVERY = timedelta(minutes=1)
@@ -64,15 +65,19 @@ def find_page_session(request: HttpRequest) -> PageSession:
         return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
     if not settings.DEMO:
         raise LoginNeeded
-    key = visitor_session(request)
-    known = PageSession.objects.filter(session_key=key).first()
-    return known or open_visitor(key, request.META.get("REMOTE_ADDR") or "")
+    address = request.META.get("REMOTE_ADDR") or ""
+    known = PageSession.objects.filter(session_key=request.session.session_key or "").first()
+    if known is not None and VISITOR in request.session:
+        return known
+    # Before the session, which is a row too.
+    visitors.check_room(address)
+    return open_visitor(visitor_session(request), address)
 
 
 def visitor_session(request: HttpRequest) -> str:
     """The key of the browser's session; there is one from now on."""
-    if "visitor" not in request.session:
-        request.session["visitor"] = True
+    if VISITOR not in request.session:
+        request.session[VISITOR] = True
     if request.session.session_key is None:
         request.session.create()
     return str(request.session.session_key)

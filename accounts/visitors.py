@@ -29,14 +29,18 @@ class TooManyVisitors(RetryLater):
 def open_account(address: str) -> Account:
     # Those who come at once take turns, so that no more than allowed are counted in.
     tier = Tier.objects.select_for_update(no_key=True).get(name=TIER)
-    network = network_of(address)
-    since = timezone.now() - timedelta(hours=1)
-    if Account.objects.filter(visitor_from=network, created_at__gt=since).count() >= MOST_AN_HOUR:
-        raise TooManyVisitors(retry_after=600)
+    check_room(address)
     user = User(username=f"visitor-{secrets.token_hex(8)}")
     user.set_unusable_password()
     user.save()
-    return Account.objects.create(user=user, tier=tier, visitor_from=network)
+    return Account.objects.create(user=user, tier=tier, visitor_from=network_of(address))
+
+
+def check_room(address: str) -> None:
+    since = timezone.now() - timedelta(hours=1)
+    lately = Account.objects.filter(visitor_from=network_of(address), created_at__gt=since)
+    if lately.count() >= MOST_AN_HOUR:
+        raise TooManyVisitors(retry_after=600)
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from accounts import memory
 from accounts.authentication import key_ring
 from accounts.events import feed
 from accounts.exceptions import Overloaded
+from accounts.pruning import pruner
 from accounts.streams import open_streams
 from accounts.tasks import end
 from accounts.throttling import throttle
@@ -64,6 +65,7 @@ class Service:
         await newsroom.start()
         await models_available.rounds.start()
         await metrics_port.start()
+        await pruner.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         monitor.start()
@@ -74,6 +76,7 @@ class Service:
         await monitor.stop()
         await metrics_port.stop()
         await end(self._task)
+        await pruner.stop()
         await models_available.rounds.stop()
         await newsroom.stop()
         await analyses.stop()

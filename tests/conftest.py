@@ -33,6 +33,7 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
+from accounts.sessions import strangers  # noqa: E402
 from signals_feed import guards  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
 from tests.factories import make_tiers  # noqa: E402
@@ -83,6 +84,12 @@ def var_dir() -> Path:
 @pytest.fixture(autouse=True)
 def _fast_passwords(settings: object) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def _new_strangers() -> None:
+    """All tests come from one address."""
+    strangers.clear()
 
 
 @pytest.fixture

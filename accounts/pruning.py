@@ -1,0 +1,120 @@
+"""What nobody needs any more goes by itself: in the background, a little at a time, by one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db import DatabaseError
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from .exceptions import Overloaded
+from .models import Attempt, ControlEvent, PageSession
+from .tasks import end
+from .threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 600
+AT_ONCE = 200
+PAUSE_S = 0.05
+# Processes have heard of an event within a second, and one that was stopped for days is started anew; what
+# happened to an account is shown to its owner.
+EVENTS_KEPT, EVENTS_OF_ACCOUNTS_KEPT = timedelta(days=30), timedelta(days=400)
+ORPHANS_KEPT = timedelta(days=1)
+
+
+def expired_sessions(now: datetime) -> QuerySet[Any]:
+    return Session.objects.filter(expire_date__lt=now)
+
+
+def devices_without_session(now: datetime) -> QuerySet[Any]:
+    """Of the list of one's own sessions."""
+    return _without_session(UserSession.objects.filter(last_seen_at__lt=now - ORPHANS_KEPT))
+
+
+def pages_without_session(now: datetime) -> QuerySet[Any]:
+    return _without_session(PageSession.objects.filter(last_used_at__lt=now - ORPHANS_KEPT))
+
+
+def _without_session(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.filter(~Exists(Session.objects.filter(session_key=OuterRef("session_key"))))
+
+
+def spent_attempts(now: datetime) -> QuerySet[Any]:
+    return Attempt.objects.filter(expires__lt=now)
+
+
+def old_events(now: datetime) -> QuerySet[Any]:
+    return ControlEvent.objects.filter(account_id=None, created_at__lt=now - EVENTS_KEPT)
+
+
+def old_events_of_accounts(now: datetime) -> QuerySet[Any]:
+    return ControlEvent.objects.filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT)
+
+
+KINDS: tuple[Callable[[datetime], QuerySet[Any]], ...] = (
+    *(expired_sessions, devices_without_session, pages_without_session),
+    *(spent_attempts, old_events, old_events_of_accounts),
+)
+
+
+def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int:
+    """One by one for Django, which tells of the end of each session."""
+    old = kind(now)
+    found = list(old.order_by().values_list("pk", flat=True)[:AT_ONCE])
+    if found:
+        old.model._default_manager.filter(pk__in=found).delete()
+    return len(found)
+
+
+class Pruner:
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="pruning")
+
+    async def stop(self) -> None:
+        await end(self._task)
+        self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            # Not all processes that were started together at once.
+            await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
+            try:
+                if await in_thread(is_our_turn):
+                    await prune()
+            except (DatabaseError, Overloaded) as error:
+                logger.warning("Old rows stay for now: %s", error)
+            except Exception:  # noqa: BLE001 - the top of a task: it is tried again
+                logger.exception("Old rows could not be removed")
+
+
+def is_our_turn() -> bool:
+    """The first process that asks has it for a while."""
+    return cache.add("pruning", 1, timeout=LOOK_EVERY_S)
+
+
+async def prune() -> int:
+    """How many rows went; between two handfuls others have their turn."""
+    removed, now = 0, timezone.now()
+    for kind in KINDS:
+        while count := await in_thread(remove_some, kind, now):
+            removed += count
+            await asyncio.sleep(PAUSE_S)
+    if removed:
+        logger.info("%d rows that nobody needs any more were removed", removed)
+    return removed
+
+
+pruner = Pruner()

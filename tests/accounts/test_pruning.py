@@ -1,0 +1,89 @@
+"""What nobody needs any more goes by itself, a little at a time, and nothing else does."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Attempt, ControlEvent, PageSession
+from accounts.pruning import AT_ONCE, expired_sessions, is_our_turn, prune, remove_some
+from accounts.threads import in_thread
+from tests.factories import make_account
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+DAY = timedelta(days=1)
+
+
+def make_session(key: str, expires: datetime) -> None:
+    Session.objects.create(session_key=key, session_data="", expire_date=expires)
+
+
+def make_event(age: timedelta, account: int | None = None) -> int:
+    with transaction.atomic():
+        event = ControlEvent.objects.publish("test", account=account)
+    ControlEvent.objects.filter(pk=event.pk).update(created_at=timezone.now() - age)
+    return event.pk
+
+
+def make_old_and_new() -> set[int]:
+    """The events that stay."""
+    now, account = timezone.now(), make_account()
+    make_session("old", now - DAY)
+    make_session("new", now + DAY)
+    for key in ("old", "gone", "new"):
+        UserSession.objects.create(
+            user=account.user, ip="127.0.0.1", session_key=key, last_seen_at=now - 2 * DAY
+        )
+        PageSession.objects.create(account=account, session_key=key, last_used_at=now - 2 * DAY)
+    Attempt.objects.create(cache_key="old", value="", expires=now - DAY)
+    Attempt.objects.create(cache_key="new", value="", expires=now + DAY)
+    make_event(31 * DAY)
+    make_event(401 * DAY, account.pk)
+    return {make_event(29 * DAY), make_event(399 * DAY, account.pk)}
+
+
+def kept() -> tuple[set[str], ...]:
+    return (
+        set(Session.objects.values_list("session_key", flat=True)),
+        set(UserSession.objects.values_list("session_key", flat=True)),
+        set(PageSession.objects.values_list("session_key", flat=True)),
+        set(Attempt.objects.values_list("cache_key", flat=True)),
+    )
+
+
+def events() -> set[int]:
+    return set(ControlEvent.objects.filter(kind="test").values_list("pk", flat=True))
+
+
+async def test_old_rows_go_and_the_others_stay() -> None:
+    staying = await in_thread(make_old_and_new)
+    assert await prune() > 0
+    assert await in_thread(kept) == ({"new"}, {"new"}, {"new"}, {"new"})
+    assert await in_thread(events) == staying
+
+
+async def test_end_of_an_old_session_is_told() -> None:
+    await in_thread(make_old_and_new)
+    await prune()
+    ended = await in_thread(ControlEvent.objects.filter(kind="session.ended").count)
+    assert ended == 1
+
+
+def test_no_handful_is_larger_than_it_may_be() -> None:
+    now = timezone.now()
+    Session.objects.bulk_create(
+        Session(session_key=str(number), session_data="", expire_date=now - DAY)
+        for number in range(AT_ONCE + 1)
+    )
+    assert [remove_some(expired_sessions, now) for _ in range(3)] == [AT_ONCE, 1, 0]
+
+
+def test_one_process_has_the_turn() -> None:
+    cache.clear()
+    assert [is_our_turn() for _ in range(3)] == [True, False, False]
