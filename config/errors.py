@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import InternalError as DatabaseRefusal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from rest_framework.exceptions import ValidationError
@@ -15,6 +16,9 @@ from accounts.api import ON_EVERY_ANSWER, encode, new_request_id
 from accounts.exceptions import ApiError, InvalidParameter, NotFound, Overloaded
 
 logger = logging.getLogger(__name__)
+
+# PostgreSQL says so of a standby, and where somebody has switched writing off.
+READ_ONLY = "25006"
 
 
 class InternalError(ApiError):
@@ -45,6 +49,8 @@ def as_refusal(error: Exception) -> ApiError:
             return error
         case OperationalError() | InterfaceError():
             return Overloaded("The database does not answer just now. Try again shortly.", retry_after=2)
+        case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == READ_ONLY:
+            return Overloaded("The database takes no changes just now. Try again shortly.", retry_after=5)
         case ValidationError() | SuspiciousOperation():
             return InvalidParameter("The query string cannot be read.")
         case _:
