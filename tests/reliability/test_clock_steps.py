@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.reliability.crowd import rush
 from tests.reliability.processes import Installation, Process
 
 LIMIT, HOUR_S = 60, 3600
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
 LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
 
@@ -40,13 +42,10 @@ class Clock:
 
 def now_of(server: Process, key: str) -> float:
     """What the service takes the time for."""
-    from datetime import datetime
-
     return datetime.fromisoformat(server.ask("/api/session", key).json()["server_time"]).timestamp()
 
 
 @pytest.mark.row("56", "over-admitted 0, locked out 0 s beyond the window")
-@pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
 def test_window_is_the_same_whatever_the_clock_says(
     embedded: Installation, tmp_path: Path, tell: Tell, step_s: int
@@ -67,7 +66,6 @@ def test_window_is_the_same_whatever_the_clock_says(
 
 
 @pytest.mark.row("56", "tells the time that the service is told")
-@pytest.mark.usefixtures("rows")
 def test_control_an_hour_that_passed_frees_the_window(embedded: Installation, tmp_path: Path) -> None:
     """With the monotonic clock faked too, so that the steps above are known to reach the process."""
     clock = Clock(tmp_path)

@@ -24,6 +24,7 @@ def counted(service: StreamService, key: str) -> list[int]:
     return [server.ask("/api/session", key).json()["clients_connected"] for server in service.servers]
 
 
+@pytest.mark.full
 @pytest.mark.row("76", "error once it is quiet 0")
 @pytest.mark.usefixtures("rows")
 def test_clients_of_all_processes_are_counted_truly_after_a_churn(

@@ -24,7 +24,7 @@ from tests.reliability.stream_services import StreamService, streaming
 
 PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
 INJECTED = re.compile(r"\(INJECTED\)")
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
