@@ -164,6 +164,8 @@ else:
             },
         },
     }
+# So long a migration may wait for a table that is in use; whoever comes later waits behind it.
+MIGRATION_LOCK_MS = env.int("MIGRATION_LOCK_MS", 1_000)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Attempts to log in, and codes that were used: in the memory of one process they would count for it alone.

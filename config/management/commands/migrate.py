@@ -1,0 +1,53 @@
+"""Django's `migrate`, which never makes a running service wait long for a table."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+from django.core.management.commands.migrate import Command as MigrateCommand
+from django.db import OperationalError, connections
+
+LOCK_NOT_AVAILABLE = "55P03"
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
+
+
+class Command(MigrateCommand):
+    """Behind a migration that waits for a table, everybody who comes later waits too, even for reading. So it
+    gives up early, lets them pass, and tries again."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--attempts", type=int, default=30, help="How often a table that is in use is tried. Default: 30."
+        )
+
+    def handle(self, *args: Any, attempts: int = 30, **options: Any) -> None:
+        database = connections[options["database"]]
+        if database.vendor != "postgresql":
+            super().handle(*args, **options)
+            return
+        for attempt in range(1, attempts + 1):
+            with database.cursor() as cursor:
+                cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
+            try:
+                super().handle(*args, **options)
+            except OperationalError as error:
+                if getattr(error.__cause__, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+                    raise
+                if attempt < attempts:
+                    self._wait(attempt)
+            else:
+                return
+        raise CommandError(
+            "A table was in use each time. What was done stays done: run `manage.py migrate` again when"
+            " there is less to do, or end the long transaction (see pg_stat_activity)."
+        )
+
+    def _wait(self, attempt: int) -> None:
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempt - 1))
+        self.stdout.write(f"\nA table is in use, so others go first. Trying again in {pause_s:.0f} s.")
+        self.stdout.flush()
+        time.sleep(pause_s)
