@@ -147,7 +147,7 @@ MANY = 400
 async def is_told(streams: OpenStreams, client: Any, count: int) -> bool:
     """Whether Redis has as many, by its own account and by what each account has."""
     per_account = sum(client.zcard(key) for key in client.keys("tickwire:streams:account:*"))
-    return await streams.count() == per_account == count
+    return bool(await streams.count() == per_account == count)
 
 
 async def test_many_slots_are_told_in_pieces_and_none_is_missing(
