@@ -19,6 +19,7 @@ from .engine.engine import Engine
 from .engine.feeds.feed import Feed
 from .engine.feeds.registry import make_feed
 from .engine.inbox import Inbox
+from .engine.local_journal import LocalJournal
 from .engine.reader import Reader
 from .engine.redis_bus import RedisBus
 from .engine.reloading import reload_candles
@@ -59,7 +60,8 @@ class Market:
             await self._reader.start()
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
             return
-        self.runner = Runner(self.engine, self.make_feed, LocalBus(self._hear), witnesses())
+        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal"))
+        self.runner = Runner(self.engine, self.make_feed, bus, witnesses())
         await self.runner.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
@@ -131,7 +133,11 @@ class Market:
             if not self.runner.is_running:
                 return
             await self.runner.flush()
-        await reload_candles(self.prices, facts)
+        quote = await reload_candles(self.prices, facts)
+        if quote is not None and self.runner is not None:
+            self.engine.go_on_from(self.engine.book(facts, now_ms()), quote)
+        elif quote is not None:
+            self.prices.board.put(quote, facts.digits)
 
 
 market = Market()

@@ -14,9 +14,14 @@ from .prices.board import Quote
 from .prices.history import iso
 from .serializers import BarsQuerySerializer, MarketSerializer, QuoteSerializer
 
+# Trades have no bid and ask: what was imported of them makes candles, and no quote.
+NOT_QUOTED = (
+    "{symbol} has not been quoted yet, so there is no bid and ask to answer. Candles that were imported "
+    "for it are stored all the same: `manage.py export_candles {symbol} 1m` reads them."
+)
 REFUSALS = (
     SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
-    QuoteUnavailable("EURUSD has not been quoted yet.", retry_after=5),
+    QuoteUnavailable(NOT_QUOTED.format(symbol="EURUSD"), retry_after=5),
 )
 
 
@@ -77,7 +82,7 @@ class MarketViewSet(ApiViewSet):
 def quote_of(facts: InstrumentFacts) -> Quote:
     quote = services.prices.board.get(facts.symbol)
     if quote is None:
-        raise QuoteUnavailable(f"{facts.symbol} has not been quoted yet.", retry_after=5)
+        raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
     return quote
 
 

@@ -76,6 +76,11 @@ class Serve:
     ) -> None:
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self) -> int:
         """Ctrl-C, and the exit code it leads to."""
         assert self._process is not None

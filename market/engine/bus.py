@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Callable
 from typing import Protocol
 
-from market.prices.records import AnyRecord
+from market.prices.records import AnyRecord, Told
 
 from .lease import Place
+from .local_journal import LocalJournal
 
 Hear = Callable[[list[AnyRecord]], None]
 
@@ -31,26 +32,44 @@ class Owner(Protocol):
 
 
 class LocalBus:
-    """One process: whoever listens hears at once."""
+    """One process: whoever listens hears at once, and the journal before them."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, hear: Hear, journal: LocalJournal | None = None) -> None:
         self._hear = hear
+        self._journal = journal
         self.place = Place(new_epoch(), 0)
 
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
-        """Numbers given after the last checkpoint are not known any more, so the numbering starts anew."""
-        self.place = Place(new_epoch(), place.position)
-        return []
+        """What was published and not written. Where that is not known, the numbering starts anew, because
+        numbers given after the last checkpoint are not known either."""
+        entries = None if self._journal is None else self._journal.open(place)
+        if entries is None:
+            self.place = Place(new_epoch(), place.position)
+        else:
+            self.place = Place(place.epoch, entries[-1].number if entries else place.position)
+        if self._journal is not None:
+            self._journal.begin(self.place.epoch, anew=entries is None)
+        return [record for entry in entries or () for record in entry.records]
 
     def publish(self, records: list[AnyRecord]) -> None:
+        if self._journal is not None and type(records[0]) is not Told:
+            self._journal.add(self.place.position + 1, records)
         self._hear(records)
 
     def seal(self) -> Place:
         self.place = Place(self.place.epoch, self.place.position + 1)
+        if self._journal is not None:
+            self._journal.turn()
         return self.place
+
+    def written(self, place: Place) -> None:
+        """The database holds everything up to there."""
+        if self._journal is not None:
+            self._journal.forget(place.position)
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""
 
     async def close(self) -> None:
-        pass
+        if self._journal is not None:
+            self._journal.close(self.place)

@@ -87,6 +87,9 @@ class RedisBus:
             self._open = []
         return self.place
 
+    def written(self, place: Place) -> None:
+        """The stream keeps what it has: others may start from an older state."""
+
     async def settle(self) -> None:
         """Wait until a successor would hear of all that was published so far."""
         number = self.seal().position

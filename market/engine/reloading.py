@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from django.db import transaction
+
 from accounts.outbox import ControlEvent
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts
+from market.models import LastQuote
 from market.prices.history import History
 from market.prices.market import Prices
+from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
 
 from .boot import load_history
+from .checkpoints import tick_of
 from .engine import Engine
 from .series import present_kind
 from .simulated_past import fill_gap, last_quote
 
 
-async def reload_candles(prices: Prices, facts: InstrumentFacts) -> None:
+async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
     """Beside what goes on forming. What was closed before this must be written; what closes while it reads is
-    not lost."""
+    not lost. Returns the stored quote, if it is newer than the one that is known."""
     fresh = History(facts.digits)
-    await in_thread(_load_present, fresh, facts)
+    stored = await in_thread(_load_present, fresh, facts)
     old = prices.history(facts)
     stored_ms = fresh.last_closed_ms("1m") or 0
     for minute in old.recent:
@@ -34,10 +39,15 @@ async def reload_candles(prices: Prices, facts: InstrumentFacts) -> None:
         fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
     fresh.builder.price_by(old.builder.source)
     prices.put_history(facts.symbol, fresh)
+    is_newer = stored is not None and (quote is None or stored.time_ms > quote.time_ms)
+    return stored if is_newer else None
 
 
-def _load_present(history: History, facts: InstrumentFacts) -> None:
+@transaction.atomic
+def _load_present(history: History, facts: InstrumentFacts) -> Tick | None:
     load_history(history, facts, simulated=present_kind(facts.id))
+    row = LastQuote.objects.filter(pk=facts.id).first()
+    return None if row is None else tick_of(row, facts.symbol)
 
 
 async def load_series(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> History:

@@ -231,9 +231,11 @@ class Runner:
         made = engine.checkpoints(changed.values())
         notes = [witness.notes() for witness in self.witnesses]
         is_done = is_written = False
+        place = self.bus.seal()
         try:
-            await in_thread(self._write, rows, made, self.bus.seal(), notes)
+            await in_thread(self._write, rows, made, place, notes)
             is_done = is_written = True
+            self.bus.written(place)
         except Deposed:
             self._lost_lease(rows)
             is_done = True

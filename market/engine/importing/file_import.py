@@ -13,6 +13,7 @@ from market.engine.files.tick_file import TickFile
 from market.engine.store import moment, to_ms
 from market.imports import UnfinishedImport
 from market.prices.candles import Candle
+from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, TIMEFRAMES
 
 from .door import Door
@@ -45,6 +46,8 @@ class FileImport:
         self._minute_ms = self._stored_ms
         self.end: End | None = None
         """Where the whole file ended."""
+        self.last_quote: Tick | None = None
+        """The last bid and ask that was taken; None of trades, which have none."""
 
     def run(self, go_on: Callable[[], bool]) -> bool:
         """Until the end, or until told after a batch not to go on. Says whether it came to the end."""
@@ -75,6 +78,8 @@ class FileImport:
             raise StoppedAtFault(min(faults))
         self._tally.count(faults)
         self._tally.ticks += len(taken)
+        if taken and not self._file.format.holds_trades:
+            self.last_quote = taken[-1]
         self._waiting += filter(self._is_wanted, self._minutes.take(taken))
         forming_ms = self._minutes.forming_ms
         if forming_ms is not None and forming_ms != self._minute_ms:

@@ -9,9 +9,11 @@ from django.db import models, transaction
 from accounts.outbox import ControlEvent
 from market.engine.files.tick_file import TickFile, digest
 from market.imports import UnfinishedImport
+from market.prices.ticks import Tick
 
 from .file_import import FileImport, Terms
 from .minutes import End
+from .quote import keep_quote
 from .tally import Tally
 
 
@@ -22,6 +24,8 @@ class Importer:
         self._restart = restart
         self._end: End | None = None
         """Where the file before ended."""
+        self._quote: Tick | None = None
+        """The newest bid and ask of files that have both."""
 
     def run(self, paths: Sequence[str], format_name: str | None, watch: Callable[[TickFile], bool]) -> bool:
         """False if the watcher, who is asked after each batch, stopped it."""
@@ -48,13 +52,19 @@ class Importer:
 
     def _take(self, file: TickFile, digest: str, watch: Callable[[TickFile], bool]) -> bool:
         importing = FileImport(self._terms, file, digest, self.tally, self._end)
-        is_whole = importing.run(lambda: watch(file))
-        self._end = importing.end or self._end
-        return is_whole
+        try:
+            return importing.run(lambda: watch(file))
+        finally:
+            self._end = importing.end or self._end
+            quote = importing.last_quote
+            if quote is not None and (self._quote is None or quote.time_ms > self._quote.time_ms):
+                self._quote = quote
 
     def _publish(self) -> None:
         if self.tally.minutes:
             with transaction.atomic():
+                if self._quote is not None:
+                    keep_quote(self._terms.facts, self._quote)
                 ControlEvent.objects.publish("market.candles_imported", symbol=self._terms.facts.symbol)
 
     def _of(self, digests: list[str]) -> models.QuerySet[UnfinishedImport]:

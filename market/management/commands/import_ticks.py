@@ -19,10 +19,16 @@ from market.engine.files.tick_file import TickFile
 from market.engine.importing.file_import import Terms
 from market.engine.importing.importer import Importer
 from market.engine.importing.tally import StoppedAtFault, Tally
+from market.engine.series import present_kind
 from market.management.import_summary import complaints, summary, told
 from market.management.interruption import interruptible
 from market.management.progress import ProgressBar
 from market.management.symbols import find_instrument
+
+SIMULATED = (
+    "{symbol} is priced by a simulated source now, so these candles are stored and not shown. Give it a real "
+    "source, such as push, to see them."
+)
 
 
 class Command(BaseCommand):
@@ -58,6 +64,8 @@ class Command(BaseCommand):
         except StoppedAtFault as error:
             raise CommandError(f"{told(error.fault)}. The minutes before it are stored.") from None
         self.report(importer.tally, facts.symbol, is_whole=is_whole)
+        if present_kind(facts.id):
+            self.stdout.write(SIMULATED.format(symbol=facts.symbol))
 
     def report(self, tally: Tally, symbol: str, *, is_whole: bool) -> None:
         for complaint in complaints(tally):

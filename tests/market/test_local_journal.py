@@ -1,0 +1,209 @@
+"""The journal of an engine within its process: what was published is there after a kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from market.engine.bus import LocalBus
+from market.engine.lease import Place
+from market.engine.local_journal import Head, LocalJournal, encode
+from market.prices.records import AnyRecord, Ended, Taken, Told
+
+started: list[Process] = []
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    while started:
+        started.pop().kill()
+
+
+class Owner:
+    writer = "test"
+
+    def stand_down(self) -> None: ...
+
+    def flush_soon(self) -> None: ...
+
+
+def taken(seq: int) -> Taken:
+    return Taken("EURUSD", 1.1, 1.2, 1_000 * seq, 1.0, seq)
+
+
+class Process:
+    """One process after the other over the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.journal = LocalJournal(folder)
+        started.append(self)
+        self.bus = LocalBus(lambda records: None, self.journal)
+
+    def start(self, place: Place) -> list[AnyRecord]:
+        return asyncio.run(self.bus.open(Owner(), place))
+
+    def kill(self) -> Place:
+        """Its descriptors are closed, and nothing is said any more."""
+        if self.journal._file is not None:
+            self.journal._file.close()
+        if self.journal._lock is not None:
+            self.journal._lock.close()
+        return self.bus.place
+
+
+def begun(folder: Path) -> Process:
+    process = Process(folder)
+    assert process.start(Place("", 0)) == []
+    return process
+
+
+def test_what_was_not_written_is_the_tail_of_the_next(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.written(written)
+    first.bus.publish([taken(1), taken(2)])
+    first.bus.publish([Ended("EURUSD", 60_000)])
+    first.kill()
+
+    second = Process(tmp_path)
+
+    assert second.start(written) == [taken(1), taken(2), Ended("EURUSD", 60_000)]
+    assert second.bus.place.epoch == written.epoch
+
+
+def test_what_was_written_comes_no_second_time(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.bus.publish([taken(1)])
+    written = first.bus.seal()
+    first.bus.publish([taken(2)])
+    first.kill()
+
+    assert Process(tmp_path).start(written) == [taken(2)]
+
+
+def test_two_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.publish([taken(1)])
+    first.kill()
+    second = Process(tmp_path)
+    second.start(written)
+    second.bus.publish([taken(2)])
+    second.kill()
+
+    assert Process(tmp_path).start(written) == [taken(1), taken(2)]
+
+
+def test_the_numbering_goes_on_after_an_end_in_order(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.bus.publish([taken(1)])
+    written = first.bus.seal()
+    first.bus.written(written)
+    asyncio.run(first.bus.close())
+
+    second = Process(tmp_path)
+
+    assert second.start(written) == []
+    assert second.bus.place == written
+
+
+@pytest.mark.parametrize("known", ["older", "another"])
+def test_a_database_that_does_not_fit_begins_anew(tmp_path: Path, known: str) -> None:
+    first = begun(tmp_path)
+    first.bus.written(first.bus.seal())
+    first.bus.publish([taken(1)])
+    written = first.bus.seal()
+    first.bus.written(written)
+    first.bus.publish([taken(2)])
+    first.kill()
+    second = Process(tmp_path)
+
+    place = Place(written.epoch, 0) if known == "older" else Place("another", written.position)
+
+    assert second.start(place) == []
+    assert second.bus.place.epoch not in (written.epoch, "another")
+
+
+def test_an_entry_that_was_torn_by_the_kill_was_sent_to_nobody(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.publish([taken(1)])
+    first.bus.publish([taken(2)])
+    first.kill()
+    (path,) = tmp_path.glob("*.journal")
+    path.write_bytes(path.read_bytes()[:-3])
+
+    assert Process(tmp_path).start(written) == [taken(1)]
+
+
+def test_after_a_restart_of_the_machine_the_numbering_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.publish([taken(1)])
+    first.kill()
+    head = tmp_path / "head"
+    head.write_bytes(encode(Head(written.epoch, "another start")))
+    second = Process(tmp_path)
+
+    assert second.start(written) == []
+    assert second.bus.place.epoch != written.epoch
+
+
+def test_a_second_process_leaves_the_journal_of_the_first_alone(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.publish([taken(1)])
+    second = Process(tmp_path)
+    assert second.start(written) == []
+    second.bus.publish([taken(9)])
+    second.kill()
+    first.kill()
+
+    assert Process(tmp_path).start(written) == [taken(1)]
+
+
+def test_a_folder_that_cannot_be_written_costs_the_journal_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    heard: list[AnyRecord] = []
+    bus = LocalBus(heard.extend, LocalJournal(tmp_path / "file" / "journal"))
+
+    assert asyncio.run(bus.open(Owner(), Place("", 0))) == []
+    bus.publish([taken(1)])
+
+    assert heard == [taken(1)]
+
+
+def test_a_full_disk_begins_the_numbering_anew_after_a_kill(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        first.journal._file = full
+        first.bus.publish([taken(1)])
+    first.bus.publish([taken(2)])
+    first.kill()
+    second = Process(tmp_path)
+
+    assert second.start(written) == []
+    assert second.bus.place.epoch != written.epoch
+
+
+def test_how_the_engine_is_doing_is_no_part_of_it(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.bus.publish([Told("", b"{}")])
+
+    assert not list(tmp_path.glob("*.journal"))
+
+
+def test_files_do_not_pile_up(tmp_path: Path) -> None:
+    process = begun(tmp_path)
+    for seq in range(1, 100):
+        process.bus.publish([taken(seq)])
+        process.bus.written(process.bus.seal())
+
+    assert not list(tmp_path.glob("*.journal"))
