@@ -51,6 +51,10 @@ class Catalogue:
         self._by_symbol: dict[str, InstrumentFacts] = {}
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
         """Set by the market, which knows: open, closed or stale."""
+        self.on_deactivated: list[Callable[[list[str]], None]] = []
+        """Are told the symbols that are not offered any more."""
+        self._ended: set[str] = set()
+        """Of those the symbols that nobody was told yet."""
         feed.on("instruments.changed", self._reload)
 
     def all(self) -> list[InstrumentFacts]:
@@ -85,10 +89,16 @@ class Catalogue:
 
     async def load(self) -> None:
         await in_thread(self.load_now)
+        ended, self._ended = self._ended, set()
+        if gone := sorted(symbol for symbol in ended if self.find(symbol) is None):
+            for told in self.on_deactivated:
+                told(gone)
 
     def load_now(self) -> None:
         rows = Instrument.objects.with_hours()
-        self._by_symbol = {row.symbol: _facts(row) for row in rows}
+        found = {row.symbol: _facts(row) for row in rows}
+        before, self._by_symbol = self._by_symbol, found
+        self._ended |= {symbol for symbol, facts in before.items() if facts.active and not self.find(symbol)}
 
     async def _reload(self, _: dict[str, Any]) -> None:
         await self.load()

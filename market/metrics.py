@@ -9,6 +9,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from .overview import Instrument, Overview, overview
+from .services import is_heard
 
 STATES = ("open", "closed", "stale")
 Samples = Iterable[tuple[tuple[str, ...], float | None]]
@@ -34,6 +35,12 @@ def _of_engine(seen: Overview) -> Iterator[Metric]:
     yield _gauge("engine_up", "1 while an engine speaks to this process.", (), [((), seen.is_running)])
     yield _gauge(
         "engine_age_seconds", "Since the engine last spoke to this process.", (), [((), _seconds(age_ms))]
+    )
+    yield _gauge(
+        "engine_heard",
+        "1 while this process hears an engine: 0 within three seconds of losing it, or the bus between them.",
+        (),
+        [((), is_heard())],
     )
     yield _gauge(
         "engine_is_writer",

@@ -18,6 +18,7 @@ from .engine.checkpoints import Checkpoint
 from .engine.engine import Engine
 from .engine.feeds.feed import Feed
 from .engine.feeds.registry import make_feed
+from .engine.hearing import Hearing
 from .engine.inbox import Inbox
 from .engine.local_journal import LocalJournal
 from .engine.reader import Reader
@@ -48,6 +49,8 @@ class Market:
         self._reader: Reader | None = None
         self._inbox: Inbox | None = None
         self._listeners: list[tuple[Hear, Begin]] = []
+        self.hearing = Hearing(self._tell_heard)
+        self._watchers: list[Callable[[bool], None]] = []
         control_events.on("instruments.changed", self._refresh_feeds)
         control_events.on("market.candles_imported", self._reload)
 
@@ -59,14 +62,17 @@ class Market:
             self._reader = Reader(settings.REDIS_URL, self.prices, self._hear, self._missed)
             await self._reader.start()
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
+            self.hearing.start()
             return
         bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal"))
         self.runner = Runner(self.engine, self.make_feed, bus, witnesses())
         await self.runner.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
+        self.hearing.start()
 
     async def stop(self) -> None:
+        self.hearing.stop()
         for part in (self._inbox, self._reader, self.runner):
             if part is not None:
                 await part.stop()
@@ -90,6 +96,10 @@ class Market:
         market starts, and when it goes on after something was missed."""
         self._listeners.append((hear, begin))
 
+    def watch(self, told: Callable[[bool], None]) -> None:
+        """`told` hears when the engine is not heard any more, and when it is again."""
+        self._watchers.append(told)
+
     async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks from outside; for each the reason why it was refused."""
         if self._inbox is not None:
@@ -105,7 +115,12 @@ class Market:
         since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
         return make_feed(name, instruments, known_ms, since_ms)
 
+    def _tell_heard(self, is_heard: bool) -> None:
+        for told in self._watchers:
+            told(is_heard)
+
     def _hear(self, records: list[AnyRecord]) -> None:
+        self.hearing.heard(time.monotonic())
         for record in records:
             if type(record) is Told:
                 self.status = engine_status.read(record)
@@ -142,11 +157,16 @@ class Market:
 
 market = Market()
 prices, engine = market.prices, market.engine
-start, stop, push, listen = market.start, market.stop, market.push, market.listen
+start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
 
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def is_heard() -> bool:
+    """Whether this process hears an engine."""
+    return market.hearing.is_heard
 
 
 def quote(symbol: str) -> Quote | None:

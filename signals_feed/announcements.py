@@ -17,6 +17,7 @@ from .items import COLUMNS, describe
 from .models import LIFETIME, Announcement
 
 CLOSED = "closed/"
+AFTER_CLOSURE = "closed:"
 # As long as a signal lives that nothing else closes.
 REPLAYED_FOR = LIFETIME
 LATEST = 2**63 - 1
@@ -69,12 +70,14 @@ def last_position() -> int:
 
 
 def position_of(signal_id: str) -> int | None:
-    """Where a client goes on that had this signal last; None where nobody can say."""
+    """Where a client goes on that had this last, a signal or its end; None where nobody can say."""
+    is_closure = signal_id.startswith(AFTER_CLOSURE)
     try:
-        wanted = UUID(signal_id)
+        wanted = UUID(signal_id.removeprefix(AFTER_CLOSURE))
     except ValueError:
         return None
-    return Announcement.objects.position_of(wanted, timezone.now() - REPLAYED_FOR)
+    kind = Announcement.Kind.CLOSED if is_closure else Announcement.Kind.PUBLISHED
+    return Announcement.objects.position_of(wanted, kind, timezone.now() - REPLAYED_FOR)
 
 
 def time_ms(moment: datetime) -> int:

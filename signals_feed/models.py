@@ -156,10 +156,11 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     def last_position(self) -> int:
         return self.aggregate(last=models.Max("position"))["last"] or 0
 
-    def position_of(self, signal_id: uuid.UUID, since: datetime) -> int | None:
-        """Where a signal was published; None for one that is older or that nobody knows."""
-        published = self.filter(signal=signal_id, kind=Announcement.Kind.PUBLISHED)
-        return published.filter(signal__published_at__gte=since).values_list("position", flat=True).first()
+    def position_of(self, signal_id: uuid.UUID, kind: str, since: datetime) -> int | None:
+        """Where a signal was published or closed; None where that is longer ago, or nobody knows it."""
+        at = "signal__closed_at" if kind == Announcement.Kind.CLOSED else "signal__published_at"
+        told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
+        return told.values_list("position", flat=True).first()
 
 
 class Announcement(models.Model):

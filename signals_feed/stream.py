@@ -10,13 +10,14 @@ from typing import Any
 from accounts.events import PASSING, EventFeed, feed
 from accounts.tasks import end
 from accounts.threads import in_thread
+from instruments.catalogue import catalogue
 from market.services import now_ms
 from market.streams.framing import frame
 from market.streams.kinds import SIGNALS
 from market.streams.seat import Seat
 from market.streams.stream import Stream
 
-from .announcements import LATEST, Announced, last_position, position_of, read
+from .announcements import CLOSED, LATEST, Announced, last_position, position_of, read
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ class SignalStream(Stream):
         self._task: asyncio.Task[None] | None = None
         for kind in ("signal.published", "signal.closed"):
             events.on(kind, self._look)
+
+    def symbols_of(self, topics: frozenset[str]) -> set[str]:
+        return {topic for topic in topics if not topic.startswith(CLOSED)}
 
     async def start(self) -> None:
         """After the control events: what is announced from now on wakes it."""
@@ -114,3 +118,11 @@ def send(seat: Seat, missed: list[Announced], variant: int) -> None:
 
 
 signals = SignalStream(feed)
+
+
+def tell_ended(gone: list[str]) -> None:
+    """They stay subscribed to: what was published before still closes."""
+    signals.tell_ended(gone, now_ms())
+
+
+catalogue.on_deactivated.append(tell_ended)

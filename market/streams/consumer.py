@@ -122,6 +122,9 @@ class StreamConsumer(StreamSocket):
     def lost_place(self, epoch: str) -> None:
         """Only numbers show that something was missed."""
 
+    def drop(self, gone: frozenset[str]) -> None:
+        """Where instruments that are not offered any more are still told of."""
+
     def _lost_slot(self, code: Code) -> None:
         if code == "taken_over":
             self.end(Refused("taken_over"))

@@ -90,6 +90,7 @@ def _error(refused: Refused) -> Any:
 
 
 _others: tuple[Code, ...] = (
+    "https_required",
     "invalid_api_key",
     "subscribe_timeout",
     "taken_over",
@@ -122,7 +123,12 @@ TOLD: Examples = {
     protocol.Listed: {"One": wire(protocol.listed(["EURUSD"], NOW_MS, 9))},
     protocol.Pong: {"Pong": wire(protocol.pong(NOW_MS, "alive?"))},
     protocol.Heartbeat: {"Heartbeat": wire(protocol.heartbeat(NOW_MS))},
-    protocol.Notice: {"Restart": wire(protocol.restarting(NOW_MS))},
+    protocol.Notice: {
+        "Restart": wire(protocol.restarting(NOW_MS)),
+        "No engine is heard": wire(protocol.notice("stale", ["EURUSD", "XAUUSD"], NOW_MS)),
+        "It is heard again": wire(protocol.notice("live", ["EURUSD", "XAUUSD"], NOW_MS)),
+        "Not offered any more": wire(protocol.notice("deactivated", ["EURUSD"], NOW_MS)),
+    },
     protocol.Gap: {"The numbering began anew": wire(protocol.gap(["EURUSD"], "f09e2b7711ac", NOW_MS))},
     protocol.Conflated: {"Three were left out": wire(protocol.conflated("EURUSD", 3))},
     protocol.Error: {

@@ -20,6 +20,7 @@ from .delivery import Owed, Rest, Round, send_to_all, write_each
 from .framing import frame
 from .groups import Audience, Group
 from .members import Members
+from .notices import Make, Notices
 from .seat import Seat, Write
 from .slow import SlowSide
 
@@ -48,6 +49,7 @@ class Hub:
         self._members = Members()
         self._pending: list[Owed] = []
         self._is_flushing = False
+        self._notices = Notices(self)
         self.slow = SlowSide(self)
         self.frames = 0
         """Handed to connections since the start."""
@@ -112,6 +114,11 @@ class Hub:
             if not self._is_flushing:
                 self._is_flushing = True
                 self.loop.call_soon(self.flush)
+
+    def notify(self, make: Make) -> None:
+        """Tell everybody what `make` says of their topics, after all that was published before."""
+        self.settle()
+        self._notices.tell(self._members.groups, make)
 
     def flush(self) -> None:
         self._is_flushing = False

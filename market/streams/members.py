@@ -19,6 +19,10 @@ class Members:
     def number(self) -> int:
         return sum(len(group.seats) for group in self._groups.values())
 
+    @property
+    def groups(self) -> list[Group]:
+        return list(self._groups.values())
+
     def audiences(self, topic: str) -> Mapping[int, Audience]:
         return self._topics.get(topic, NOBODY)
 

@@ -59,7 +59,10 @@ class Subscribe(Message, tag="subscribe", frozen=True):
     ] = UNSET
     since: Annotated[
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
-        Meta(description="The last signal received: replays those after it on /ws/signals."),
+        Meta(
+            description="The last that was received: replays what came after it on /ws/signals. The id of a"
+            ' signal, or "closed:" and the id if that was a closure.'
+        ),
     ] = UNSET
     takeover: Annotated[
         bool, Meta(description="At the stream limit, end your oldest stream instead of being refused.")

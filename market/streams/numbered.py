@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from typing import ClassVar
 
-from market.services import now_ms
+from market.services import is_heard, now_ms
 
 from . import protocol
 from .backlog import LatestBacklog
 from .consumer import StreamConsumer, is_known
 from .framing import frame
-from .messages import Subscribe, Unsubscribe
+from .messages import ALL, Subscribe, Unsubscribe
 from .outgoing import variant_of
 from .replay import replay
 from .stream import NumberedStream
@@ -25,6 +25,7 @@ class NumberedConsumer(StreamConsumer):
         if self._is_over or self._seat is None:
             return
         hub, seat, subscribed = self.stream.hub, self._seat, self._subscriptions
+        subscribed.drop({symbol for symbol in subscribed.symbols if symbol != ALL and not is_known(symbol)})
         change = subscribed.subscribe(message, is_known)
         now = now_ms()
         opened = self.stream.open(message, subscribed, change, now)
@@ -36,6 +37,8 @@ class NumberedConsumer(StreamConsumer):
             self.stream.kind.name, subscribed.symbols, change.rejected, now, message.id, opened.goes_on
         )
         replay(hub, seat, chain([frame(reply)], opened.frames))
+        if change.joined and not is_heard():
+            self._say(protocol.notice("stale", change.joined, now))
         self._settle_in()
 
     def _unsubscribe(self, message: Unsubscribe) -> None:
@@ -43,6 +46,11 @@ class NumberedConsumer(StreamConsumer):
         if self._seat is not None:
             self.stream.hub.unsubscribe(self._seat, self._seat.topics - self._topics())
         self._say(protocol.unsubscribed(self._subscriptions.symbols, now_ms(), message.id))
+
+    def drop(self, gone: frozenset[str]) -> None:
+        if self._seat is not None and not gone.isdisjoint(self._subscriptions.symbols):
+            self._subscriptions.drop(gone)
+            self.stream.hub.unsubscribe(self._seat, self._seat.topics - self._topics())
 
     def _topics(self) -> set[str]:
         return self.stream.faults.topics(self._subscriptions.symbols, self._subscriptions.features)

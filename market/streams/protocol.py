@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -73,10 +73,18 @@ class Heartbeat(Control, tag="heartbeat", kw_only=True):
     time: Milliseconds
 
 
-class Notice(Control, tag="notice", kw_only=True):
-    """This server is about to close the socket with 1012."""
+NoticeCode = Literal["restarting", "stale", "live", "deactivated"]
 
-    code: Literal["restarting"]
+
+class Notice(Control, tag="notice", kw_only=True):
+    """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
+    comes of these symbols until live. deactivated: they are not offered any more. On prices and order flow
+    they are not subscribed to any more either; on signals what is still active will close."""
+
+    code: NoticeCode
+    symbols: Annotated[
+        list[str] | UnsetType, Meta(description='Not on restarting. ["*"] for who is subscribed to all.')
+    ] = UNSET
     time: Milliseconds
 
 
@@ -173,6 +181,10 @@ def heartbeat(now_ms: int) -> bytes:
 
 def restarting(now_ms: int) -> bytes:
     return encode(Notice(code="restarting", time=now_ms))
+
+
+def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
+    return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
 
 
 def gap(symbols: Sequence[str], epoch: str, now_ms: int) -> bytes:

@@ -21,7 +21,7 @@ RULES: dict[str, str] = {
     "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
     "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
     "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}.',
-    "since": "since must be the id of a signal.",
+    "since": 'since must be the id of a signal, or "closed:" and the id of one that was closed.',
     "takeover": "takeover must be true or false.",
 }
 DETAILS: dict[str, dict[str, Any]] = {

@@ -26,15 +26,20 @@ def hear(records: list[AnyRecord]) -> None:
         if isinstance(record, Taken):
             symbol, since_ms = record.symbol, record.accepted_ms
             facts = catalogue.known(symbol)
+            # The engine may hear a little later than this process that an instrument is not offered any more.
+            send_price, send_flow = prices.send, order_flow.send
+            if facts is None or not facts.active:
+                send_price, send_flow = prices.keep, order_flow.keep
             if facts is not None:
-                prices.send(symbol, OutgoingPrice(record, facts.digits, sent_ms), since_ms=since_ms)
+                send_price(symbol, OutgoingPrice(record, facts.digits, sent_ms), since_ms=since_ms)
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:
-                order_flow.send(symbol, outgoing, since_ms=since_ms)
+                send_flow(symbol, outgoing, since_ms=since_ms)
         elif isinstance(record, Absorbed):
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:
-                order_flow.send(record.symbol, outgoing, is_tick=False)
+                send_flow = order_flow.keep if catalogue.find(record.symbol) is None else order_flow.send
+                send_flow(record.symbol, outgoing, is_tick=False)
         elif isinstance(record, Began):
             _begin_series(record)
 
@@ -72,9 +77,21 @@ def last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
     return Last(facts.symbol, 0 if checkpoint is None else checkpoint.flow_seq)
 
 
+def tell_heard(is_heard: bool) -> None:
+    for part in (prices, order_flow):
+        part.tell_heard(is_heard, market.now_ms())
+
+
+def tell_ended(gone: list[str]) -> None:
+    for part in (prices, order_flow):
+        part.end_symbols(gone, market.now_ms())
+
+
 def stop() -> None:
     for part in (prices, order_flow, sockets):
         part.clear()
 
 
 market.listen(hear, begin)
+market.watch(tell_heard)
+catalogue.on_deactivated.append(tell_ended)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
 
+from . import protocol
 from .chaos import TEST, Faults
 from .frames import extended
 from .framing import frame
@@ -15,6 +17,7 @@ from .hub import Hub
 from .kinds import Kind
 from .latency import Latency
 from .messages import ALL, Subscribe
+from .notices import AT_ONCE
 from .outgoing import SENT, SEQ, Outgoing, variant_of
 from .protocol import STARTS_LIVE, Continuation
 from .resume import Numbered, Recent
@@ -41,12 +44,30 @@ class Listener(Protocol):
     def lost_place(self, epoch: str) -> None:
         """Frames went by unseen, or the numbering is another."""
 
+    def drop(self, gone: frozenset[str]) -> None:
+        """Instruments that are not offered any more."""
+
 
 class Stream:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.hub = Hub()
         self.listeners: set[Listener] = set()
+
+    def symbols_of(self, topics: frozenset[str]) -> set[str]:
+        """What was asked for by those who hear these topics."""
+        # Who lets the demo's test instrument misbehave hears it on a topic of their own.
+        return {topic.partition("/")[0] for topic in topics}
+
+    def tell_ended(self, gone: Collection[str], now_ms: int) -> None:
+        """Those who named instruments that are not offered any more, or asked for all."""
+
+        def told(topics: frozenset[str]) -> bytes | None:
+            symbols = self.symbols_of(topics)
+            ended = gone if ALL in symbols else symbols.intersection(gone)
+            return protocol.notice("deactivated", ended, now_ms) if ended else None
+
+        self.hub.notify(told)
 
     def clear(self) -> None:
         """When the process ends, or the loop on which all of this lived."""
@@ -86,6 +107,31 @@ class NumberedStream(Stream):
         self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
         if symbol == TEST:
             self.faults.send(outgoing)
+
+    def keep(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
+        """Number it, and send it to nobody."""
+        self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
+
+    def tell_heard(self, is_heard: bool, now_ms: int) -> None:
+        """Nothing comes while no engine is heard, and it looks like a quiet market."""
+        code: protocol.NoticeCode = "live" if is_heard else "stale"
+
+        def told(topics: frozenset[str]) -> bytes | None:
+            return protocol.notice(code, self.symbols_of(topics), now_ms) if topics else None
+
+        self.hub.notify(told)
+
+    def end_symbols(self, gone: Collection[str], now_ms: int) -> None:
+        """Nobody is subscribed to them after this."""
+        self.tell_ended(gone, now_ms)
+        self._drop(iter(tuple(self.listeners)), frozenset(gone))
+
+    def _drop(self, listeners: Iterator[Listener], gone: frozenset[str]) -> None:
+        """A crowd part by part; who says something meanwhile looks by itself."""
+        for listener in islice(listeners, AT_ONCE):
+            listener.drop(gone)
+        if (further := next(listeners, None)) is not None:
+            self.hub.loop.call_soon(lambda: self._drop(chain([further], listeners), gone))
 
     def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""

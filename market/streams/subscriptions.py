@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 import msgspec
@@ -64,9 +64,17 @@ class Subscriptions:
         if message.symbols is UNSET:
             return self._join({ALL}, [])
         wanted = dict.fromkeys(message.symbols)
-        known = {upper(symbol) for symbol in wanted if symbol == ALL or is_known(upper(symbol))}
+        # What is subscribed to stays so: a symbol never stands in both lists of a reply.
+        known = {
+            upper(symbol)
+            for symbol in wanted
+            if symbol == ALL or upper(symbol) in self._symbols or is_known(upper(symbol))
+        }
         rejected = [Rejected(symbol) for symbol in wanted if upper(symbol) not in known]
         return self._join(known, rejected)
+
+    def drop(self, gone: Collection[str]) -> None:
+        self._symbols = self._symbols.difference(gone)
 
     def unsubscribe(self, message: Unsubscribe) -> Change:
         if message.symbols is UNSET or ALL in message.symbols:

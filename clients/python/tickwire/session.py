@@ -17,10 +17,17 @@ QUIET_FAILURES = 3
 # The service says something at least every ten seconds.
 SILENCE_S = 20.0
 OnMissed = Callable[[list[str]], None]
+OnNotice = Callable[[Json], None]
 
 
 def warn(symbols: list[str]) -> None:
     logger.warning("Something was missed of %s", ", ".join(symbols))
+
+
+def log_notice(notice: Json) -> None:
+    """restarting, stale, live or deactivated; all but the first name symbols."""
+    level = logging.INFO if notice["code"] in ("restarting", "live") else logging.WARNING
+    logger.log(level, "The service says %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
 
 
 class Session:
@@ -31,8 +38,9 @@ class Session:
         symbols: Sequence[str] = (),
         features: Sequence[str] = (),
         on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
     ) -> None:
-        self.path = path
+        self.path, self._on_notice = path, on_notice
         self._api_key, self._symbols, self._on_missed = api_key, [s.upper() for s in symbols], on_missed
         self._features = sorted({"seq", "heartbeat", *features})
         self._epoch: str | None = None
@@ -65,7 +73,9 @@ class Session:
             self._lose(frame["symbols"])
         elif kind == "error":
             self._take_error(frame)
-        elif kind in ("heartbeat", "notice", "pong", "unsubscribed", "subscriptions", "conflated"):
+        elif kind == "notice":
+            self._on_notice(frame)
+        elif kind in ("heartbeat", "pong", "unsubscribed", "subscriptions", "conflated"):
             return None
         else:
             self.note(frame)
@@ -118,14 +128,19 @@ class Session:
 
 
 class SignalSession(Session):
-    """Signals have no numbers: the place is the last one that was published."""
+    """Signals have no numbers: the place is the last that was told, a signal or its end."""
 
     def __init__(
-        self, api_key: str, symbols: Sequence[str], closures: bool, since: str | None, on_missed: OnMissed
+        self,
+        api_key: str,
+        symbols: Sequence[str],
+        closures: bool,
+        since: str | None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
     ) -> None:
-        super().__init__("/ws/signals", api_key, symbols, on_missed=on_missed)
+        super().__init__("/ws/signals", api_key, symbols, (), on_missed, on_notice)
         self._closures, self._since = closures, since
-        self._ended: set[str] = set()
 
     def add_place(self, message: Json) -> None:
         if self._closures:
@@ -135,15 +150,9 @@ class SignalSession(Session):
 
     def hear(self, text: str | bytes) -> Json | None:
         frame = super().hear(text)
-        if frame is None:
-            return None
-        if frame.get("type") != "signal.closed":
-            self._since, self._ended = frame["id"], set()
-        elif frame["id"] in self._ended:
-            # Told before the connection broke, and after that signal.
-            return None
-        else:
-            self._ended.add(frame["id"])
+        if frame is not None:
+            is_closure = frame.get("type") == "signal.closed"
+            self._since = f"closed:{frame['id']}" if is_closure else frame["id"]
         return frame
 
 

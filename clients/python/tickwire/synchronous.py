@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
-from .session import SILENCE_S, OnMissed, Session, SignalSession, address, warn
+from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
 
 
 class Client(Calls[Json]):
@@ -44,19 +44,28 @@ class Client(Calls[Json]):
             time.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def watch(self, *symbols: str, on_missed: OnMissed = warn) -> Generator[Json, None, None]:
+    def watch(
+        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
+    ) -> Generator[Json, None, None]:
         """Prices as they happen."""
-        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed))
+        return self._follow(Session("/ws/market", self.api_key, symbols, ["snapshot"], on_missed, on_notice))
 
-    def order_flow(self, *symbols: str, on_missed: OnMissed = warn) -> Generator[Json, None, None]:
+    def order_flow(
+        self, *symbols: str, on_missed: OnMissed = warn, on_notice: OnNotice = log_notice
+    ) -> Generator[Json, None, None]:
         """Who bought and sold, and absorption; of all instruments where none is named."""
-        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed))
+        return self._follow(Session("/ws/orderflow", self.api_key, symbols, (), on_missed, on_notice))
 
     def follow_signals(
-        self, *symbols: str, closures: bool = True, since: str | None = None, on_missed: OnMissed = warn
+        self,
+        *symbols: str,
+        closures: bool = True,
+        since: str | None = None,
+        on_missed: OnMissed = warn,
+        on_notice: OnNotice = log_notice,
     ) -> Generator[Json, None, None]:
         """Signals as they are published and, with a `type`, as they end; first those after the one named."""
-        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed))
+        return self._follow(SignalSession(self.api_key, symbols, closures, since, on_missed, on_notice))
 
     def _follow(self, session: Session) -> Generator[Json, None, None]:
         while True:

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Candles and the current quote of one instrument
-         * @description Candles are stamped with the open of their interval (UTC) and come oldest first. On an open market the last one is still forming; `X-Last-Closed` names the last that is not.
+         * @description Candles are stamped with the open of their interval (UTC) and come oldest first. On an open market the last one is still forming; `X-Last-Closed` names the last that is not. A minute is closed when a tick of a later one comes, or two seconds after its end; then it changes no more.
          */
         get: operations["getMarket"];
         put?: never;
@@ -1632,6 +1632,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description What the path or the parameter names does not exist. */
             404: {
                 headers: {

@@ -6,8 +6,17 @@ export interface StreamOptions {
   events?: string[];
   /** Told the symbols of which something could not be had again. */
   onMissed?: (symbols: string[]) => void;
-  /** The id of a signal: first come those that were published after it. */
+  /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`), before a restart. */
+  onNotice?: (notice: Notice) => void;
+  /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. */
   since?: string;
+}
+
+export interface Notice {
+  type: "notice";
+  code: "restarting" | "stale" | "live" | "deactivated";
+  symbols?: string[];
+  time: number;
 }
 
 interface Frame {
@@ -31,7 +40,7 @@ const LONGEST_WAIT_MS = 15_000;
 const SILENCE_MS = 20_000;
 // A browser's socket takes whatever comes: who reads no more would fill its memory.
 const MOST_WAITING = 100_000;
-const SILENT = new Set(["heartbeat", "notice", "pong", "unsubscribed", "subscriptions", "conflated"]);
+const SILENT = new Set(["heartbeat", "pong", "unsubscribed", "subscriptions", "conflated"]);
 
 /** Frames as they come. A connection that breaks comes back and goes on where it was. */
 export class Stream<F> implements AsyncIterable<F> {
@@ -44,7 +53,6 @@ export class Stream<F> implements AsyncIterable<F> {
   private epoch: string | undefined;
   private positions: Record<string, number> = {};
   private since: string | undefined;
-  private ended = new Set<string>();
   private waitMs = FIRST_WAIT_MS;
   private wasLive = false;
   private isClosed = false;
@@ -121,6 +129,7 @@ export class Stream<F> implements AsyncIterable<F> {
     if (type === "subscribed") this.takeReply(frame as unknown as Reply);
     else if (type === "gap") this.takeGap(frame as unknown as { symbols: string[]; epoch: string });
     else if (type === "error") this.takeError(frame as unknown as { error: Refusal; fatal: boolean; retry: boolean });
+    else if (type === "notice") this.options.onNotice?.(frame as unknown as Notice);
     else if (!type || !SILENT.has(type)) this.take(frame);
   }
 
@@ -151,16 +160,7 @@ export class Stream<F> implements AsyncIterable<F> {
 
   private take(frame: Frame): void {
     if (frame.seq !== undefined && frame.symbol) this.positions[frame.symbol] = frame.seq;
-    if (frame.id !== undefined) {
-      if (frame.type === "signal.closed") {
-        // Told before the connection broke, and after the signal that it goes on from.
-        if (this.ended.has(frame.id)) return;
-        this.ended.add(frame.id);
-      } else {
-        this.since = frame.id;
-        this.ended.clear();
-      }
-    }
+    if (frame.id !== undefined) this.since = frame.type === "signal.closed" ? `closed:${frame.id}` : frame.id;
     this.frames.push(frame as F);
     if (this.frames.length > MOST_WAITING) {
       const message = `${MOST_WAITING} frames wait to be read. Read faster, or watch fewer symbols.`;

@@ -260,6 +260,29 @@ def test_since_brings_closures_in_their_place_to_those_who_ask(
     assert plain.is_open
 
 
+def test_since_a_closure_repeats_none(opened: Open, published: Publish, key: str, symbol: str) -> None:
+    first, second = published(), published()
+    closed(first)
+    closed(second)
+    third = published()
+    socket = opened(SIGNALS, key=key)
+    assert socket.subscribe(symbol, since=f"closed:{first.pk}", **CLOSURES)["recovered"] is True
+    heard = [socket.hear() for _ in range(2)]
+    assert [(frame["id"], frame.get("type")) for frame in heard] == [
+        (str(second.pk), "signal.closed"),
+        (str(third.pk), None),
+    ]
+    assert socket.is_open
+
+
+def test_since_the_closure_of_an_active_signal_is_unknown(
+    opened: Open, published: Publish, key: str, symbol: str
+) -> None:
+    active = published()
+    reply = opened(SIGNALS, key=key).subscribe(symbol, since=f"closed:{active.pk}")
+    assert (reply["recovered"], reply["unrecovered"]) == (False, [symbol])
+
+
 def test_since_may_be_a_signal_of_another_symbol(
     opened: Open, published: Publish, key: str, symbol: str
 ) -> None:

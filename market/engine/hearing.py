@@ -1,0 +1,59 @@
+"""Whether this process hears the engine: told within three seconds of its silence, and of its return."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+# An engine says each second how it is doing.
+SILENT_S = 2.25
+LOOK_S = 0.25
+# Who looks so late was held up itself: what came meanwhile has not been read yet.
+HELD_UP_S = 1.0
+
+
+class Hearing:
+    def __init__(self, told: Callable[[bool], None]) -> None:
+        self._told = told
+        self.is_heard = True
+        self.losses = 0
+        self._heard_s = self._looked_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.is_heard = True
+        self._heard_s = self._looked_s = time.monotonic()
+        self._timer = loop.call_later(LOOK_S, self._look, loop)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.is_heard = True
+
+    def heard(self, now_s: float) -> None:
+        self._heard_s = now_s
+        if not self.is_heard:
+            self._turn(True)
+
+    def look(self, now_s: float) -> None:
+        late_s, self._looked_s = now_s - self._looked_s - LOOK_S, now_s
+        if late_s > HELD_UP_S:
+            self._heard_s = max(self._heard_s, now_s - SILENT_S + LOOK_S)
+        elif self.is_heard and now_s - self._heard_s > SILENT_S:
+            self.losses += 1
+            logger.warning("The market engine is not heard: the streams are stale")
+            self._turn(False)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(LOOK_S, self._look, loop)
+        self.look(time.monotonic())
+
+    def _turn(self, is_heard: bool) -> None:
+        self.is_heard = is_heard
+        self._told(is_heard)

@@ -1,0 +1,62 @@
+"""What becomes of symbols, told to all whom it concerns: each list of symbols is encoded once, and a crowd
+is told part by part, so that nobody else waits for it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from .framing import frame
+
+if TYPE_CHECKING:
+    from .groups import Group
+    from .hub import Hub
+    from .seat import Seat
+
+# In one turn of the loop: some milliseconds.
+AT_ONCE = 500
+
+Make = Callable[[frozenset[str]], bytes | None]
+"""From the topics of somebody to what they are told, or None."""
+
+
+class Notices:
+    """One after the other, so that everybody hears them in their order."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._waiting: deque[Iterator[tuple[Seat, bytes]]] = deque()
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def tell(self, groups: Iterable[Group], make: Make) -> None:
+        # Settled now: who subscribes later is told by the answer to that.
+        due = [(list(group.seats), topics_of(group)) for group in groups if group.seats]
+        self._waiting.append(_each(due, make))
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting:
+            some = list(islice(self._waiting[0], AT_ONCE))
+            for seat, told in some:
+                seat.send(told)
+            if len(some) == AT_ONCE:
+                self._hub.loop.call_soon(self._go_on)
+                return
+            self._waiting.popleft()
+
+
+def _each(due: list[tuple[list[Seat], frozenset[str]]], make: Make) -> Iterator[tuple[Seat, bytes]]:
+    for seats, topics in due:
+        told = make(topics)
+        if told is not None:
+            data = frame(told)
+            yield from ((seat, data) for seat in seats if seat.is_open)
+
+
+def topics_of(group: Group) -> frozenset[str]:
+    return frozenset(audience.topic for audience in group.audiences)
