@@ -17,9 +17,10 @@ from accounts.models import ApiKey, ControlEvent, User
 from accounts.services import revoke_key, save_user_access
 from accounts.threads import in_thread
 from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
 from tests.queries import count_queries
 
-STRANGERS, LOADED_WITHIN_S = 50, 20
+STRANGERS, LOADED_WITHIN_S = 50, PATIENCE_S
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 

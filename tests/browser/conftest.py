@@ -38,7 +38,7 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
     def open_one(path: str = "/", script: str = "", *, address: str = server.url, **options: Any) -> Page:
         context = browser.new_context(base_url=address, permissions=CLIPBOARD, **options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         context.add_init_script(REPORT_VIOLATIONS + script)
         page = context.new_page()
         watch(page, urlsplit(address).netloc, problems)

@@ -8,9 +8,9 @@ from playwright.sync_api import Page, Route
 from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_instrument, put_quote
+from tests.patience import PATIENCE_S
 
 PASSWORD = "a long walk 7"
-REVOKED_WITHIN_S = 2
 # Within the page, because Playwright's own second click would wait for the answer to the first.
 PRESS_TWICE = """button => new Promise((done) => {
   button.click();
@@ -78,7 +78,7 @@ def test_a_key_lives_from_signup_to_revocation(server: Server, open_page: OpenPa
 
 
 def assert_refused_soon(server: Server, key: str) -> None:
-    deadline = time.monotonic() + REVOKED_WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while (status := status_of(server, key)) != 401:
         assert time.monotonic() < deadline, status
 

@@ -10,6 +10,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from config.metrics import MetricsPort
+from tests.patience import PATIENCE_S
 from tests.running import free_port
 
 # What a service sees of everybody behind a proxy on its own machine.
@@ -48,7 +49,7 @@ def test_without_a_token_set_the_path_is_shut_and_says_what_to_do(
 async def fetch(port: int, head: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(head)
-    answer = await asyncio.wait_for(reader.read(), 30)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
     writer.close()
     return answer
 

@@ -39,7 +39,7 @@ def test_banner_says_what_a_newcomer_needs(demo: Serve) -> None:
 def test_the_link_of_the_banner_opens_the_back_office(demo: Serve) -> None:
     address = next(word for word in demo.output.split() if "/demo-login/" in word)
 
-    with httpx.Client(follow_redirects=True, timeout=60) as browser:
+    with httpx.Client(follow_redirects=True, timeout=PATIENCE_S) as browser:
         form = browser.get(address)
         token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', form.text)
         assert token is not None

@@ -19,11 +19,12 @@ django.setup()
 
 from django.core.management import execute_from_command_line  # noqa: E402
 
+from config.server import UVICORN  # noqa: E402
 from market.streams import delivery, hub  # noqa: E402
 from market.streams.delivery import Rest, Round  # noqa: E402
 from market.streams.groups import Row  # noqa: E402
 from market.streams.seat import Seat  # noqa: E402
-from market.streams.wire import UVICORN, Wire  # noqa: E402
+from market.streams.wire import Wire  # noqa: E402
 
 TELL_EVERY_S = 0.1
 counts = {"direct": 0, "wrong": 0}

@@ -15,8 +15,9 @@ import uvicorn
 from config.server import UVICORN
 from config.server.protocol import HttpProtocol
 from config.server.watch import Limits
+from tests.patience import PATIENCE_S
 
-READY_WITHIN_S, ANSWERS_WITHIN_S = 30.0, 30.0
+READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
 HOST = b"Host: 127.0.0.1\r\n"
 LARGE = b"x" * 8_000_000
 

@@ -10,6 +10,7 @@ import pytest
 
 from config.server.heads import END, MOST_BYTES, MOST_HEADERS, Head, is_one_head
 from tests.config.server.serving import HOST, Serving, hear, serving, statuses
+from tests.patience import PATIENCE_S
 
 GET = b"GET / HTTP/1.1\r\n" + HOST
 CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + b"\r\n"
@@ -102,7 +103,7 @@ def test_megabytes_of_headers_do_not_hold_up_others(server: Serving) -> None:
         assert statuses(server.converse(GET + CLOSE)) == [200]
         # Of both sides, who are one process: parsing it all took seconds.
         assert time.process_time() - started_at < 1
-        hostile.settimeout(10)
+        hostile.settimeout(PATIENCE_S)
         assert statuses(hear(hostile)) == [431]
     assert len(server.app.requests) == parsed_before + 1
 
