@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -140,3 +143,48 @@ async def test_feed_without_ticks_gives_signs_of_life() -> None:
         await inlet.until(lambda: inlet.takes > 3)
 
     assert set(inlet.order) == {"alive"}
+
+
+class Moved:
+    """A clock that goes on only while the feed sleeps, and a little more than it meant to."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOON_MS
+        self.late: list[int] = []
+        self.ticks: list[Tick] = []
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    async def sleep(self, seconds: float) -> None:
+        if self.now_ms > NOON_MS + 60_000:
+            raise asyncio.CancelledError
+        self.now_ms += ceil(seconds * 1000)
+
+    def take(self, ticks: list[Tick]) -> None:
+        self.ticks += ticks
+        self.late += [self.now_ms - tick.time_ms for tick in ticks]
+
+
+async def test_each_tick_is_sent_when_its_time_comes() -> None:
+    moved, inlet = Moved(), RecordingInlet()
+    inlet.take = moved.take  # type: ignore[method-assign]
+
+    with suppress(asyncio.CancelledError):
+        await make_feed(BITCOIN, ETHER, clock=moved, sleep=moved.sleep).run(inlet)
+
+    assert set(moved.late) == {0}
+    sent = {tick for tick in moved.ticks if tick.symbol == "BTCUSD"}
+    assert sent == set(market_ticks(BITCOIN, NOON_MS, moved.ticks[-1].time_ms + 1))
+
+
+async def test_ticks_that_are_late_already_go_at_once_and_in_order() -> None:
+    moved, inlet = Moved(), RecordingInlet()
+    inlet.take = moved.take  # type: ignore[method-assign]
+    moved.now_ms += 30_000
+
+    with suppress(asyncio.CancelledError):
+        await make_feed(clock=moved, sleep=moved.sleep).run(inlet)
+
+    assert moved.ticks == market_ticks(BITCOIN, NOON_MS, moved.ticks[-1].time_ms + 1)
+    assert set(moved.late[-10:]) == {0}

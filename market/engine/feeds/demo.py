@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Protocol
 
@@ -17,13 +18,20 @@ from .profiles import profile_for
 from .rapid import RapidMarket
 from .simulation import SimulatedMarket
 
-STEP_S = 0.05
+# Ticks are made that long before their time comes, so that none waits until it is made.
+AHEAD_MS, LEAST_AHEAD_MS = 400, 200
+# The pause between two looks, at least; where a second has thousands of ticks, more of them go together.
+LEAST_S, RAPID_LEAST_S = 0.001, 0.01
 # After a longer pause (a laptop asleep) the feed goes on from here instead of making every tick it missed.
 CATCH_UP_MS = 600_000
 # What was missed comes in pieces, so that others have their turn in between.
 PIECE_MS = 1_000
 # The same for load tests, where a second has 50,000 ticks.
 RAPID_CATCH_UP_MS, RAPID_PIECE_MS = 1_000, 50
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Market(Protocol):
@@ -45,9 +53,12 @@ class DemoFeed:
         since_ms: int,
         known_ms: Mapping[str, int],
         rate: float = 0.0,
+        clock: Callable[[], int] = now_ms,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`known_ms` is the time of each symbol's last tick that was kept; `rate` is in ticks a second of all
         instruments together, 0 for what their profiles say."""
+        self._clock, self._sleep = clock, sleep
         self._seed = seed
         self._instruments = instruments
         self._since_ms = since_ms
@@ -56,11 +67,23 @@ class DemoFeed:
         self._markets: dict[tuple[object, ...], Market] = {}
 
     async def run(self, inlet: Inlet) -> None:
+        """Each tick when its time comes."""
+        least_s = RAPID_LEAST_S if self._rate else LEAST_S
+        ahead = deque[Tick]()
         while True:
-            for ticks in self.ticks_until(time.time_ns() // 1_000_000):
-                inlet.take(ticks)
-                await asyncio.sleep(0)
-            await asyncio.sleep(STEP_S)
+            begun_ms = self._clock()
+            if self._since_ms < begun_ms + LEAST_AHEAD_MS:
+                for ticks in self.ticks_until(begun_ms + AHEAD_MS):
+                    ahead.extend(ticks)
+                    inlet.take(_due(ahead, self._clock()))
+                    await self._sleep(0)
+            now_ms = self._clock()
+            # Also where none is due: what is quiet is not lost.
+            inlet.take(_due(ahead, now_ms))
+            next_ms = self._since_ms - LEAST_AHEAD_MS
+            if ahead:
+                next_ms = min(next_ms, ahead[0].time_ms)
+            await self._sleep(max(least_s, (next_ms - now_ms) / 1000))
 
     def ticks_until(self, now_ms: int) -> Iterator[list[Tick]]:
         """What has come since the last time, a piece after the other; empty where all markets are closed."""
@@ -95,6 +118,13 @@ class DemoFeed:
             return simulated(facts, self._seed)
         profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)
         return RapidMarket(self._seed, facts.symbol, facts.digits, profile, facts.volume_kind, rate)
+
+
+def _due(ahead: deque[Tick], now_ms: int) -> list[Tick]:
+    due = []
+    while ahead and ahead[0].time_ms <= now_ms:
+        due.append(ahead.popleft())
+    return due
 
 
 def open_parts(hours: TradingHours, start_ms: int, end_ms: int) -> Iterable[Span]:
