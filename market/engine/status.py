@@ -93,7 +93,14 @@ def _instrument(book: Book, until_ms: int) -> InstrumentStatus:
     delta = flow.units / UNITS if flow.day >= until_ms // DAY_MS else 0.0
     switched = choice.switched_ms, choice.switches
     far = book.outliers
-    outliers = far.refused, far.refused_ms, far.last_price
     return InstrumentStatus(
-        book.facts.symbol, choice.feed, choice.feeds, *switched, book.seq, delta, *outliers
+        book.facts.symbol,
+        choice.feed,
+        choice.feeds,
+        *switched,
+        book.seq,
+        delta,
+        outliers=far.refused,
+        outlier_ms=far.refused_ms,
+        outlier_price=far.last_price,
     )

@@ -26,8 +26,8 @@ class Door:
     """As the engine asks it."""
 
     def __init__(self, *, percent: float = 0.5, hours: str = "always", minutes: list[Candle] = QUIET) -> None:
-        self.outliers, self.last, self.minutes = Outliers(), None, minutes
-        self.last: Tick | None
+        self.outliers, self.minutes = Outliers(), minutes
+        self.last: Tick | None = None
         self.facts = make_facts("X", hours, outlier_percent=percent)
 
     def take(self, *ticks: Tick) -> list[bool]:
