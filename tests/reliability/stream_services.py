@@ -79,9 +79,9 @@ def streaming(
 
 
 @contextmanager
-def web_process(installation: Installation, **changes: str) -> Iterator[Process]:
+def web_process(installation: Installation, port: int = 0, **changes: str) -> Iterator[Process]:
     """`manage.py serve`, which has the wire; stopped or killed in the end."""
-    port = free_port()
+    port = port or free_port()
     log = installation.directory / f"streams-{port}.log"
     with log.open("wb") as out:
         command = tied("manage.py", "serve", "--port", str(port))
