@@ -189,6 +189,9 @@ CHANNEL_LAYERS = {
 
 # The market
 
+# Of one publisher; 0 is no limit.
+PUBLICATIONS_PER_MINUTE = env.int("PUBLICATIONS_PER_MINUTE", 10)
+ACTIVE_SIGNALS_PER_PUBLISHER = env.int("ACTIVE_SIGNALS_PER_PUBLISHER", 100)
 DEMO_SEED = env.int("DEMO_SEED", 7)
 CANDLE_PRICE = env.str("CANDLE_PRICE", "bid")
 if CANDLE_PRICE not in ("bid", "mid"):

@@ -23,6 +23,7 @@ from .publishing import Refused as Refused
 from .publishing import Terms as Terms
 from .publishing import check
 from .quotes import Quoted, state
+from .room import check_room
 
 PERMISSION = "signals_feed.publish_signal"
 NOT_TRADED = {
@@ -58,7 +59,9 @@ def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | N
         token=token,
     )
     try:
-        enter(signal, quote)
+        with transaction.atomic():
+            check_room(publisher)
+            enter(signal, quote)
     except IntegrityError:
         # The same form at the same moment: the other was first.
         first = None if token is None else _sent_before(terms, publisher, token)
