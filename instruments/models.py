@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
 from .hours import TradingHours
+from .kinds import default_feed, is_simulated
 
 MAX_DIGITS = 8
+MIXED = (
+    "Simulated prices (demo, replay) never stand in for real ones, nor real ones for them. Without a source "
+    "an instrument is priced by the demo where DEMO=1, else by push."
+)
 FEEDS = ("demo", "replay", "kraken", "oanda", "binance", "push")
 is_a_source = RegexValidator(
     rf"^({'|'.join(FEEDS)})(:\S+)?$", f"One of {', '.join(FEEDS)}; the venue's own symbol may follow a colon."
@@ -162,6 +168,10 @@ class Instrument(models.Model):
             wrong["max_lot"] = "Must not be below min_lot."
         if self.fallback and self.fallback == self.source:
             wrong["fallback"] = "The source cannot stand in for itself."
+        elif self.fallback and is_simulated(self.fallback) != is_simulated(
+            self.source or default_feed(settings.DEMO)
+        ):
+            wrong["fallback"] = MIXED
         if self.digits is not None and self.digits > MAX_DIGITS:
             wrong["digits"] = f"{MAX_DIGITS} at most."
         if wrong:

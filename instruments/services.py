@@ -24,6 +24,7 @@ class BadRows(ValueError):
 
 @transaction.atomic
 def save_instrument(instrument: Instrument, *, by: str) -> None:
+    instrument.clean()
     instrument.save()
     announce(by)
 

@@ -1,0 +1,83 @@
+"""Simulated and real feeds never stand in for each other, however an instrument is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
+
+from instruments.kinds import is_simulated
+from instruments.management.commands.load_instruments import SHIPPED
+from instruments.models import Instrument
+from instruments.services import save_instrument
+from tests.factories import make_instrument
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("source", "fallback", "demo", "is_taken"),
+    [
+        ("kraken", "binance", False, True),
+        ("kraken", "demo", False, False),
+        ("push:desk", "replay", False, False),
+        ("demo", "kraken", True, False),
+        ("replay", "demo", True, True),
+        ("", "kraken", False, True),
+        ("", "kraken", True, False),
+        ("", "replay", True, True),
+        ("", "demo", False, False),
+    ],
+)
+def test_a_fallback_is_of_the_kind_of_the_source(
+    settings: LazySettings, source: str, fallback: str, demo: bool, is_taken: bool
+) -> None:
+    settings.DEMO = demo
+    instrument = make_instrument("EURUSD")
+    instrument.source, instrument.fallback = source, fallback
+
+    if is_taken:
+        instrument.full_clean()
+    else:
+        with pytest.raises(ValidationError, match="never stand in"):
+            instrument.full_clean()
+
+
+def test_a_table_with_such_a_fallback_is_refused(tmp_path: Path) -> None:
+    call_command("load_instruments", verbosity=0)
+    header, row, *_ = (SHIPPED / "instruments.csv").read_text().splitlines()
+    cells = dict(zip(header.split(","), row.split(","), strict=True))
+    cells |= {"source": "kraken", "fallback": "demo"}
+    table = tmp_path / "instruments.csv"
+    table.write_text(f"{header}\n{','.join(cells.values())}\n")
+
+    with pytest.raises(CommandError, match="never stand in"):
+        call_command("load_instruments", str(table), verbosity=0)
+
+    assert not Instrument.objects.exclude(fallback="").exists()
+
+
+def test_nor_is_it_saved_another_way() -> None:
+    instrument = make_instrument("EURUSD")
+    instrument.source, instrument.fallback = "kraken", "demo"
+
+    with pytest.raises(ValidationError, match="never stand in"):
+        save_instrument(instrument, by="test")
+
+    assert Instrument.objects.get().fallback == ""
+
+
+@pytest.mark.parametrize(
+    ("feed", "expected"),
+    [("demo", True), ("replay", True), ("demo+replay", True), ("kraken:BTC/USD", False), ("push", False)],
+)
+def test_the_kind_is_told_by_the_name(feed: str, expected: bool) -> None:
+    assert is_simulated(feed) is expected
+
+
+@pytest.mark.parametrize("feed", ["", "import", "kraken+binance", "demonstration"])
+def test_whatever_else_brought_a_candle_is_real(feed: str) -> None:
+    assert not is_simulated(feed)
