@@ -69,8 +69,8 @@ class Counted(StreamService):
         return found
 
 
-def storm(service: Counted, seed: int, seconds: float) -> Restless:
-    restless = Restless(service.servers[0].port, service.make_key(), SYMBOLS, seed)
+def storm(service: Counted, key: str, seed: int, seconds: float) -> Restless:
+    restless = Restless(service.servers[0].port, key, SYMBOLS, seed)
     asyncio.run(restless.run(WORKERS, seconds))
     return restless
 
@@ -80,9 +80,10 @@ def test_no_frame_goes_to_a_number_that_is_another_socket_s(
     embedded: Installation, tell: Tell, seed: int
 ) -> None:
     service = Counted(embedded)
+    key = service.make_key()
     with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
-        before, key = service.sockets, service.make_key()
-        restless = storm(service, seed, longer(20.0, 300.0))
+        before = service.sockets
+        restless = storm(service, key, seed, longer(20.0, 300.0))
         flow.stop()
         counts = service.counts
         # Row 63: whoever went has left nothing behind.
@@ -101,10 +102,11 @@ def test_no_frame_goes_to_a_number_that_is_another_socket_s(
 @pytest.mark.row("sockets' numbers", "the control sees thousands")
 def test_control_without_the_notice_of_an_end_they_do(embedded: Installation, tell: Tell, seed: int) -> None:
     service = Counted(embedded)
+    key = service.make_key()
 
     def run() -> dict[str, Any]:
         while service.counts["wrong"] < SEEN:
-            storm(service, seed, 2.0)
+            storm(service, key, seed, 2.0)
         return service.counts
 
     with service.serving(NOTICE="0"), Flow(service, TICKS_A_SECOND):
