@@ -7,6 +7,8 @@ MOST_BYTES = 64 * KIB
 # More only where the application knows who sends it before it reads: until then uvicorn stops at 64 KiB.
 MOST_TICK_BYTES = 1024 * KIB
 MOST_IMPORT_BYTES = 10 * 1024 * KIB
+# Of a length that is a number of bytes at all.
+MOST_DIGITS = 18
 TICKS = ("/ingest/ticks", "/ingest/ticks/")
 # A small part at a time: behind the end of a chunked body something else may follow.
 CHUNKED_PART, PART = 16 * KIB, 64 * KIB

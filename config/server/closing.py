@@ -91,6 +91,9 @@ class ClosingProtocol(HttpToolsProtocol):
         if not is_answered and not self.transport.is_closing():
             self.write(refusals.answer(refusal, self.server_state.default_headers))
         self.leave()
+        if refusal.reason == "body":
+            # There is too much of it to be swallowed.
+            self.flow.pause_reading()
 
     def swallow(self, size: int) -> None:
         """Of what came too late. Unread it would become a reset, which can overtake the answer."""

@@ -38,11 +38,15 @@ class Connections:
     def __init__(self, groups: Groups, per_address: int) -> None:
         self._groups, self._per_address = groups, per_address
         self._counts: dict[str, int] = defaultdict(int)
-        self._limit = descriptors.limit()
-        self._most = descriptors.most_for_connections(self._limit)
+        self.look_at_limit()
         # The oldest first. Those that have become known are taken out when they are met.
         self._unknown: dict[Connection, asyncio.Transport] = {}
         self._crowded, self._scarce = Repeated(logger, CROWDED), Repeated(logger, SCARCE)
+
+    def look_at_limit(self) -> None:
+        """An operator may have changed it (`prlimit`)."""
+        self._limit = descriptors.limit()
+        self._most = descriptors.most_for_connections(self._limit)
 
     def arrive(self, host: str, transport: asyncio.Transport) -> tuple[Connection, Refusal | None]:
         """Counted from now on; with a refusal if there is no place for it."""
@@ -83,6 +87,12 @@ class Connections:
                 self._end(next(filter(self._waits_for_none, strangers), strangers[0]))
                 return True
         return False
+
+    def restore_reserve(self) -> None:
+        """So many came at once, or files were opened, that nobody is let in any more."""
+        for _ in range(self._limit - self._most):
+            if not self.make_room():
+                return
 
     def _waits_for_none(self, connection: Connection) -> bool:
         protocol = self._unknown[connection].get_protocol()

@@ -21,6 +21,11 @@ def raise_limit() -> tuple[int, int]:
     return soft, wanted
 
 
+def open_files(was: int, now: int) -> str:
+    raised = f", raised from {was:,}" if now > was else ""
+    return f"Room for {now:,} open files and connections{raised}."
+
+
 def limit() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else soft

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from .bodies import MOST_DIGITS
 from .refusals import MALFORMED, OTHER_CODING, Refused
 
 Noted = dict[bytes, list[bytes]]
 KEY, VERSION = b"sec-websocket-key", b"sec-websocket-version"
 FRAMING = frozenset((b"host", b"content-length", b"expect", b"transfer-encoding", b"upgrade", KEY, VERSION))
-MOST_DIGITS = 18
 
 
 def read_size(noted: Noted, version: str) -> int | None:

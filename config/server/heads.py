@@ -42,4 +42,4 @@ class Head:
 
 def is_one_head(data: bytes) -> bool:
     """A whole head and nothing else, as nearly every request comes."""
-    return len(data) <= MOST_BYTES and data.find(END) == len(data) - len(END)
+    return 0 <= data.find(END) == len(data) - len(END) <= MOST_BYTES - len(END)

@@ -75,8 +75,9 @@ class Watch:
         self._look_at_unread()
         for protocol in self.leaving.due(self.now):
             protocol.has_not_left()
+        self.connections.look_at_limit()
         if descriptors.are_used_up():
-            self.connections.make_room()
+            self.connections.restore_reserve()
         self._timer = self.loop.call_later(self.limits.look_every_s, self._look) if self._open else None
 
     def _look_at_bodies(self) -> None:

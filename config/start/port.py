@@ -7,6 +7,8 @@ from django.core.management.base import CommandError
 
 BACKLOG = 2048
 UNREAD_MS = 60_000
+# The kernel doubles it. Clients have little to say, and what is refused is not taken in before.
+RECEIVE_BUFFER_BYTES = 32 * 1024
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -14,8 +16,10 @@ def take_port(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit this and what follows.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Connections inherit it. One whose client never reads would outlive its own close.
+        # One whose client never reads would outlive its own close.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
     try:
         listener.bind((host.strip("[]"), port))

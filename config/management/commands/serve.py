@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config.server import UVICORN
+from config.server.descriptors import open_files, raise_limit
 from config.start.banner import banner
 from config.start.port import take_port
 from config.start.prepare import prepare
@@ -35,6 +36,7 @@ class Command(BaseCommand):
                 "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
             )
         listener = take_port(host, port)
+        self.stdout.write(open_files(*raise_limit()))
         try:
             staff_link = prepare(self.stdout)
             self.serve(listener, host, workers, staff_link)

@@ -8,13 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 
 from config.server import UVICORN
 from config.server.protocol import HttpProtocol
 from config.server.watch import Limits
+from config.start.port import take_port
 from tests.patience import PATIENCE_S
 
 READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
@@ -48,6 +49,14 @@ class App:
             if not message["more_body"]:
                 break
         self.received.append(size)
+
+
+class CountingProtocol(HttpProtocol):
+    received: ClassVar[int] = 0
+
+    def data_received(self, data: bytes) -> None:
+        CountingProtocol.received += len(data)
+        super().data_received(data)
 
 
 class Serving:
@@ -88,10 +97,10 @@ def statuses(heard: bytes) -> list[int]:
 @contextmanager
 def serving(**limits: float) -> Iterator[Serving]:
     chosen = type("Chosen", (Limits,), limits)()
-    protocol = type("Limited", (HttpProtocol,), {"limits": chosen})
+    protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
+    CountingProtocol.received = 0
     app = App()
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+    with take_port("127.0.0.1", 0) as listener:
         options = UVICORN | {"http": protocol, "log_config": None, "access_log": False, "lifespan": "off"}
         server = uvicorn.Server(uvicorn.Config(app, loop="uvloop", **options))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -121,4 +121,5 @@ def test_the_end_of_a_head_is_seen_across_what_came_before(cut: int) -> None:
 def test_one_whole_head_is_told_from_less_and_from_more() -> None:
     assert is_one_head(GET + b"\r\n")
     assert not is_one_head(GET)
+    assert not is_one_head(b"GET")
     assert not is_one_head(GET + b"\r\n" + GET + b"\r\n")

@@ -1,0 +1,162 @@
+"""Rows 43 and 44: many connections that say nothing, and a limit of open files that they would reach."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django import DjangoDbBlocker
+from websockets.sync.client import connect as open_socket
+
+from tests.debian import require_debian
+from tests.market.streams.wires import handshake
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell
+from tests.reliability.measures import rss_kib
+from tests.reliability.processes import Installation, Process
+from tests.reliability.strangers import ask, connect, connections, is_open, wait_for
+from tests.reliability.stream_services import StreamService, streaming, web_process
+
+PER_ADDRESS = 20
+FEW_FILES = 256
+CROWD, LEGIT = "127.0.0.9", "127.0.0.200"
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture
+def capped(embedded: Installation) -> Iterator[Process]:
+    changes = {"CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS), "CONNECTIONS_CAP_LOOPBACK": "1"}
+    with web_process(embedded, **changes) as server:
+        yield server
+
+
+@pytest.mark.row("44", "the cap of an address, exactly; others are not concerned")
+def test_one_address_has_so_many_connections_and_others_have_theirs(capped: Process, tell: Tell) -> None:
+    with connections(capped.port, PER_ADDRESS - 1, [CROWD]), connect(capped.port, CROWD) as last:
+        assert ask(last) == 200
+        with connect(capped.port, CROWD) as beyond:
+            answer = beyond.recv(65536)
+        with connect(capped.port, LEGIT) as other:
+            assert ask(other) == 200
+    error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+    tell(f"{PER_ADDRESS} of {PER_ADDRESS + 1}: the next is {error['status']} {error['code']}")
+    assert (error["status"], error["code"], error["max"]) == (429, "too_many_connections", PER_ADDRESS)
+    assert "CONNECTIONS_PER_ADDRESS" in capped.log.read_text()
+
+
+@pytest.mark.row("44", "a place is free again when its connection ends")
+def test_a_connection_that_ends_makes_room_also_as_a_stream(capped: Process) -> None:
+    def has_room() -> bool:
+        with connect(capped.port, CROWD) as client:
+            return ask(client) == 200
+
+    with (
+        connections(capped.port, PER_ADDRESS - 1, [CROWD]),
+        connect(capped.port, CROWD) as stream,
+    ):
+        stream.sendall(handshake(path="/ws/market"))
+        assert b" 101 " in stream.recv(65536)
+        wait_for(lambda: not has_room())
+        stream.close()
+        wait_for(has_room)
+
+
+@pytest.mark.row("44", "legit connect success >= 99 %, RSS <= +200 MB")
+def test_a_crowd_that_says_nothing_leaves_room_for_others(capped: Process, tell: Tell) -> None:
+    sources = [f"127.0.1.{number}" for number in range(1, 101)]
+    before = rss_kib(capped.pid)
+    with connections(capped.port, 3_000, sources):
+        statuses = []
+        for _ in range(100):
+            with connect(capped.port, LEGIT) as client:
+                statuses.append(ask(client))
+        grown_mib = (rss_kib(capped.pid) - before) / 1024
+    tell(f"{statuses.count(200)} of 100 served beside 3,000 silent ones; RSS +{grown_mib:.0f} MiB")
+    assert statuses.count(200) >= 99
+    assert grown_mib <= 200
+
+
+@pytest.fixture
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, ["SCARCE"]) as running:
+        yield running
+
+
+def serves(server: Process) -> bool:
+    with connect(server.port) as client:
+        return ask(client) == 200
+
+
+@pytest.mark.row("44", "with 256 descriptors: strangers served, who is known stays, one log line")
+def test_connections_beyond_the_limit_of_open_files_cost_the_oldest_strangers_theirs(
+    service: StreamService, tell: Tell
+) -> None:
+    server, key = service.servers[0], service.make_key()
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES))
+    with (
+        open_socket(f"ws://127.0.0.1:{server.port}/ws/market", compression=None) as stream,
+        connect(server.port) as known,
+    ):
+        stream.send(json.dumps({"action": "subscribe", "symbols": ["SCARCE"], "api_key": key}))
+        assert json.loads(stream.recv(PATIENCE_S))["type"] == "subscribed"
+        assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
+        with connections(server.port, 5 * FEW_FILES) as silent:
+            # It looks at its limit twice a second.
+            wait_for(lambda: serves(server))
+            statuses = []
+            for _ in range(20):
+                with connect(server.port) as client:
+                    statuses.append(ask(client))
+            assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
+            (tick,) = service.tick("SCARCE")
+            assert json.loads(stream.recv(PATIENCE_S))["bid"] == tick["bid"]
+            still_open = sum(map(is_open, silent))
+    said = server.log.read_text()
+    tell(f"{statuses.count(200)} of 20 served, {still_open} of {len(silent)} silent ones still open")
+    assert statuses == [200] * 20
+    assert still_open < FEW_FILES
+    assert "LimitNOFILE" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.row("43", "connection life <= 10/30 s, service available 100 % of probes")
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["-H", "-B", "-X"], ids=["heads", "bodies", "reading"])
+def test_slow_clients_are_given_up(service: StreamService, kind: str, tmp_path: Path, tell: Tell) -> None:
+    """Debian's slowhttptest: it stops when all its connections have been closed."""
+    server, probes = service.servers[0], []
+    command = [require_debian("slowhttptest"), kind, "-c", "500", "-r", "200", "-i", "5", "-l", "60"]
+    command += [
+        "-u",
+        f"{server.url}/docs/streams",
+        "-x",
+        "10",
+        "-w",
+        "512",
+        "-y",
+        "1024",
+        "-n",
+        "5",
+        "-z",
+        "32",
+    ]
+    with (tmp_path / "slow.log").open("wb") as out:
+        attack = subprocess.Popen(command, stdout=out, stderr=out, cwd=tmp_path)
+    began_at = time.monotonic()
+    try:
+        while attack.poll() is None:
+            with connect(server.port) as client:
+                probes.append(ask(client))
+            time.sleep(0.2)
+    finally:
+        attack.kill()
+        attack.wait()
+    ended_after_s = time.monotonic() - began_at
+    tell(f"{probes.count(200)} of {len(probes)} probes served; all 500 gone after {ended_after_s:.0f} s")
+    assert set(probes) == {200}
+    assert "No open connections left" in (tmp_path / "slow.log").read_text()
