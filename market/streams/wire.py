@@ -35,6 +35,7 @@ class Wire(GuardedProtocol):
     on_lost: Callable[[], None] | None = None
     write: Callable[[bytes], object]
     _is_over = _is_encrypted = False
+    _early = b""
 
     @property
     def descriptor(self) -> int:
@@ -84,8 +85,23 @@ class Wire(GuardedProtocol):
         if self.response.status_code == 101:
             cast(dict[str, Any], self.scope["extensions"]).update(self.extensions, **{EXTENSION: self})
 
+    def data_received(self, data: bytes) -> None:
+        if self.handshake_initiated and not self.handshake_complete:
+            # A client that did not wait for the answer. Parsed now, a bad frame would end what has not begun.
+            self._early += data
+            self.read_paused = True
+            self.transport.pause_reading()
+        else:
+            super().data_received(data)
+
     async def send(self, message: Any) -> None:
         await super().send(message)
+        if self._early and self.handshake_complete:
+            early, self._early = self._early, b""
+            if not self.transport.is_closing():
+                self.read_paused = False
+                self.transport.resume_reading()
+                self.data_received(early)
         if self.close_sent:
             self._end()
 

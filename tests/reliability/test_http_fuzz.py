@@ -67,5 +67,5 @@ def test_bytes_that_are_nearly_right_break_nothing(server: Process, seed: int, t
     tell(f"{heard.total()} conversations in {SECONDS:.0f} s, first answers {dict(sorted(heard.items()))}")
     assert heard[500] == 0
     assert heard.total() > PROBE_EVERY
-    assert "Traceback" not in said
+    assert "Traceback" not in said, said[said.find("Traceback") - 300 :][:3000]
     assert "could not be" not in said
