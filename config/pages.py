@@ -13,7 +13,8 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import set_script_prefix
 
-from accounts.exceptions import Overloaded
+from accounts.exceptions import InvalidParameter, Overloaded
+from accounts.hosts import check_host
 
 from .page_refusals import refuse
 from .page_threads import PageThreads
@@ -22,6 +23,11 @@ MOST_WAITING = 128
 # Who asks how the service is doing does not queue with those who keep it busy.
 FOR_OPERATORS = frozenset(("/readyz", "/metrics"))
 STILL_ALIVE = b'{"status": "ok"}'
+
+
+def host_of(scope: dict[str, Any]) -> str | None:
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    return b",".join(hosts).decode("latin-1") if hosts else None
 
 
 class PageHandler(ASGIHandler):
@@ -36,6 +42,12 @@ class PageHandler(ASGIHandler):
         path: str = scope["path"]
         if path == "/healthz" and scope["method"] in ("GET", "HEAD"):
             await self.send_response(HttpResponse(STILL_ALIVE, content_type="application/json"), send)
+            return
+        try:
+            # Django would take the server's own name where none is sent, and log who sends another at length.
+            check_host(host_of(scope), scope["http_version"])
+        except InvalidParameter as refusal:
+            await self._finish(refuse(scope, refusal), send)
             return
         try:
             # Before it has a thread: whoever sends slowly keeps nobody else waiting.

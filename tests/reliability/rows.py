@@ -172,7 +172,6 @@ OTHERWISE: dict[int, str] = {
 }
 
 NOT_COVERED: dict[int, str] = {
-    31: "no key is looked for in logs, dumps and pages",
     33: "constant work follows from the code (a digest, then a look-up), and is not timed",
     35: "not shown on this state",
     36: "not shown on this state",
@@ -187,9 +186,7 @@ NOT_COVERED: dict[int, str] = {
     61: "not shown on this state",
     69: "not shown on this state",
     71: "not shown on this state",
-    72: "not shown on this state",
     75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
-    78: "not shown on this state",
     79: "no example of a proxy is shipped",
 }
 
