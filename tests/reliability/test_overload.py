@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.debian import require_debian
 from tests.reliability.conftest import Tell
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import StreamService, streaming
@@ -46,9 +46,7 @@ def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocke
 
 
 def ask(service: StreamService, path: str, key: str, connections: int) -> Load:
-    wrk = shutil.which("wrk")
-    assert wrk is not None, "apt-get install wrk"
-    command = [wrk, "-t1", f"-c{connections}", f"-d{FOR_S}s", "-H", f"X-API-Key: {key}"]
+    command = [require_debian("wrk"), "-t1", f"-c{connections}", f"-d{FOR_S}s", "-H", f"X-API-Key: {key}"]
     url = service.servers[0].url + path
     pid = service.servers[0].pid
     began_s = cpu_s(pid)
