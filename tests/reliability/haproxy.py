@@ -15,7 +15,8 @@ from tests.patience import PATIENCE_S
 from tests.reliability.engines import poll
 from tests.services import free_port
 
-# A slow answer is an answer: who is out says 503, or refuses the connection.
+# A slow answer is an answer: who is out says 503, or refuses the connection. Nothing is tried twice: that
+# would hide what a restart breaks.
 CONFIGURATION = """
 global
     maxconn 4000
@@ -26,9 +27,7 @@ defaults
     timeout server 60s
     timeout tunnel 1h
     timeout check 60s
-    option redispatch
-    retries 3
-    retry-on conn-failure empty-response
+    retries 0
 frontend everybody
     bind 127.0.0.1:{port}
     stats enable

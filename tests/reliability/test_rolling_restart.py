@@ -187,12 +187,3 @@ async def test_rolling_restart_fails_no_request_and_loses_no_signal(
     assert (lost, repeated, disordered) == (0, 0, 0)
     assert all(client.sessions > 1 for client in clients)
     assert told >= CLIENTS
-
-
-@pytest.mark.full
-async def test_control_killed_instead_of_told_requests_fail(
-    scaled: Installation, tmp_path: Path, tell: Tell
-) -> None:
-    seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL)
-    tell(f"control arm, killed: {dict(seen)}")
-    assert set(seen) > {"200"}
