@@ -17,7 +17,8 @@ decode = msgspec.msgpack.Decoder(list[AnyRecord]).decode
 APPEND = """
 local head = redis.call('HMGET', KEYS[2], 'writer', 'epoch', 'n')
 if not head[1] then return 'empty' end
-if head[1] ~= ARGV[1] or head[2] ~= ARGV[2] then return 'deposed' end
+if head[1] ~= ARGV[1] then return 'deposed' end
+if head[2] ~= ARGV[2] or tonumber(head[3]) < ARGV[3] - 1 then return 'behind' end
 if tonumber(head[3]) >= tonumber(ARGV[3]) then return 'known' end
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[5], ARGV[3] .. '-0', 'e', ARGV[2], 'd', ARGV[4])
 redis.call('HSET', KEYS[2], 'n', ARGV[3])

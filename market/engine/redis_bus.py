@@ -27,6 +27,8 @@ bus_waits = Trouble(logger, "The bus waits for Redis")
 MAX_ENTRIES = 50_000
 # Records that wait while Redis is away. Beyond it the readers start anew from the database.
 MAX_WAITING = 100_000
+# What Redis took last is remembered, in case it comes back without it: more than any reader is behind.
+MAX_REMEMBERED = 5_000
 RETRY_S = 0.25
 PATIENCE_S = 2.0
 WINDOW_S = 0.002
@@ -42,6 +44,8 @@ class RedisBus:
         self.place = Place("", 0)
         self._open: list[AnyRecord] = []
         self._sealed: deque[tuple[int, list[AnyRecord]]] = deque()
+        self._sent: deque[tuple[int, list[AnyRecord]]] = deque(maxlen=MAX_REMEMBERED)
+        """The last entries that Redis took."""
         self.waiting = 0
         """Records that Redis has not taken yet."""
         self._is_torn = False
@@ -56,6 +60,7 @@ class RedisBus:
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
         """Claim the stream; returns what was published after the place, or starts a new epoch."""
         self._has_claimed = False
+        self._sent.clear()
         self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
         tail: list[AnyRecord] | None = None
         try:
@@ -132,6 +137,7 @@ class RedisBus:
     async def _start_anew(self, owner: Owner) -> None:
         """The readers start from the database; what waited to be sent is in there too, or will be."""
         self._drop()
+        self._sent.clear()
         # Until Redis has taken the claim.
         self._is_torn = True
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
@@ -144,6 +150,20 @@ class RedisBus:
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise Deposed
         self._has_claimed, self._is_torn = True, False
+
+    async def _fill_up(self, owner: Owner) -> None:
+        """Redis came back empty, or as it was some time ago: it is given again what it took last. Whoever
+        read that goes on without a gap."""
+        logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
+        first = (self._sent or self._sealed)[0][0]
+        args = [owner.writer, self.place.epoch, first - 1, "anew", "own"]
+        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+            raise Deposed
+        self.waiting += sum(len(records) for _, records in self._sent)
+        self._sealed.extendleft(reversed(self._sent))
+        self._sent.clear()
+        # Those who are further behind start from the database.
+        owner.flush_soon()
 
     def _tell_those_who_wait(self) -> None:
         self._moved.set()
@@ -186,10 +206,9 @@ class RedisBus:
         answer = await self._append(keys=[STREAM, HEAD], args=args)
         if answer == b"deposed":
             raise Deposed
-        if answer == b"empty":
-            logger.warning("Redis came back empty: the readers start anew")
-            await self._start_anew(owner)
+        if answer in (b"empty", b"behind"):
+            await self._fill_up(owner)
         elif self._sealed and self._sealed[0][0] == number:
-            self._sealed.popleft()
+            self._sent.append(self._sealed.popleft())
             self.waiting -= len(records)
             self._tell_those_who_wait()
