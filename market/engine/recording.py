@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from typing import BinaryIO
 
@@ -24,6 +25,8 @@ class Recorder:
         self._out = out
         self.ticks = 0
         self.refused: Counter[str] = Counter()
+        self._late: Counter[int] = Counter()
+        """How many ticks came so many milliseconds after their own time."""
         self._fault: OSError | None = None
         self.ended = asyncio.Event()
         """Nobody reads any more, or the disk is full."""
@@ -35,9 +38,20 @@ class Recorder:
             self._out.write(encode(ticks))
             self._out.flush()
             self.ticks += len(ticks)
+            now_ms = time.time_ns() // 1_000_000
+            self._late.update(now_ms - tick.time_ms for tick in ticks)
         except OSError as error:
             self._fault = error
             self.ended.set()
+
+    def late_ms(self, share: float) -> int:
+        """So late, by their own time, was this share of the ticks at most."""
+        left = share * self.ticks
+        for late_ms in sorted(self._late):
+            left -= self._late[late_ms]
+            if left <= 0:
+                return late_ms
+        return 0
 
     def raise_fault(self) -> None:
         """What kept it from writing, if anything did."""

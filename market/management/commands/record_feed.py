@@ -84,4 +84,8 @@ async def show(recorder: Recorder) -> None:
 def line(recorder: Recorder) -> str:
     refused = recorder.refused.total()
     ticks = f"{recorder.ticks:,} {'tick' if recorder.ticks == 1 else 'ticks'} recorded"
-    return ticks + (f", {refused:,} messages made none" if refused else "")
+    late = ""
+    if recorder.ticks:
+        half, most = recorder.late_ms(0.5), recorder.late_ms(0.99)
+        late = f", half within {half} ms and 99 % within {most} ms of their own time"
+    return ticks + late + (f", {refused:,} messages made none" if refused else "")
