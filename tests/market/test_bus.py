@@ -251,10 +251,10 @@ def test_redis_that_lost_what_it_took_is_given_it_again(url: str, client: Redis,
             client.flushdb()
         elif fault == "as it was before":
             client.xdel(STREAM, f"{before.position}-0")
-            client.hset(HEAD, "n", before.position - 1)
+            client.hset(HEAD, "n", str(before.position - 1))
         else:
             client.delete(STREAM)
-            client.hset(HEAD, mapping={"epoch": "older", "n": 7})
+            client.hset(HEAD, mapping={"epoch": "older", "n": "7"})
         await publish(bus, 4, 5)
         await until(lambda: seqs(client) == [1, 2, 3, 4, 5])
         await bus.close()
@@ -347,22 +347,6 @@ def test_reader_hears_everything_once_and_in_order(url: str, client: Redis) -> N
     assert quote.time_ms == NOON_MS + 300
 
 
-def test_reader_of_a_redis_that_came_back_empty_misses_nothing(url: str, client: Redis) -> None:
-    """Also what was acknowledged and perhaps not yet read when Redis went."""
-
-    async def act(bus: RedisBus, following: Following) -> None:
-        await publish(bus, 1, 300)
-        await asyncio.wait_for(bus.settle(), PATIENCE_S)
-        client.flushdb()
-        await publish(bus, 301, 302)
-        await until(lambda: len(following.heard) >= 302)
-
-    following = follow(url, act)
-
-    assert following.heard == list(range(1, 303))
-    assert following.missed == []
-
-
 def test_reader_that_lost_its_connection_misses_nothing(url: str, client: Redis) -> None:
     async def act(bus: RedisBus, following: Following) -> None:
         for first in range(1, 200, 20):
@@ -398,8 +382,8 @@ def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, cl
         await publish(bus, 1, 2)
         await until(lambda: len(following.heard) == 2)
         before = bus.place
-        client.flushdb()
-        await publish(bus, 3, 3)
+        # More than may wait for Redis: they are given up.
+        bus.publish([taken(3)] * (MAX_WAITING + 1))
         await until(lambda: bus.place.epoch != before.epoch)
         await publish(bus, 4, 5)
         await until(lambda: number_of_entries(client) == 2)

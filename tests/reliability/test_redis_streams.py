@@ -80,5 +80,6 @@ def test_redis_that_is_killed_and_comes_back_empty_drops_nobody(
             asyncio.run(outage.run())
     tell(f"{CROWD} sockets: dropped {outage.dropped}, silent loss {outage.missed}, told {outage.announced}")
     tell(f"flows again {outage.flows_after_s:.1f} s after its start, REST {sorted(outage.statuses)}")
-    assert (outage.dropped, outage.missed, outage.announced) == (0, 0, CROWD)
+    # The engine gives Redis again what it had taken, so there is no gap to be told of.
+    assert (outage.dropped, outage.missed, outage.announced) == (0, 0, 0)
     assert outage.statuses == {200}
