@@ -30,8 +30,8 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 @pytest.fixture
 def capped(embedded: Installation) -> Iterator[Process]:
-    changes = {"CONNECTIONS_PER_ADDRESS": str(PER_ADDRESS), "CONNECTIONS_CAP_LOOPBACK": "1"}
-    with web_process(embedded, **changes) as server:
+    most = str(PER_ADDRESS)
+    with web_process(embedded, CONNECTIONS_PER_ADDRESS=most, CONNECTIONS_CAP_LOOPBACK="1") as server:
         yield server
 
 
