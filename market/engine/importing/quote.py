@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
+from django.db.models import Q
 
 from instruments.catalogue import InstrumentFacts
 from market.engine.series import present_kind
@@ -17,18 +20,15 @@ from .storing import SOURCE
 def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
     """As the last real one, if it is newer than that; False if it is not. While an instrument's prices are
     simulated it waits until they are real."""
+    at = moment(tick.time_ms)
     bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
-    quote = {"bid": bid, "ask": ask, "quoted_at": moment(tick.time_ms), "source": SOURCE}
-    if not present_kind(facts.id):
-        row, _ = LastQuote.objects.select_for_update().get_or_create(instrument_id=facts.id)
-        rows = LastQuote.objects.filter(pk=row.pk)
-    else:
-        former = FormerQuote.objects.select_for_update().filter(pk=facts.id, simulated=False).first()
-        if former is None:
+    quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": SOURCE}
+    if present_kind(facts.id):
+        known = FormerQuote.objects.filter(pk=facts.id, simulated=False)
+        if not known.exists():
             FormerQuote.objects.create(instrument_id=facts.id, simulated=False, **quote)
             return True
-        rows, row = FormerQuote.objects.filter(pk=former.pk), former
-    if row.quoted_at is not None and row.quoted_at >= quote["quoted_at"]:
-        return False
-    rows.update(**quote)
-    return True
+        return bool(known.filter(quoted_at__lt=at).update(**quote))
+    LastQuote.objects.get_or_create(instrument_id=facts.id)
+    older = LastQuote.objects.filter(Q(quoted_at=None) | Q(quoted_at__lt=at), pk=facts.id)
+    return bool(older.update(**quote))

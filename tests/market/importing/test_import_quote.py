@@ -52,7 +52,7 @@ def test_a_newer_quote_stays(tmp_path: Path, instrument: Instrument) -> None:
 
     run(tmp_path / "EURUSD.csv")
 
-    assert quoted(row) == (2, 3, newer, "push")
+    assert quoted(row) == (Decimal(2), Decimal(3), newer, "push")
 
 
 def test_the_numbers_of_the_stream_stay(tmp_path: Path, instrument: Instrument) -> None:
@@ -84,7 +84,7 @@ def test_beside_simulated_prices_it_waits_until_they_are_real(
 
     told = run(tmp_path / "EURUSD.csv")
 
-    assert quoted(simulated) == (2, 3, now, "demo")
+    assert quoted(simulated) == (Decimal(2), Decimal(3), now, "demo")
     assert quoted(FormerQuote.objects.get())[3] == "import"
     assert "priced by a simulated source" in told
     assert set(Candle.objects.values_list("simulated", flat=True)) == {False}
