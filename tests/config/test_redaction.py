@@ -31,18 +31,18 @@ def line(message: str, *args: object, json_: bool = False, name: str = "test", *
 @pytest.mark.parametrize(
     "text",
     [
-        f"GET /api/symbols?api_key={KEY}",
-        f"GET /x?a=1&API_KEY={KEY}&b=2",
-        f"<ASGIRequest: GET '/docs?key={KEY}'>",
-        f"X-API-Key: {KEY}",
-        f'{{"action": "subscribe", "api_key": "{KEY}"}}',
-        f"KeyError: '{KEY}'",
-        f"Invalid HTTP_HOST header: '{KEY}.example.com'",
-        f"https%3A%2F%2Fx%3Fapi_key%3D{KEY}",
+        "GET /api/symbols?api_key=KEY",
+        "GET /x?a=1&API_KEY=KEY&b=2",
+        "<ASGIRequest: GET '/docs?key=KEY'>",
+        "X-API-Key: KEY",
+        '{"action": "subscribe", "api_key": "KEY"}',
+        "KeyError: 'KEY'",
+        "Invalid HTTP_HOST header: 'KEY.example.com'",
+        "https%3A%2F%2Fx%3Fapi_key%3DKEY",
     ],
 )
 def test_key_is_taken_out_wherever_it_stands(text: str) -> None:
-    assert KEY[16:] not in redact(text)
+    assert KEY[16:] not in redact(text.replace("KEY", KEY))
 
 
 def test_public_prefix_of_a_key_stays() -> None:
@@ -52,7 +52,6 @@ def test_public_prefix_of_a_key_stays() -> None:
 @pytest.mark.parametrize(
     ("text", "secret"),
     [
-        (f"sent {INGEST}", INGEST[18:]),
         ("Authorization: Bearer abc.def.ghi", "abc.def"),
         ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
         ("postgresql://tickwire:hunter2@db:5432/x", "hunter2"),
@@ -75,6 +74,10 @@ def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def test_ingest_key_is_taken_out() -> None:
+    assert INGEST[18:] not in redact(f"sent {INGEST}")
 
 
 def test_page_token_is_taken_out(db: None) -> None:

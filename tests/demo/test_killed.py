@@ -61,7 +61,7 @@ def test_the_interrupted_minute_is_what_was_sent(tmp_path: Path) -> None:
 
     with Serve(var_dir) as serve:
         key = keys_in(serve.output)["premium"]
-        query = {"timeframe": "1m", "bars": 5, "closed_only": "true"}
+        query = {"timeframe": "1m", "bars": "5", "closed_only": "true"}
         answer = httpx.get(
             f"{serve.url}/api/market/{SYMBOL}", params=query, headers={"X-API-Key": key}, timeout=PATIENCE_S
         )

@@ -47,7 +47,7 @@ SYMBOLS = [f"SOAK{number}" for number in range(10)]
 LISTENERS = 500
 READY_WITHIN_S = 300
 # One publisher stands for many.
-ROOM = {"PUBLICATIONS_PER_MINUTE": "1000000", "ACTIVE_SIGNALS_PER_PUBLISHER": "1000000"}
+MANY = "1000000"
 PICTURE, DOCUMENT = ROOT / "docs/images/soak.svg", ROOT / "docs/reliability.md"
 
 
@@ -98,7 +98,11 @@ def scaled(directory: Path) -> Iterator[tuple[StreamService, dict[str, int]]]:
         assert done.returncode == 0, done.stderr
         service = StreamService(installation, SYMBOLS)
         (engine,) = stack.enter_context(engines(installation, 1))
-        service.servers += [stack.enter_context(web_process(installation, **ROOM)) for _ in range(2)]
+        for _ in range(2):
+            process = web_process(
+                installation, PUBLICATIONS_PER_MINUTE=MANY, ACTIVE_SIGNALS_PER_PUBLISHER=MANY
+            )
+            service.servers.append(stack.enter_context(process))
         until = time.monotonic() + READY_WITHIN_S
         while not service.push(service.make_ticks(SYMBOLS)):
             assert time.monotonic() < until, "no tick was taken"
