@@ -11,6 +11,7 @@ from accounts.models import ControlEvent, User
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.models import Instrument
 from market import services as market
+from market.engine.series import hold_series
 
 from . import payloads, rules
 from .closures import Closing as Closing
@@ -30,6 +31,7 @@ NOT_TRADED = {
     "closed": "The market of {symbol} is closed. Publishing and closing by hand wait until it opens.",
     "stale": "The quote of {symbol} is too old to trade on: its source is quiet. Try again once it moves.",
 }
+REPRICED = "The prices of {symbol} come from another source now. Try again once the first of them is there."
 
 
 class NotActive(Exception):
@@ -61,6 +63,7 @@ def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | N
     try:
         with transaction.atomic():
             check_room(publisher)
+            _check_series(facts, quote)
             enter(signal, quote)
     except IntegrityError:
         # The same form at the same moment: the other was first.
@@ -150,6 +153,12 @@ def _tradable(facts: InstrumentFacts, quote: Quoted | None, field: str) -> Quote
     if quote is None or now != "open":
         raise Refused(field, NOT_TRADED["stale" if now == "open" else now].format(symbol=facts.symbol))
     return quote
+
+
+def _check_series(facts: InstrumentFacts, quote: Quoted) -> None:
+    """Simulated prices may have given way to real ones since it was quoted, or real ones to simulated."""
+    if quote.time_ms < hold_series(facts.id):
+        raise Refused("symbol", REPRICED.format(symbol=facts.symbol))
 
 
 def _sent_before(terms: Terms, publisher: User, token: UUID) -> Signal | None:

@@ -8,7 +8,7 @@ from django.db.models import Q
 from instruments.catalogue import catalogue
 from instruments.kinds import DEMO, default_feed
 from market.engine.checkpoints import tick_of
-from market.engine.series import change_kind, wanted_kind
+from market.engine.series import change_kind, lock_series, wanted_kind
 from market.engine.source import feeds_of
 from market.engine.witness import Ending
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
@@ -41,6 +41,7 @@ def _remove_quote(row: LastQuote, now_ms: int) -> None:
         return
     next_source = feeds_of(facts.source, facts.fallback, default_feed(settings.DEMO))[0]
     last = tick_of(row, facts.symbol)
+    lock_series(facts.id)
     end_signals(Ending(facts.symbol, last, row.seq, row.source, next_source), [], "")
     if FormerQuote.objects.filter(pk=row.pk, simulated=False).exists():
         change_kind(facts, now_ms, simulated=False)

@@ -27,7 +27,7 @@ from .engine import DEMO, Engine
 from .lease import Deposed, Lease, Place
 from .redis_bus import RedisBus
 from .reloading import fill_simulated, load_series, tell_reloaded
-from .series import change_kind
+from .series import change_kind, lock_series
 from .source import feeds_of
 from .status import status_of, told
 from .store import Row
@@ -214,6 +214,7 @@ class Runner:
     ) -> Checkpoint:
         with self._writing, transaction.atomic():
             self._hold()
+            lock_series(facts.id)
             for note in notes:
                 note()
             return change_kind(facts, at_ms, simulated=simulated)

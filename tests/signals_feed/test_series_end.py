@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from threading import Event
 
 import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection, transaction
 
+from accounts.models import User
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.models import LastQuote
+from market.prices.ticks import Tick
 from signals_feed.models import LedgerEntry, Signal
-from tests.factories import NOON, make_instrument
+from signals_feed.quotes import Quoted
+from signals_feed.services import Refused, Terms, publish
+from tests.factories import NOON, make_instrument, make_user
 from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
 from tests.signals_feed.acting import make_published
 from tests.signals_feed.engine_room import EngineRoom, run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
+
+BUY = Terms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +132,75 @@ def test_a_change_while_nothing_ran_ends_it_at_the_stored_quote(instrument: Inst
     signal.refresh_from_db()
     assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0833"))
     assert Signal.objects.active().count() == 0
+
+
+def make_publisher() -> User:
+    user = make_user("anna")
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    return User.objects.get(pk=user.pk)
+
+
+def quoted(after_ms: int) -> Quoted:
+    return Quoted(Decimal("1.0851"), Decimal("1.0853"), NOON_MS + after_ms)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 3_000])
+def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) -> None:
+    """Another process may not have heard of the change yet; a source's clock may be ahead of ours."""
+    publisher = make_publisher()
+
+    async def act(room: EngineRoom) -> None:
+        tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + ahead_ms, 1.0)
+        assert room.engine.accept(tick, NOON_MS) is None
+        await room.settle()
+        await reprice(room, "replay")
+
+    run(act)
+
+    with pytest.raises(Refused, match="from another source now"):
+        publish(BUY, publisher, quoted(ahead_ms))
+    assert publish(BUY, publisher, quoted(ahead_ms + 1)).status == "active"
+
+
+def is_waited_for() -> bool:
+    """SQLite has one writer, and shows nobody who waits for it."""
+    if connection.vendor == "sqlite":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING)
+        return bool(cursor.fetchone()[0])
+
+
+def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others() -> None:
+    publisher, is_published, may_end = make_publisher(), Event(), Event()
+
+    def publish_slowly() -> None:
+        try:
+            with transaction.atomic():
+                publish(BUY, publisher, quoted(1000))
+                is_published.set()
+                assert may_end.wait(PATIENCE_S)
+        finally:
+            connection.close()
+
+    async def act(room: EngineRoom) -> None:
+        room.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await room.settle()
+        await room.runner.flush()
+        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
+        await in_thread(catalogue.load_now)
+        with ThreadPoolExecutor(1) as threads:
+            publishing = threads.submit(publish_slowly)
+            assert await asyncio.to_thread(is_published.wait, PATIENCE_S)
+            settling = asyncio.create_task(room.runner.settle_kinds())
+            while not settling.done() and not await in_thread(is_waited_for):  # noqa: ASYNC110 - the database is asked
+                await asyncio.sleep(0.01)
+            may_end.set()
+            await asyncio.to_thread(publishing.result, PATIENCE_S)
+            await settling
+        # Should the database have been busy for longer than one waits for it.
+        await room.runner.settle_kinds()
+
+    run(act)
+
+    assert Signal.objects.get().close_reason == "cancelled"
