@@ -124,7 +124,8 @@ class CandleBuilder:
             return
         if forming is None:
             self._last = minute.close, minute.ask_low
-        yield from self.add_minute(minute)
+        # A copy: the one given is part of a record that others have still to hear.
+        yield from self.add_minute(msgspec.structs.replace(minute))
 
     def close_until(self, now_ms: int) -> Iterator[Closed]:
         """Close what has ended by now."""

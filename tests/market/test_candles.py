@@ -148,6 +148,15 @@ def test_minute_that_was_missed_changes_nothing_of_those_that_are_known() -> Non
     assert builder.latest("1m") == Candle(ms("2026-11-18T12:03"), 6.0, 6.0, 6.0, 6.0, 1.0, 6.1, 6.1)
 
 
+def test_minute_that_was_missed_stays_as_it_was_given() -> None:
+    builder = CandleBuilder()
+    given = Candle(ms("2026-11-18T12:00"), 5.0, 5.0, 5.0, 5.0, 0.1 + 0.2, 5.0, 5.0)
+
+    ((_, closed), *_) = builder.refill(given)
+
+    assert (given.volume, closed.volume) == (0.1 + 0.2, 0.3)
+
+
 def test_flat_candle_repeats_the_last_price_and_has_no_volume() -> None:
     builder = CandleBuilder()
     list(builder.add(ms("2026-11-18T12:00:10"), 5.0, 5.1, 1.0))
