@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import lzma
+import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from struct import pack
@@ -11,10 +14,12 @@ from struct import pack
 import pytest
 
 from market.engine.feeds.replay import ReplayFeed
+from market.engine.feeds.replay_files import BLOCK
 from market.engine.files.recording import encode
 from market.prices.ticks import Tick
 from tests.market.feeds.inlets import RecordingInlet
 from tests.market.ticking import NOON_MS, make_facts, ms
+from tests.patience import PATIENCE_S
 
 # Gaps of 0.4 s, 0 s, 10 s and, as the source was late, -0.5 s.
 STAMPS = [ms("2012-02-01T05:00:03") + 660 + later for later in (0, 400, 400, 10_400, 9_900)]
@@ -198,3 +203,53 @@ async def test_unknown_format_is_told_with_the_formats_there_are(tmp_path: Path,
 
     assert "begins like none of the formats" in why
     assert "timestamp,bid,ask" in why
+
+
+def big_recording(directory: Path) -> int:
+    """Of many ticks of one symbol, before the first of another; returns its size."""
+    path, tick = directory / "recording-1.jsonl", Tick("GBPUSD", 1.08, 1.0802, STAMPS[0])
+    path.write_bytes(encode([tick]) * 120_000 + encode([Tick("EURUSD", 1.08, 1.0802, STAMPS[1])]))
+    return path.stat().st_size
+
+
+async def test_loop_answers_others_while_a_big_recording_is_searched(
+    tmp_path: Path, clock: SlowClock
+) -> None:
+    blocks = big_recording(tmp_path) // BLOCK
+    playing = asyncio.create_task(play(tmp_path, clock, 0.0))
+    turns = 0
+    while not playing.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert len((await playing).ticks) == 1
+    # Reading a block lets others run, however slow the machine is.
+    assert turns > blocks / 10
+
+
+async def test_big_recording_is_never_in_memory_whole(tmp_path: Path, clock: SlowClock) -> None:
+    size = big_recording(tmp_path)
+    tracemalloc.start()
+    try:
+        await play(tmp_path, clock, 0.0)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert most < size / 4
+
+
+async def test_replay_that_is_ended_reads_no_further(tmp_path: Path, clock: SlowClock) -> None:
+    big_recording(tmp_path)
+    before = {thread.name for thread in threading.enumerate()}
+    playing = asyncio.create_task(play(tmp_path, clock))
+    readers = list[threading.Thread]()
+    while not readers:
+        await asyncio.sleep(0)
+        readers = [thread for thread in threading.enumerate() if thread.name not in before]
+    playing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await playing
+
+    await asyncio.to_thread(readers[0].join, PATIENCE_S)
+    assert not readers[0].is_alive()

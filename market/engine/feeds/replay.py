@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import closing
-from itertools import chain
-from operator import attrgetter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
 
 from instruments.catalogue import InstrumentFacts
-from market.engine.files.bi5 import usual_point
-from market.engine.files.format import BadFile
-from market.engine.files.tick_file import TickFile
 from market.prices.ticks import Tick
 
 from .feed import Inlet
+from .replay_files import ReplayFiles
 
 logger = logging.getLogger(__name__)
 
 STEP_S = 0.05
-# Small, because it is parsed on the event loop: less than a millisecond at a time.
-BLOCK = 1 << 14
 BATCH = 1_000
 
 
@@ -56,62 +49,41 @@ class ReplayFeed:
         self._sleep = sleep
 
     async def run(self, inlet: Inlet) -> None:
-        with closing(self._merged(inlet)) as ticks:
-            played = await self._play(ticks, inlet)
+        async with aclosing(ReplayFiles(self._directory, self._instruments).pieces(inlet, BATCH)) as pieces:
+            played = await self._play(pieces, inlet)
         logger.info("The replay of %s has ended: %d ticks", self._directory, played)
         if played:
             inlet.lost("the replay has ended")
 
-    async def _play(self, ticks: Iterator[Tick], inlet: Inlet) -> int:
-        played, due = 0, list[Tick]()
-        for tick in self._of_now(ticks):
-            while self._speed > 0 and tick.time_ms > self._clock():
+    async def _play(self, pieces: AsyncIterator[list[Tick]], inlet: Inlet) -> int:
+        played, as_of_now = 0, None
+        async for piece in pieces:
+            played += len(piece)
+            if self._speed <= 0:
+                inlet.take(piece)
+                continue
+            as_of_now = as_of_now or _Pace(self._clock(), piece[0].time_ms, self._speed)
+            await self._play_in_time([as_of_now.moved(tick) for tick in piece], inlet)
+        return played
+
+    async def _play_in_time(self, ticks: list[Tick], inlet: Inlet) -> None:
+        due = list[Tick]()
+        for tick in ticks:
+            while tick.time_ms > self._clock():
                 # Also where none is due: what is quiet is not lost.
                 inlet.take(due)
                 due = []
                 await self._sleep(STEP_S)
             due.append(tick)
-            played += 1
-            if len(due) == BATCH:
-                inlet.take(due)
-                due = []
-                await self._sleep(0)
         inlet.take(due)
-        return played
 
-    def _of_now(self, ticks: Iterator[Tick]) -> Iterator[Tick]:
-        first = next(ticks, None)
-        if first is None or self._speed <= 0:
-            yield from filter(None, chain([first], ticks))
-            return
-        began_ms = self._clock()
-        for tick in chain([first], ticks):
-            time_ms = began_ms + round((tick.time_ms - first.time_ms) / self._speed)
-            yield msgspec.structs.replace(tick, time_ms=time_ms)
 
-    def _merged(self, inlet: Inlet) -> Generator[Tick]:
-        """The ticks of all symbols in the order of time."""
-        streams = [self._ticks(facts, inlet) for facts in self._instruments]
-        yield from heapq.merge(*streams, key=attrgetter("time_ms"))
+class _Pace:
+    """The first tick is of now; the others follow in their distance, divided by the speed."""
 
-    def _ticks(self, facts: InstrumentFacts, inlet: Inlet) -> Iterator[Tick]:
-        """Whatever is wrong with one symbol's files, the others are played all the same."""
-        try:
-            for path in self._files_of(facts.symbol):
-                with TickFile(str(path), block=BLOCK) as file:
-                    for batch in file.batches(facts.symbol, usual_point(facts.digits)):
-                        for _ in batch.malformed:
-                            inlet.refuse("malformed")
-                        yield from batch.ticks
-        except BadFile as error:
-            inlet.lost(str(error))
+    def __init__(self, began_ms: int, first_ms: int, speed: float) -> None:
+        self._began_ms, self._first_ms, self._speed = began_ms, first_ms, speed
 
-    def _files_of(self, symbol: str) -> list[Path]:
-        """Named after the symbol, or within a folder of its name; else recordings, which may be of many."""
-        own = [*self._directory.glob(f"{symbol}.*"), *self._directory.glob(f"{symbol}/**/*")]
-        found = own or [*self._directory.glob("recording*")]
-        paths = sorted(path for path in found if path.is_file())
-        if not paths:
-            where = self._directory / f"{symbol}.*"
-            raise BadFile(f"there is no {where} to replay: put a file of ticks there, or set REPLAY_DIR")
-        return paths
+    def moved(self, tick: Tick) -> Tick:
+        time_ms = self._began_ms + round((tick.time_ms - self._first_ms) / self._speed)
+        return msgspec.structs.replace(tick, time_ms=time_ms)
