@@ -48,7 +48,7 @@ class EventFeed:
     # Nothing read for this long: what was learnt from events can no longer be relied on.
     STALE_AFTER_S = 1.5
     # Unless the database is away, so that nobody can tell better: then for as long as this.
-    TRUSTED_FOR_S = 900.0
+    TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
 
     def __init__(self) -> None:
         self._handlers: dict[str, list[Handler]] = defaultdict(list)
@@ -86,6 +86,11 @@ class EventFeed:
     def may_be_trusted(self) -> bool:
         """Whether what was learnt from events counts: it is current, or the best that can be had."""
         return self.is_current or (self.is_database_away and self.age_s < self.TRUSTED_FOR_S)
+
+    @property
+    def is_trust_over(self) -> bool:
+        """Nothing could be read for so long that nobody may go on with what was learnt before."""
+        return bool(self._tasks) and not self.is_current and self.age_s >= self.TRUSTED_FOR_S
 
     @property
     def age_s(self) -> float:

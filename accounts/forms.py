@@ -26,6 +26,13 @@ class LoginForm(AllauthLoginForm):  # type: ignore[misc]
         self.fields["login"].widget.attrs["autocomplete"] = "username"
         self.fields["remember"].label = "Stay logged in on this device"
 
+    def user_credentials(self) -> dict[str, Any]:
+        """By the one way that tries addresses and names: by both, the password would be hashed once for an
+        address that nobody has and twice for one of an account, and the time would tell which it is."""
+        credentials: dict[str, Any] = super().user_credentials()
+        credentials.pop("email", None)
+        return credentials
+
     @property
     def is_demo(self) -> bool:
         """The demo's staff have no password: the page says how they come in."""

@@ -24,9 +24,10 @@ COOKIE, KNOWN_FOR_S = "known_device", 180 * 86_400
 def account_of(credentials: dict[str, Any]) -> str:
     """The same for an account's name and its addresses; names that nobody has are counted alike."""
     login = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
-    found: User | None = get_user_by_username(login)
-    if found is None:
-        found = next(iter(filter_users_by_email(login, prefer_verified=True, for_login=True)), None)
+    # Both are asked for in any case, or the time would tell whose name it is.
+    named: User | None = get_user_by_username(login)
+    mailed = next(iter(filter_users_by_email(login, prefer_verified=True, for_login=True)), None)
+    found = named or mailed
     return f"name {login}" if found is None else f"user {found.pk}"
 
 

@@ -22,6 +22,7 @@ from instruments.catalogue import catalogue
 from market import services as market
 from market.ingest.ring import ingest_ring
 from market.streams import service as streams
+from market.streams.trust import trust_watch
 from news import models_available
 from news.analysis.service import analyses
 from news.service import newsroom
@@ -56,6 +57,7 @@ class Service:
             await ring.start()
         await catalogue.load()
         await open_streams.start()
+        await trust_watch.start()
         await uptime.start()
         await market.start()
         await signals.start()
@@ -86,6 +88,7 @@ class Service:
         await market.stop()
         streams.stop()
         await uptime.stop()
+        await trust_watch.stop()
         await open_streams.stop()
         for ring in RINGS:
             await ring.stop()

@@ -155,15 +155,25 @@ else:
     DATABASES["default"] |= {
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
+            # A host that has vanished is noticed within half a minute instead of hours.
+            "connect_timeout": 5,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
             **DATABASES["default"]["OPTIONS"],
             # One for each thread that asks: of the API, of pages, and those that others must not hold up.
             "pool": {
                 "min_size": 1,
                 "max_size": env.int("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
                 "timeout": 2,
+                # Whoever asks next tries again at once, instead of waiting for pauses that grow to a minute.
+                "reconnect_timeout": 1,
             },
         },
     }
+# While the database is away known keys and open streams go on for so long, and revocations may be as late.
+KEYS_TRUSTED_FOR_S = env.float("KEYS_TRUSTED_FOR_S", 900.0)
 # So long a migration may wait for a table that is in use; whoever comes later waits behind it.
 MIGRATION_LOCK_MS = env.int("MIGRATION_LOCK_MS", 1_000)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -276,7 +286,7 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 # By a mailed link, which opens an account also while its password is locked; a second factor is asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm"}
+ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm", "signup": "accounts.signup.SignupForm"}
 ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
@@ -287,6 +297,8 @@ MFA_TOTP_ISSUER = "Tickwire"
 MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
+# So long a page waits for a mail server that does not answer.
+EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
 
 SESSION_ENGINE = "accounts.sessions"

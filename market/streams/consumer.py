@@ -25,6 +25,11 @@ from .subscriptions import Subscriptions
 # As final as a takeover: a client that came back by itself would have to be closed again and again.
 CLOSED = "This stream was closed in the settings panel of your account."
 
+UNTRUSTED = (
+    "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
+    "in a while."
+)
+
 
 class StreamConsumer(StreamSocket):
     HEARTBEAT_AFTER_S: ClassVar[float] = 10.0
@@ -109,6 +114,9 @@ class StreamConsumer(StreamSocket):
             self._identity.caller = caller
             if caller.expires_at is not None:
                 sockets.watch(self)
+
+    def give_up(self) -> None:
+        self.end(Refused("internal_error", UNTRUSTED))
 
     def look(self, now_s: float) -> None:
         if self._identity.has_expired:

@@ -33,6 +33,9 @@ class Socket(Protocol):
     def look(self, now_s: float) -> None:
         """Time went by."""
 
+    def give_up(self) -> None:
+        """Nobody can tell any more whether its key still holds."""
+
 
 class Sockets:
     LOOK_EVERY_S = 1.0
@@ -82,6 +85,9 @@ class Sockets:
         self._of[account_id].discard(socket)
         if not self._of[account_id]:
             del self._of[account_id]
+
+    def all(self) -> tuple[Socket, ...]:
+        return tuple(socket for held in self._of.values() for socket in held)
 
     def watch(self, socket: Socket) -> None:
         """Let it look at the time every second."""

@@ -12,8 +12,10 @@ from django.db import DatabaseError
 from accounts import ai_allowance
 from accounts.ai_allowance import Reservation
 from accounts.exceptions import AiQuotaExceeded, Overloaded
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 from accounts.tiers import Caller
+
+from .reserving import Reserving
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class Payer:
 
     @classmethod
     async def of(cls, caller: Caller) -> Payer:
-        return cls(caller, await in_thread(ai_allowance.look, *_account(caller), datetime.now(UTC)))
+        return cls(caller, await in_thread_promptly(ai_allowance.look, *_account(caller), datetime.now(UTC)))
 
     @property
     def has_none_left(self) -> bool:
@@ -40,9 +42,9 @@ class Payer:
     async def paying(self) -> AsyncIterator[None]:
         """Counted before and not after: no crash and no crowd gets more than the day allows."""
         now = datetime.now(UTC)
-        reservation = await in_thread(ai_allowance.reserve, *_account(self._caller), now)
+        reservation = await self._reserve(now)
         if reservation is None:
-            self.standing = await in_thread(ai_allowance.look, *_account(self._caller), now)
+            self.standing = await in_thread_promptly(ai_allowance.look, *_account(self._caller), now)
             raise self.refusal()
         self.standing = reservation.standing
         try:
@@ -51,11 +53,21 @@ class Payer:
             await self._take_back(reservation)
             raise
 
+    async def _reserve(self, now: datetime) -> Reservation | None:
+        reserving = Reserving(*_account(self._caller), now)
+        try:
+            return await in_thread_promptly(reserving.run)
+        except BaseException:
+            made = reserving.give_up()
+            if made is not None:
+                await self._take_back(made)
+            raise
+
     async def _take_back(self, reservation: Reservation) -> None:
         try:
-            self.standing = await in_thread(ai_allowance.give_back, reservation)
+            self.standing = await in_thread_promptly(ai_allowance.give_back, reservation)
         except (DatabaseError, Overloaded) as error:
-            logger.error("Account %d lost an AI call: %s", reservation.account_id, error)
+            logger.error("Account %d may have lost an AI call: %s", reservation.account_id, error)
 
 
 def _account(caller: Caller) -> tuple[int, int]:

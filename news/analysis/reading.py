@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 from instruments.catalogue import InstrumentFacts
 from market import services as market
 from market.engine.store import moment, to_ms
@@ -59,7 +59,7 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )
-    return await in_thread(complete, facts, instrument, encoded, day)
+    return await in_thread_promptly(complete, facts, instrument, encoded, day)
 
 
 def complete(facts: Facts, instrument: InstrumentFacts, encoded: dict[str, bytes], day: bytes) -> Facts:

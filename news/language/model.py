@@ -13,7 +13,7 @@ import msgspec
 from django.db import DatabaseError
 
 from accounts.exceptions import Overloaded
-from accounts.threads import in_thread
+from accounts.threads import in_thread_promptly
 
 from .breaker import Breaker
 from .endpoint import Endpoint
@@ -114,7 +114,9 @@ class LanguageModel:
         """Before the call, because a failed one may cost too."""
         day = today()
         try:
-            has_room = await in_thread(LanguageUse.spend, self.identifier, day, self._endpoint.daily_budget)
+            has_room = await in_thread_promptly(
+                LanguageUse.spend, self.identifier, day, self._endpoint.daily_budget
+            )
         except (DatabaseError, Overloaded):
             raise LanguageFailed("the call cannot be counted now, so it is not made", wait_s=1) from None
         if not has_room:

