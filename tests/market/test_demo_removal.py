@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -99,6 +100,25 @@ def test_real_candle_and_quote_of_the_same_time_stay(shipped: Instrument, timefr
 
     assert list(Candle.objects.all()) == [real]
     assert LastQuote.objects.get().source == "push"
+
+
+def test_hour_of_the_demo_and_a_replay_becomes_that_of_the_replay(shipped: Instrument) -> None:
+    for minute, source, close in ((0, "demo", "1.5"), (1, "replay", "1.1"), (2, "replay", "1.2")):
+        values = {"open": close, "high": close, "low": close, "close": close, "volume": 2}
+        at = NOON + timedelta(minutes=minute)
+        Candle.objects.filter(timeframe="1m", opened_at=at).delete()
+        make_candle(shipped, "1m", at, simulated=True, source=source, **values)
+    whole = {"open": "1.5", "high": "1.5", "low": "1.1", "close": "1.2", "volume": 6}
+    make_candle(shipped, "1h", NOON, simulated=True, source="demo+replay", **whole)
+    make_candle(shipped, "5m", NOON - timedelta(days=3), simulated=True, source="demo+replay", **whole)
+
+    removed()
+
+    hour = Candle.objects.exclude(timeframe="1m").get()
+    assert (hour.timeframe, hour.source, hour.simulated) == ("1h", "replay", True)
+    prices = hour.open, hour.high, hour.low, hour.close, hour.volume
+    assert [float(price) for price in prices] == [1.1, 1.2, 1.1, 1.2, 4.0]
+    assert Candle.objects.filter(timeframe="1m").count() == 2
 
 
 def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:
