@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import DatabaseError, InterfaceError, OperationalError
 from django.db.utils import InternalError as DatabaseRefusal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -79,14 +80,22 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    # Django does not pass it on, and calls this while it handles it.
+    error = sys.exception()
+    if isinstance(error, DatabaseError | InterfaceError):
+        return _page_or_body(request, as_refusal(error))
     return _page_or_body(request, InternalError())
 
 
 def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
     """A browser gets a page, everybody else the error body."""
     if "text/html" in request.headers.get("Accept", ""):
-        return render(request, f"{refusal.status_code}.html", status=refusal.status_code)
+        template, status = f"{refusal.status_code}.html", refusal.status_code
+        response = render(request, template, {"refusal": refusal}, status=status)
+        for name, value in refusal.headers.items():
+            response.headers[name] = value
+        return response
     request_id = new_request_id()
     body = error_body(refusal, request_id)
-    headers = {**ON_EVERY_ANSWER, "X-Request-Id": request_id}
+    headers = {**ON_EVERY_ANSWER, **refusal.headers, "X-Request-Id": request_id}
     return HttpResponse(body, status=refusal.status_code, content_type="application/json", headers=headers)
