@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import tablib
 
 # What Excel, LibreOffice and Google Sheets start a formula or a command with; the wide forms too.
-_RUNS = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_RUNS = re.compile(r"\A'*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
