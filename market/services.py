@@ -21,6 +21,7 @@ from .engine.feeds.registry import make_feed
 from .engine.hearing import Hearing
 from .engine.inbox import Inbox
 from .engine.local_journal import LocalJournal
+from .engine.past import Numbers, Past
 from .engine.reader import Reader
 from .engine.redis_bus import RedisBus
 from .engine.reloading import reload_candles
@@ -64,7 +65,7 @@ class Market:
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
             self.hearing.start()
             return
-        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal"))
+        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
         self.runner = Runner(self.engine, self.make_feed, bus, witnesses())
         await self.runner.try_lease()
         await self.runner.start()
@@ -115,6 +116,17 @@ class Market:
         since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
         return make_feed(name, instruments, known_ms, since_ms)
 
+    def take_past(self) -> Past:
+        """What the streams were sent of late in this numbering; told once, to whoever begins."""
+        bus = None if self.runner is None else self.runner.bus
+        return bus.take_past() if isinstance(bus, LocalBus) else Past()
+
+    def _numbers(self) -> Numbers:
+        return {
+            symbol: (checkpoint.seq, checkpoint.flow_seq)
+            for symbol, checkpoint in self.engine.numbers().items()
+        }
+
     def _tell_heard(self, is_heard: bool) -> None:
         for told in self._watchers:
             told(is_heard)
@@ -158,6 +170,7 @@ class Market:
 market = Market()
 prices, engine = market.prices, market.engine
 start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
+take_past = market.take_past
 
 
 def now_ms() -> int:

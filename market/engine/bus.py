@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from typing import Protocol
@@ -10,6 +11,7 @@ from market.prices.records import AnyRecord, Told
 
 from .lease import Place
 from .local_journal import LocalJournal
+from .past import Past
 
 Hear = Callable[[list[AnyRecord]], None]
 
@@ -38,22 +40,34 @@ class LocalBus:
         self._hear = hear
         self._journal = journal
         self.place = Place(new_epoch(), 0)
+        self._past: Past | None = None
 
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
         """What was published and not written. Where that is not known, the numbering starts anew, because
         numbers given after the last checkpoint are not known either."""
-        entries = None if self._journal is None else self._journal.open(place)
-        if entries is None:
-            self.place = Place(new_epoch(), place.position)
+        found = None if self._journal is None else self._journal.open(place)
+        if found is None:
+            self.place, self._past = Place(new_epoch(), place.position), None
+            # Until that is in the database, the journal of a killed process belongs to nothing.
+            owner.flush_soon()
         else:
-            self.place = Place(place.epoch, entries[-1].number if entries else place.position)
+            self.place = Place(place.epoch, found.tail[-1].number if found.tail else place.position)
+            self._past = found.past
         if self._journal is not None:
-            self._journal.begin(self.place.epoch, anew=entries is None)
-        return [record for entry in entries or () for record in entry.records]
+            self._journal.begin(self.place.epoch, anew=found is None)
+        return [record for entry in (found.tail if found else ()) for record in entry.records]
+
+    def take_past(self) -> Past:
+        """What was published until now in this numbering, by processes before this one too."""
+        past, self._past = self._past or Past(), None
+        return past
 
     def publish(self, records: list[AnyRecord]) -> None:
         if self._journal is not None and type(records[0]) is not Told:
-            self._journal.add(self.place.position + 1, records)
+            at_ms = time.time_ns() // 1_000_000
+            self._journal.add(self.place.position + 1, records, at_ms)
+            if self._past is not None:
+                self._past.add(at_ms, records)
         self._hear(records)
 
     def seal(self) -> Place:
@@ -65,7 +79,7 @@ class LocalBus:
     def written(self, place: Place) -> None:
         """The database holds everything up to there."""
         if self._journal is not None:
-            self._journal.forget(place.position)
+            self._journal.forget(place.position, time.time_ns() // 1_000_000)
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""

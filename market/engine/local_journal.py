@@ -1,5 +1,6 @@
 """What an engine within its process has published and the database does not hold yet, in files: kill -9
-takes nothing along that anybody was sent. A power cut may, as nothing waits for the disk."""
+takes nothing along that anybody was sent. A power cut may, as nothing waits for the disk. Files that the
+database does hold stay for two minutes, so that the streams of the next process can send them again."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import fcntl
 import logging
 import os
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -16,6 +18,7 @@ import msgspec
 from market.prices.records import AnyRecord
 
 from .lease import Place
+from .past import KEEP_MS, Numbers, Past, falls_short
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +26,9 @@ logger = logging.getLogger(__name__)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # So much waits for the database only when it has been away for hours.
 MOST_BYTES = 256 * 1024 * 1024
+# Of what the database holds the oldest goes first; a file is as long as a flush.
+MOST_KEPT_BYTES, MOST_KEPT_FILES = 128 * 1024 * 1024, 1_000
+UNWRITTEN, KEPT = ".journal", ".kept"
 SIZES = 8
 """Bytes before each entry: its length, and a checksum of it."""
 
@@ -32,6 +38,8 @@ encode = msgspec.msgpack.Encoder().encode
 class Entry(msgspec.Struct, array_like=True, gc=False):
     number: int
     records: list[AnyRecord]
+    at_ms: int = 0
+    """When it was published."""
 
 
 class Head(msgspec.Struct):
@@ -41,11 +49,22 @@ class Head(msgspec.Struct):
     boot: str
     closed: int | None = None
     """The number at which it ended in order; None while it goes on, or was killed."""
+    given: Numbers = {}
+    """Numbers that were given, perhaps not the last: what the database knows may not be less."""
 
 
 class Segment(NamedTuple):
     path: Path
     last: int
+    last_ms: int
+    size: int
+
+
+class Found(NamedTuple):
+    tail: list[Entry]
+    """What was published after the place."""
+    past: Past
+    """All that is known of what was published, the tail too."""
 
 
 decode = msgspec.msgpack.Decoder(Entry).decode
@@ -54,16 +73,20 @@ decode = msgspec.msgpack.Decoder(Entry).decode
 class LocalJournal:
     """Entries in files that are as short as a flush is long. Whoever holds its lock writes it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, numbers: Callable[[], Numbers]) -> None:
+        """`numbers` are those that the engine knows of; when this opens, from the database."""
+        self._folder, self._numbers = folder, numbers
         self._lock: BinaryIO | None = None
         self._file: BinaryIO | None = None
-        self._last = self._bytes = 0
+        self._last = self._last_ms = self._bytes = self._size = 0
         self._segments: list[Segment] = []
         """Those that are complete, oldest first."""
+        self._kept: deque[Segment] = deque()
+        """Those that the database holds, oldest first."""
+        self._kept_bytes = 0
 
-    def open(self, place: Place) -> list[Entry] | None:
-        """What was published after the place; None where nobody can tell, and all begins anew."""
+    def open(self, place: Place) -> Found | None:
+        """None where nobody can tell what was published, and all begins anew."""
         try:
             if not self._take_lock():
                 logger.warning("%s is another process': this one keeps no journal", self._folder)
@@ -78,27 +101,31 @@ class LocalJournal:
             return
         try:
             if anew:
-                for path in self._paths():
+                for path in (*self._paths(UNWRITTEN), *self._paths(KEPT)):
                     path.unlink()
                 self._segments.clear()
-            self._write_head(Head(epoch, _boot()))
+                self._kept.clear()
+                self._kept_bytes = 0
+            self._write_head(Head(epoch, _boot(), given=self._numbers()))
         except OSError as error:
             self._give_up(error)
 
-    def add(self, number: int, records: list[AnyRecord]) -> None:
+    def add(self, number: int, records: list[AnyRecord], at_ms: int) -> None:
         if self._lock is None:
             return
-        data = encode(Entry(number, records))
+        data = encode(Entry(number, records, at_ms))
         try:
             if self._file is None:
-                self._file = self._folder.joinpath(f"{number:016d}.journal").open("ab", buffering=0)
+                self._file = self._folder.joinpath(f"{number:016d}{UNWRITTEN}").open("ab", buffering=0)
+                self._size = 0
             self._file.write(len(data).to_bytes(4, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
             self._bytes += len(data)
+            self._size += len(data)
             if self._bytes > MOST_BYTES:
                 raise OSError(f"more than {MOST_BYTES} bytes wait for the database")
         except OSError as error:
             self._give_up(error)
-        self._last = number
+        self._last, self._last_ms = number, at_ms
 
     def turn(self) -> None:
         """What comes now is of the next number."""
@@ -106,22 +133,38 @@ class LocalJournal:
             path = Path(self._file.name)
             self._file.close()
             self._file = None
-            self._segments.append(Segment(path, self._last))
+            self._segments.append(Segment(path, self._last, self._last_ms, self._size))
 
-    def forget(self, number: int) -> None:
+    def forget(self, number: int, now_ms: int) -> None:
         """The database holds all up to it."""
         while self._segments and self._segments[0].last <= number:
-            self._segments.pop(0).path.unlink(missing_ok=True)
+            segment = self._segments.pop(0)
+            try:
+                self._keep(segment._replace(path=segment.path.rename(segment.path.with_suffix(KEPT))))
+            except OSError as error:
+                logger.warning("%s is lost for those who resume after a restart: %s", segment.path, error)
         if not self._segments:
             self._bytes = 0
+        while self._kept and self._is_too_much(self._kept[0], now_ms):
+            segment = self._kept.popleft()
+            self._kept_bytes -= segment.size
+            segment.path.unlink(missing_ok=True)
 
     def close(self, place: Place) -> None:
         self.turn()
         if self._lock is not None:
             if not self._segments:
-                self._write_head(Head(place.epoch, _boot(), place.position))
+                self._write_head(Head(place.epoch, _boot(), place.position, self._numbers()))
             self._lock.close()
             self._lock = None
+
+    def _keep(self, segment: Segment) -> None:
+        self._kept.append(segment)
+        self._kept_bytes += segment.size
+
+    def _is_too_much(self, oldest: Segment, now_ms: int) -> bool:
+        is_old = oldest.last_ms < now_ms - KEEP_MS
+        return is_old or self._kept_bytes > MOST_KEPT_BYTES or len(self._kept) > MOST_KEPT_FILES
 
     def _take_lock(self) -> bool:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +177,7 @@ class LocalJournal:
         self._lock = lock
         return True
 
-    def _read(self, place: Place) -> list[Entry] | None:
+    def _read(self, place: Place) -> Found | None:
         head_path = self._folder / "head"
         if not head_path.exists():
             return None
@@ -142,18 +185,61 @@ class LocalJournal:
         # After a power cut nobody knows which numbers were given beyond those that reached the disk.
         if head.epoch != place.epoch or head.boot != _boot():
             return None
-        entries: list[Entry] = []
-        for path in self._paths():
-            found = list(_entries(path.read_bytes()))
-            self._segments.append(Segment(path, found[-1].number if found else 0))
-            entries += found
-        first = entries[0].number if entries else head.closed
-        if first is None or first > place.position + 1 or (not entries and first != place.position):
+        past = Past()
+        self._read_kept(past)
+        entries = self._read_unwritten()
+        for entry in entries:
+            if entry.number <= place.position:
+                past.add(entry.at_ms, entry.records)
+        if not self._fits(head, place, entries, past):
             return None
-        return [entry for entry in entries if entry.number > place.position]
+        tail = [entry for entry in entries if entry.number > place.position]
+        for entry in tail:
+            past.add(entry.at_ms, entry.records)
+        return Found(tail, past)
 
-    def _paths(self) -> list[Path]:
-        return sorted(self._folder.glob("*.journal"))
+    def _fits(self, head: Head, place: Place, entries: list[Entry], past: Past) -> bool:
+        """Whether the database stands where these files say: it may be another, or an older state of it."""
+        kept = self._kept[-1].last if self._kept else None
+        if kept is not None and kept > place.position:
+            return False
+        if entries and entries[0].number > place.position + 1:
+            return False
+        # Where all was written, either it ended in order there, or nothing came after what was written last.
+        if not entries and head.closed != place.position and (head.closed is not None or kept is None):
+            return False
+        known = self._numbers()
+        return not falls_short(known, past.numbers) and not falls_short(known, head.given)
+
+    def _read_unwritten(self) -> list[Entry]:
+        entries: list[Entry] = []
+        for path in self._paths(UNWRITTEN):
+            data = path.read_bytes()
+            found, size = _entries(data)
+            if not found:
+                # The next may name its file so: nothing may stand in it.
+                path.unlink()
+                continue
+            if size < len(data):
+                # Torn by the kill, and so sent to nobody.
+                os.truncate(path, size)
+            self._segments.append(Segment(path, found[-1].number, found[-1].at_ms, size))
+            entries += found
+        return entries
+
+    def _read_kept(self, past: Past) -> None:
+        for path in self._paths(KEPT):
+            data = path.read_bytes()
+            found, size = _entries(data)
+            for entry in found:
+                past.add(entry.at_ms, entry.records)
+            if size < len(data):
+                logger.warning("%s is damaged: what it held cannot be sent again", path)
+            last, last_ms = (found[-1].number, found[-1].at_ms) if found else (0, 0)
+            self._keep(Segment(path, last, last_ms, size))
+
+    def _paths(self, suffix: str) -> list[Path]:
+        return sorted(self._folder.glob(f"*{suffix}"))
 
     def _write_head(self, head: Head) -> None:
         fresh = self._folder / "head.new"
@@ -172,17 +258,19 @@ class LocalJournal:
             logger.error("Nor can it be taken away: %s", further)
 
 
-def _entries(data: bytes) -> Iterator[Entry]:
-    """The last one may be torn: it was sent to nobody."""
+def _entries(data: bytes) -> tuple[list[Entry], int]:
+    """Those that are whole, and the bytes that they take."""
+    entries: list[Entry] = []
     start = 0
     while start + SIZES <= len(data):
         size = int.from_bytes(data[start : start + 4], "big")
         checksum = int.from_bytes(data[start + 4 : start + SIZES], "big")
         body = data[start + SIZES : start + SIZES + size]
         if len(body) < size or zlib.crc32(body) != checksum:
-            return
-        yield decode(body)
+            break
+        entries.append(decode(body))
         start += SIZES + size
+    return entries, start
 
 
 def _boot() -> str:

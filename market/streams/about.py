@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from market.engine.past import KEEP_MS, MAX_FRAMES
+
 from .backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
 from .chaos import BURST as FRAMES_AT_ONCE
 from .chaos import CYCLE_MS, EVERY, STALE_AFTER_MS, TEST
 from .inbound import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
 from .messages import MAX_SYMBOLS, Chaos, Feature
-from .resume import KEEP_MS, MAX_FRAMES
 
 INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
 

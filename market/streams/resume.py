@@ -7,15 +7,16 @@ together 500 symbols take 210 MB at most; at two ticks a second each it is 52 MB
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 from operator import itemgetter
 
 import msgspec
 
+from market.engine.past import KEEP_MS, MAX_FRAMES
+
 from .messages import Resume
 from .subscriptions import Change, Subscriptions, upper
-
-KEEP_MS, MAX_FRAMES = 120_000, 1_000
 
 Numbered = tuple[int, bytes]
 """A frame without its number, beside it."""
@@ -86,10 +87,18 @@ class Recent:
     def knows(self, symbol: str) -> bool:
         return symbol in self._tracks
 
-    def know(self, symbol: str, seq: int, last_tick: bytes | None = None) -> None:
-        """What was last sent before this process began to listen; 0 if nothing ever was."""
+    def know(
+        self, symbol: str, seq: int, last_tick: bytes | None = None, before: Iterable[Kept] = ()
+    ) -> None:
+        """What was last sent before this process began to listen; 0 if nothing ever was. `before` are frames
+        up to there, and worth nothing if they end elsewhere."""
         tick = None if last_tick is None else (seq, last_tick)
-        self._tracks[symbol] = Track(self._max_frames, seq, tick)
+        track = Track(self._max_frames, last_tick=tick)
+        for came_ms, number, frame in before:
+            self._now_ms = max(came_ms, self._now_ms)
+            track.add(number, frame, self._now_ms, self._now_ms - self._keep_ms)
+        is_whole = track.head == seq
+        self._tracks[symbol] = track if is_whole else Track(self._max_frames, seq, tick)
 
     def replace_last(self, symbol: str, last_tick: Numbered | None) -> None:
         """What is shown first from now on: the tick before is of prices that are over."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import services as market
 from market.engine.checkpoints import Checkpoint
+from market.engine.past import Past
 from market.prices.records import Absorbed, AnyRecord, Began, Taken
 
 from .frames import price_tick
 from .kinds import MARKET, ORDERFLOW
 from .outgoing import OutgoingPrice, outgoing_flow
+from .resume import Kept
 from .sockets import sockets
 from .stream import Last, NumberedStream
 
@@ -57,8 +59,31 @@ def _begin_series(record: Began) -> None:
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
-    prices.begin(epoch, [last_price(facts, checkpoint) for facts, checkpoint in known])
-    order_flow.begin(epoch, [last_flow(facts, checkpoint) for facts, checkpoint in known])
+    past = market.take_past()
+    prices.begin(
+        epoch,
+        [
+            last_price(facts, checkpoint)._replace(before=_prices_of(past, facts))
+            for facts, checkpoint in known
+        ],
+    )
+    order_flow.begin(
+        epoch,
+        [last_flow(facts, checkpoint)._replace(before=_flow_of(past, facts)) for facts, checkpoint in known],
+    )
+
+
+def _prices_of(past: Past, facts: InstrumentFacts) -> Iterator[Kept]:
+    for at_ms, record in past.prices.get(facts.symbol, ()):
+        if isinstance(record, Taken):
+            yield at_ms, record.seq, price_tick(record, facts.digits)
+
+
+def _flow_of(past: Past, facts: InstrumentFacts) -> Iterator[Kept]:
+    for at_ms, record in past.flow.get(facts.symbol, ()):
+        outgoing = outgoing_flow(record, at_ms)
+        if outgoing is not None:
+            yield at_ms, outgoing.seq, outgoing.frame
 
 
 def last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:

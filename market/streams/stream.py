@@ -20,7 +20,7 @@ from .messages import ALL, Subscribe
 from .notices import AT_ONCE
 from .outgoing import SENT, SEQ, Outgoing, variant_of
 from .protocol import STARTS_LIVE, Continuation
-from .resume import Numbered, Recent
+from .resume import Kept, Numbered, Recent
 from .subscriptions import Change, Subscriptions
 
 
@@ -38,6 +38,8 @@ class Last(NamedTuple):
     seq: int
     tick: bytes | None = None
     """Its last frame, where that is known."""
+    before: Iterable[Kept] = ()
+    """Frames that were sent up to there."""
 
 
 class Listener(Protocol):

@@ -25,6 +25,7 @@ PURE = (
     "market/back_office/words.py",
     "market/engine/checks.py",
     "market/engine/outliers.py",
+    "market/engine/past.py",
     "market/engine/feeds/activity.py",
     "market/engine/feeds/history/minutes.py",
     "market/engine/feeds/noise.py",

@@ -26,9 +26,13 @@ def ended() -> Iterator[None]:
 class Owner:
     writer = "test"
 
+    def __init__(self) -> None:
+        self.flushes = 0
+
     def stand_down(self) -> None: ...
 
-    def flush_soon(self) -> None: ...
+    def flush_soon(self) -> None:
+        self.flushes += 1
 
 
 def taken(seq: int) -> Taken:
@@ -38,8 +42,9 @@ def taken(seq: int) -> Taken:
 class Process:
     """One process after the other over the same folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.journal = LocalJournal(folder)
+    def __init__(self, folder: Path, seq: int = 1_000) -> None:
+        """`seq` is the last that the database holds."""
+        self.journal = LocalJournal(folder, lambda: {"EURUSD": (seq, 0)})
         started.append(self)
         self.bus = LocalBus(lambda records: None, self.journal)
 
@@ -55,8 +60,8 @@ class Process:
         return self.bus.place
 
 
-def begun(folder: Path) -> Process:
-    process = Process(folder)
+def begun(folder: Path, seq: int = 1_000) -> Process:
+    process = Process(folder, seq)
     assert process.start(Place("", 0)) == []
     return process
 
@@ -171,7 +176,7 @@ def test_a_second_process_leaves_the_journal_of_the_first_alone(tmp_path: Path) 
 def test_a_folder_that_cannot_be_written_costs_the_journal_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     heard: list[AnyRecord] = []
-    bus = LocalBus(heard.extend, LocalJournal(tmp_path / "file" / "journal"))
+    bus = LocalBus(heard.extend, LocalJournal(tmp_path / "file" / "journal", dict))
 
     assert asyncio.run(bus.open(Owner(), Place("", 0))) == []
     bus.publish([taken(1)])
@@ -207,3 +212,16 @@ def test_files_do_not_pile_up(tmp_path: Path) -> None:
         process.bus.written(process.bus.seal())
 
     assert not list(tmp_path.glob("*.journal"))
+
+
+def test_a_new_numbering_is_written_at_once(tmp_path: Path) -> None:
+    owner = Owner()
+    bus = LocalBus(lambda records: None, LocalJournal(tmp_path, dict))
+
+    asyncio.run(bus.open(owner, Place("", 0)))
+    asyncio.run(bus.close())
+    assert owner.flushes == 1
+
+    asyncio.run(bus.open(owner, bus.place))
+    asyncio.run(bus.close())
+    assert owner.flushes == 1

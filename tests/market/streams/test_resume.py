@@ -248,3 +248,50 @@ def test_new_epoch_forgets_what_was(recent: Recent) -> None:
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e1").unrecovered == ["EURUSD"]
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 2}, epoch="e2")) == [3]
+
+
+def before(*seqs: int, came_ms: int = NOW_MS) -> list[tuple[int, int, bytes]]:
+    return [(came_ms, seq, frame("EURUSD", seq)) for seq in seqs]
+
+
+def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: Recent) -> None:
+    recent.know("EURUSD", 4, before=before(1, 2, 3, 4))
+    add(recent, "EURUSD", range(5, 7))
+
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 2})
+
+    assert (numbers(opening), opening.unrecovered) == ([3, 4, 5, 6], [])
+
+
+@pytest.mark.parametrize(
+    ("sent", "position"), [((1, 2, 3), 2), ((1, 2, 3, 4, 5), 2), ((1, 3, 4), 1), ((3, 4), 1), ((), 2)]
+)
+def test_what_is_known_of_another_process_in_part_is_not_replayed(
+    recent: Recent, sent: tuple[int, ...], position: int
+) -> None:
+    recent.know("EURUSD", 4, before=before(*sent))
+
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
+
+    assert (numbers(opening), opening.unrecovered) == ([], ["EURUSD"])
+
+
+def test_who_missed_nothing_of_another_process_goes_on(recent: Recent) -> None:
+    recent.know("EURUSD", 4, before=before(1, 2, 3))
+
+    opening = open_with(recent, "EURUSD", positions={"EURUSD": 4})
+
+    assert (numbers(opening), opening.unrecovered) == ([], [])
+
+
+def test_what_another_process_sent_too_long_ago_is_not_replayed(recent: Recent) -> None:
+    recent.know("EURUSD", 4, before=before(3, 4, came_ms=NOW_MS - 120_001))
+
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 2}).unrecovered == ["EURUSD"]
+
+
+def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: Recent) -> None:
+    recent.know("EURUSD", 2, before=before(1, 2, came_ms=NOW_MS + 60_000))
+    add(recent, "EURUSD", range(3, 5))
+
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == [2, 3, 4]
