@@ -20,6 +20,7 @@ from tickwire.calls import read
 from tickwire.session import Session
 
 from market import services as market
+from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES, interval_start
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
@@ -197,6 +198,17 @@ def command(server: Server, key: str) -> Command:
 def test_command_prints_a_quote(command: Command) -> None:
     put_quote(SYMBOL, 1.0841, 1.08424)
     assert command("quote", "eurusd").stdout.startswith("EURUSD     1.0841 / 1.08424  spread 0.00014")
+
+
+def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) -> None:
+    make_instrument("TINY", digits=8)
+    tick = Tick("TINY", 0.00003, 0.0000305, market.now_ms(), 1.0)
+    ticker._server.run(ticker._push([tick]))
+    assert command("quote", "TINY").stdout.startswith("TINY       0.00003 / 0.0000305  spread 0.0000005")
+    with command.lines("watch", "TINY", "--json") as process:
+        assert process.stdout is not None
+        assert '"bid": 0.00003, "ask": 0.0000305, "spread": 0.0000005, ' in process.stdout.readline()
+        process.terminate()
 
 
 def test_command_writes_candles_as_csv(command: Command) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from decimal import Decimal
 
 import httpx
 
@@ -78,13 +79,17 @@ def parser() -> argparse.ArgumentParser:
 def show_quotes(client: Client, wanted: argparse.Namespace) -> None:
     for symbol in wanted.symbol:
         quote = client.quote(symbol)
-        prices = f"{quote['bid']} / {quote['ask']}  spread {quote['spread']}"
+        bid, ask, spread = (plain(quote[name]) for name in ("bid", "ask", "spread"))
+        prices = f"{bid} / {ask}  spread {spread}"
         say(f"{quote['symbol']:10} {prices}  {quote['timestamp']}")
 
 
 def show_prices(client: Client, wanted: argparse.Namespace) -> None:
     for tick in client.watch(*wanted.symbol):
-        say(json.dumps(tick) if wanted.json else f"{tick['symbol']:10} {tick['bid']} / {tick['ask']}")
+        if wanted.json:
+            say(as_json(tick))
+        else:
+            say(f"{tick['symbol']:10} {plain(tick['bid'])} / {plain(tick['ask'])}")
 
 
 def show_signals(client: Client, wanted: argparse.Namespace) -> None:
@@ -111,14 +116,26 @@ def show_candles(client: Client, wanted: argparse.Namespace) -> None:
     market = client.market(
         wanted.symbol, timeframe=wanted.timeframe, bars=wanted.bars, closed_only=wanted.closed_only
     )
-    rows: Iterable[list[object]] = ([candle[name] for name in CANDLE] for candle in market["ohlcv"])
+    rows: Iterable[list[str]] = (
+        [candle["time"], *(plain(candle[name]) for name in CANDLE[1:])] for candle in market["ohlcv"]
+    )
     if wanted.csv:
         table = csv.writer(sys.stdout)
         table.writerow(CANDLE)
         table.writerows(rows)
         return
     for row in rows:
-        say("  ".join(str(value) for value in row))
+        say("  ".join(row))
+
+
+def as_json(frame: Json) -> str:
+    return "{" + ", ".join(f"{json.dumps(name)}: {plain(value)}" for name, value in frame.items()) + "}"
+
+
+def plain(value: object) -> str:
+    """As JSON, with numbers in full: 0.00003 and not 3e-05."""
+    text = json.dumps(value)
+    return f"{Decimal(text):f}" if isinstance(value, float) and "e" in text else text
 
 
 def say(line: str) -> None:
