@@ -120,7 +120,7 @@ def test_key_in_another_header_is_not_read(stranger: httpx.Client, shared: Api, 
         pytest.param([b"X-API_Key: %s"], "missing_api_key", id="one underscore"),
         pytest.param([b"X-API-Key: %s", b"X-API-Key: %s"], "invalid_api_key", id="twice"),
         pytest.param([b"X-API-Key: %s", b"x-api-key: other"], "invalid_api_key", id="another"),
-        pytest.param([b"X-API-Key: %s"] * 500, "invalid_api_key", id="500 times"),
+        pytest.param([b"X-API-Key: %s"] * 50, "invalid_api_key", id="50 times"),
         pytest.param([b"X-API-Key:"], "missing_api_key", id="empty"),
     ],
 )

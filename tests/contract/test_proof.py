@@ -219,10 +219,6 @@ def test_case_of_the_id_does_not_matter(shared: Api, eurusd: Instrument) -> None
     assert shared.ask(f"/api/signals/{str(signal.pk).upper()}/proof").json()["id"] == str(signal.pk)
 
 
-def test_signal_has_no_page_of_its_own(shared: Api, eurusd: Instrument) -> None:
-    refusal(shared.ask(f"/api/signals/{make_published(eurusd, ENTRY).pk}"), 404, "not_found")
-
-
 def test_proof_costs_three_queries(shared: Api, eurusd: Instrument) -> None:
     signal = end(make_published(eurusd, ENTRY), quoted("1.08413", "1.08440", LATER))
 

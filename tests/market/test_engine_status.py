@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from accounts.threads import in_thread
-from market.engine.engine import Engine
+from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.lease import Lease
 from market.engine.status import EngineStatus, read, status_of
 from market.prices.market import Prices
@@ -21,7 +21,9 @@ from tests.patience import PATIENCE_S
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 
 
-@pytest.mark.parametrize(("later_ms", "delta"), [(0, 2), (12 * HOUR_MS - 1, 2), (12 * HOUR_MS, 0)])
+@pytest.mark.parametrize(
+    ("later_ms", "delta"), [(0, 2), (12 * HOUR_MS - 1, 2), (12 * HOUR_MS + CLOSE_GRACE_MS, 0)]
+)
 def test_cumulative_delta_is_that_of_the_day(later_ms: int, delta: float) -> None:
     make_instrument("EURUSD")
     engine = Engine(Prices("bid"))

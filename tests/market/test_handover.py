@@ -33,7 +33,7 @@ def stalled() -> Choice:
         ("", "", ("demo",)),
         ("kraken", "", ("kraken",)),
         ("kraken:XBT/USD", "binance:BTCUSDT", ("kraken", "binance")),
-        ("", "kraken", ("demo", "kraken")),
+        ("", "replay", ("demo", "replay")),
         ("push:desk", "push", ("push:desk", "push")),
         ("kraken:A", "kraken:B", ("kraken",)),
     ],

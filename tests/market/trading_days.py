@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 from hypothesis import strategies as st
 
 from instruments.catalogue import catalogue
@@ -130,8 +131,11 @@ class Lived(NamedTuple):
         return {(timeframe, candle.opened_ms): candle for _, timeframe, candle, _ in own}
 
     def candles(self, symbol: str, timeframe: str = "1m") -> list[Candle]:
+        """Without their source, which is the same throughout."""
         rows = self.rows(symbol)
-        return [rows[key] for key in sorted(rows) if key[0] == timeframe]
+        found = [rows[key] for key in sorted(rows) if key[0] == timeframe]
+        assert {candle.source for candle in found} <= {"push"}
+        return [msgspec.structs.replace(candle, source="") for candle in found]
 
 
 def live(story: Story, without: frozenset[int] = frozenset()) -> Lived:

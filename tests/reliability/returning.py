@@ -9,9 +9,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.patience import PATIENCE_S
@@ -37,10 +39,15 @@ class Returning:
         self.recovered: list[bool] = []
 
     @contextmanager
-    def connected(self, port: int) -> Iterator[ClientConnection]:
+    def connected(self, port: int) -> Iterator[Connection]:
         url = f"ws://127.0.0.1:{port}{self._path}"
         with connect(url, compression=None, ping_interval=None, open_timeout=PATIENCE_S) as connection:
-            message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": self._key, "features": ["seq"]}
+            message: dict[str, Any] = {
+                "action": "subscribe",
+                "symbols": SYMBOLS,
+                "api_key": self._key,
+                "features": ["seq"],
+            }
             if self.epochs:
                 message["resume"] = {"epoch": self.epochs[-1], "positions": self.positions}
             connection.send(json.dumps(message))
@@ -66,7 +73,7 @@ class Returning:
             except (ConnectionClosed, OSError):
                 return
 
-    def _keep(self, connection: ClientConnection) -> None:
+    def _keep(self, connection: Connection) -> None:
         frame = json.loads(connection.recv(PATIENCE_S))
         if "seq" in frame:
             self.heard[frame["symbol"]].append(frame)

@@ -131,6 +131,8 @@ class Watched:
 
     def renew(self, caller: Caller | None) -> None: ...
 
+    def give_up(self) -> None: ...
+
     def look(self, now_s: float) -> None:
         self.looked_s = now_s
         self.looks.release()
