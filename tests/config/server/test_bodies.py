@@ -71,8 +71,8 @@ def test_who_sends_on_sees_the_refusal_and_is_not_read(server: Serving) -> None:
         client.sendall(post(100_000_000))
         flood(client, b"x" * 65_536)
         assert statuses(hear(client)) == [413]
-    # The one read that brought its head brought along what the kernel had taken in.
-    assert CountingProtocol.received - before <= 2 * 64 * 1024
+    # Of 100 MB: what the reads before the refusal brought along, as the kernel had taken it in.
+    assert CountingProtocol.received - before <= 4 * 64 * 1024
 
 
 def test_endless_chunks_are_read_to_the_limit_and_no_further(server: Serving) -> None:
@@ -82,7 +82,7 @@ def test_endless_chunks_are_read_to_the_limit_and_no_further(server: Serving) ->
         flood(client, chunk(50_000))
         assert statuses(hear(client)) == [413]
     # What came with the byte that was too much had been read already.
-    assert CountingProtocol.received - before <= 2 * 64 * 1024
+    assert CountingProtocol.received - before <= 4 * 64 * 1024
 
 
 def test_who_waits_to_be_asked_for_a_long_body_is_refused_instead(server: Serving) -> None:
