@@ -65,6 +65,9 @@ class SignalViewSet(ApiViewSet):
 
 
 def read_feed(status: str, instrument_id: int | None, limit: int, user: str | None = None) -> bytes:
+    if user is not None and "\0" in user:
+        # PostgreSQL takes no such text, so nobody has that name.
+        check_publisher(user)
     items = [encode_signal(row) for row in feed_statement(status, instrument_id, limit, user).rows()]
     if not items:
         # A misspelt name would be an empty feed for ever.

@@ -92,12 +92,13 @@ Rows = dict[tuple[str, int], Candle]
 
 def drive(builder: CandleBuilder, story: Story, first: int, end: int, rows: Rows) -> None:
     """Give a builder some of the ticks, as the engine does."""
-    for tick, after_ms in list(zip(story.ticks, story.clock_after_ms, strict=True))[first:end]:
+    timed = list(enumerate(zip(story.ticks, story.clock_after_ms, strict=True), 1))
+    for number, (tick, after_ms) in timed[first:end]:
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
         keep(rows, builder.close_until(tick.time_ms + after_ms - GRACE_MS))
-        following = [later.time_ms for later in story.ticks if later.time_ms > tick.time_ms]
+        following = story.ticks[number:]
         closes_ms = story.hours.next_close(tick.time_ms)
-        if closes_ms is not None and following and following[0] >= closes_ms:
+        if closes_ms is not None and following and following[0].time_ms >= closes_ms:
             keep(rows, builder.close_until(story.hours.next_open(closes_ms - 1) or closes_ms))
 
 
