@@ -22,7 +22,7 @@ def quoted(server: Server) -> None:
 def test_page_lists_every_operation(open_page: OpenPage) -> None:
     page = open_page("/docs/api")
 
-    expect(page.locator(SUMMARIES)).to_have_count(12)
+    expect(page.locator(SUMMARIES)).to_have_count(13)
     # Swagger UI puts a zero-width space after each slash, for line breaks.
     paths = [text.replace("\u200b", "") for text in page.locator(SUMMARIES).all_inner_texts()]
     assert "/api/market/{symbol}/quote" in paths
