@@ -69,9 +69,10 @@ class Engine:
         source.refused[reason or ""] += 1
         return reason
 
-    def keep_time(self, at_ms: int) -> None:
-        """Close what has ended and what nothing more is taken for, though no later tick came to say so."""
-        until_ms = at_ms - self.grace_ms
+    def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
+        """Close what has ended and what nothing more is taken for, though no later tick came to say so. What
+        came within the last `late_ms` may not have been read yet."""
+        until_ms = at_ms - self.grace_ms - late_ms
         for facts in catalogue.all():
             book = self.book(facts, at_ms)
             if not until_ms < book.late_at_ms <= at_ms:

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 
 from django.db import Error, transaction
 
@@ -24,6 +25,7 @@ from .bus import LocalBus
 from .checkpoints import Checkpoint
 from .desk import FeedDesk, MakeFeed
 from .engine import DEMO, Engine
+from .lateness import Lateness
 from .lease import Deposed, Lease, Place
 from .redis_bus import RedisBus
 from .reloading import fill_simulated, load_series, tell_reloaded
@@ -36,8 +38,6 @@ from .witness import Ending, Start, Witness
 logger = logging.getLogger(__name__)
 
 CLOCK_S = 0.25
-# A look at the clock that comes later than this finds a machine that was asleep, or stood still.
-AWAY_S = 1.0
 TELL_S = 1.0
 FLUSH_S = 1.0
 # More than this waits for the database only when it has been away for hours; then the oldest go.
@@ -69,8 +69,7 @@ class Runner:
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
-        self._looked_s = self._here_s = 0.0
-        """When the clock was last looked at, and since when without a break."""
+        self._lateness = Lateness(engine.grace_ms / 1000)
         self._flush_now = asyncio.Event()
         self._writing = threading.Lock()
         self._flushing, self._changing = asyncio.Lock(), asyncio.Lock()
@@ -109,7 +108,7 @@ class Runner:
             self.engine.repeat(record, at_ms)
         for witness in self.witnesses:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
-        self._looked_s = 0.0
+        self._lateness = Lateness(self.engine.grace_ms / 1000)
         self.is_running = True
         # Before a feed sends anything: what its source is may have changed while no engine ran.
         await self.settle_kinds()
@@ -277,13 +276,9 @@ class Runner:
         self.engine.rows = waiting[-MAX_PENDING:]
 
     async def _keep_time(self) -> None:
-        looked_s, self._looked_s = self._looked_s, time.monotonic()
-        if self._looked_s - looked_s > AWAY_S:
-            # Nobody was here, or all stood still: what came meanwhile waits to be read, and still counts.
-            self._here_s = self._looked_s
-        at_ms = now_ms()
-        if self._looked_s - self._here_s >= self.engine.grace_ms / 1000:
-            self.engine.keep_time(at_ms)
+        late_s, at_ms = self._lateness.look(time.monotonic()), now_ms()
+        if late_s < inf:
+            self.engine.keep_time(at_ms, round(late_s * 1000))
             self.hand_on()
         # Minutes close on time: the next look is no later than the next of them.
         left_ms = MINUTE_MS - (at_ms - self.engine.grace_ms) % MINUTE_MS

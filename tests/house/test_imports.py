@@ -24,6 +24,7 @@ PURE = (
     "instruments/hours.py",
     "market/back_office/words.py",
     "market/engine/checks.py",
+    "market/engine/lateness.py",
     "market/engine/outliers.py",
     "market/engine/past.py",
     "market/engine/feeds/activity.py",
