@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +18,9 @@ from accounts.tasks import end
 from accounts.threads import in_thread
 from accounts.troubles import Trouble
 from instruments.catalogue import catalogue
+from market.prices.history import History
 from market.prices.market import Prices
-from market.prices.records import Began
+from market.prices.records import AnyRecord, Began
 
 from .boot import Loaded, load
 from .bus import Hear
@@ -123,19 +125,25 @@ class Reader:
         records = decode(data)
         if any(record.symbol and catalogue.known(record.symbol) is None for record in records):
             await catalogue.load()
-        for record in records:
-            facts = catalogue.known(record.symbol)
-            if facts is None:
-                continue
-            if type(record) is Began:
-                fresh = await load_series(facts, record.at_ms, simulated=record.simulated)
-                self._prices.put_history(facts.symbol, fresh)
-            self._prices.apply(record, facts)
+        # All at once, after what may fail: an entry that is taken again must not be applied twice.
+        begun = [await self._series_of(record) for record in records if type(record) is Began]
+        self._apply(records, deque(begun))
         self.place = Place(epoch, number)
         # What the database held was older than what was heard before the prices were loaded anew.
         if epoch != self._heard.epoch or number > self._heard.position:
             self._heard = self.place
             self._hear(records)
+
+    async def _series_of(self, began: Began) -> History | None:
+        facts = catalogue.known(began.symbol)
+        return None if facts is None else await load_series(facts, began.at_ms, simulated=began.simulated)
+
+    def _apply(self, records: list[AnyRecord], begun: deque[History | None]) -> None:
+        for record in records:
+            if type(record) is Began and (fresh := begun.popleft()) is not None:
+                self._prices.put_history(record.symbol, fresh)
+            if (facts := catalogue.known(record.symbol)) is not None:
+                self._prices.apply(record, facts)
 
     async def _catch_up(self, needed: Place) -> None:
         """Load what the engine has written, once it has written so much."""
