@@ -208,6 +208,8 @@ if CANDLE_PRICE not in ("bid", "mid"):
     raise ImproperlyConfigured(f"CANDLE_PRICE is bid or mid, not {CANDLE_PRICE!r}.")
 # How long after a minute's end its ticks may come, unless a later one comes first.
 CLOSE_GRACE_MS = env.int("CLOSE_GRACE_MS", 2_000)
+# The market's time goes on in order when the machine's clock is set. Off only where tests move that clock.
+STEADY_CLOCK = env.bool("STEADY_CLOCK", True)
 
 # The feeds. Which instruments one serves is said by the instruments: their source and fallback.
 

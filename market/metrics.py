@@ -56,6 +56,13 @@ def _of_engine(seen: Overview) -> Iterator[Metric]:
     yield _gauge(
         "candles_waiting", "Closed candles that are not written yet.", (), [((), engine.waiting_rows)]
     )
+    yield _counter("clock_steps", "How often the machine's clock was set.", (), [((), engine.clock_steps)])
+    yield _gauge(
+        "clock_ahead_seconds",
+        "The market's time ahead of the machine's, after that was set.",
+        (),
+        [((), engine.clock_off_ms / 1000)],
+    )
 
 
 def _of_feeds(seen: Overview) -> Iterator[Metric]:

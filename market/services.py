@@ -12,6 +12,8 @@ from accounts.events import feed as control_events
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import default_feed
 
+from .clock import clock
+from .clock import now_ms as now_ms
 from .engine import status as engine_status
 from .engine.bus import Hear, LocalBus
 from .engine.checkpoints import Checkpoint
@@ -136,6 +138,8 @@ class Market:
         for record in records:
             if type(record) is Told:
                 self.status = engine_status.read(record)
+                if self._reader is not None:
+                    clock.lead(self.status.at_ms)
         for hear, _ in self._listeners:
             hear(records)
 
@@ -171,10 +175,6 @@ market = Market()
 prices, engine = market.prices, market.engine
 start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
 take_past = market.take_past
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def is_heard() -> bool:

@@ -12,6 +12,8 @@ worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 _var = tempfile.TemporaryDirectory(prefix="tickwire-test-")
 os.environ |= {"VAR_DIR": _var.name, "DEMO": "0", "ACCESS_LOG": "0", "LOG_LEVEL": "WARNING"}
 os.environ["METRICS_TOKEN"] = "for-tests"
+# Tests move the clock of this process; servers that they start have the one of everybody.
+os.environ["STEADY_CLOCK"] = "0"
 if os.environ.get("REDIS_URL"):
     database = int(worker.removeprefix("gw") or 0)
     os.environ["REDIS_URL"] = f"{os.environ['REDIS_URL'].rsplit('/', 1)[0]}/{database}"
@@ -22,6 +24,7 @@ import django  # noqa: E402
 django.setup()
 # A worker that inherits it would read the settings before this file gives it places of its own.
 del os.environ["DJANGO_SETTINGS_MODULE"]
+del os.environ["STEADY_CLOCK"]
 
 import pytest  # noqa: E402
 from django.apps import apps  # noqa: E402

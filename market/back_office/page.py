@@ -40,6 +40,7 @@ def shown(seen: Overview) -> dict[str, Any]:
         "engine": seen.engine,
         "is_running": seen.is_running,
         "engine_age": words.span(seen.engine_age_ms) if seen.engine.at_ms else "",
+        "clock_off": words.span(abs(seen.engine.clock_off_ms)) if seen.engine.clock_off_ms else "",
         "is_separate": bool(settings.REDIS_URL),
         "instruments": instruments,
         "feeds": feeds,

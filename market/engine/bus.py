@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable
 from typing import Protocol
 
+from market.clock import now_ms
 from market.prices.records import AnyRecord, Told
 
 from .lease import Place
@@ -64,7 +64,7 @@ class LocalBus:
 
     def publish(self, records: list[AnyRecord]) -> None:
         if self._journal is not None and type(records[0]) is not Told:
-            at_ms = time.time_ns() // 1_000_000
+            at_ms = now_ms()
             self._journal.add(self.place.position + 1, records, at_ms)
             if self._past is not None:
                 self._past.add(at_ms, records)
@@ -79,7 +79,7 @@ class LocalBus:
     def written(self, place: Place) -> None:
         """The database holds everything up to there."""
         if self._journal is not None:
-            self._journal.forget(place.position, time.time_ns() // 1_000_000)
+            self._journal.forget(place.position, now_ms())
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable
 
 from accounts.tasks import end
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.clock import now_ms
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES
@@ -104,18 +104,18 @@ class EngineInlet:
         self._hand_on = hand_on
 
     def take(self, ticks: list[Tick]) -> None:
-        self._engine.take(self._name, ticks, _now_ms())
+        self._engine.take(self._name, ticks, now_ms())
         self._hand_on()
 
     def lost(self, why: str) -> None:
-        self._engine.source(self._name).lost(_now_ms(), why)
+        self._engine.source(self._name).lost(now_ms(), why)
         logger.warning("The %s feed is lost: %s", self._name, why)
 
     def refuse(self, reason: str, what: str = "") -> None:
         self._engine.source(self._name).refuse(reason, what)
 
     def missing(self) -> dict[str, int]:
-        at_ms = _now_ms()
+        at_ms = now_ms()
         found = {}
         for symbol in self._symbols:
             book = self._engine.books.get(symbol)
@@ -125,10 +125,6 @@ class EngineInlet:
         return found
 
     def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
-        taken = self._engine.backfill(symbol, minutes, basis, _now_ms())
+        taken = self._engine.backfill(symbol, minutes, basis, now_ms())
         self._hand_on()
         logger.info("%s: %d minutes filled from the history of %s", symbol, taken, self._name)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

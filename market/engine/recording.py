@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from typing import BinaryIO
 
 from accounts.tasks import end
+from market.clock import now_ms
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
@@ -38,8 +38,8 @@ class Recorder:
             self._out.write(encode(ticks))
             self._out.flush()
             self.ticks += len(ticks)
-            now_ms = time.time_ns() // 1_000_000
-            self._late.update(now_ms - tick.time_ms for tick in ticks)
+            at_ms = now_ms()
+            self._late.update(at_ms - tick.time_ms for tick in ticks)
         except OSError as error:
             self._fault = error
             self.ended.set()

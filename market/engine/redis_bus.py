@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import deque
 from typing import Any
 
@@ -14,6 +13,7 @@ from redis.exceptions import RedisError
 
 from accounts.tasks import end
 from accounts.troubles import Trouble
+from market.clock import now_ms
 from market.prices.records import AnyRecord
 
 from .bus import Owner, new_epoch
@@ -141,7 +141,7 @@ class RedisBus:
         # Until Redis has taken the claim.
         self._is_torn = True
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
-        number = max(self.place.position + 1, time.time_ns() // 100_000)
+        number = max(self.place.position + 1, now_ms() * 10)
         self.place = Place(new_epoch(), number)
         owner.flush_soon()
         # Who has claimed it once may have been replaced since; who has not is the one that replaces.

@@ -16,6 +16,7 @@ from accounts.exceptions import Overloaded
 from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.clock import clock, go_on_from, now_ms
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS
 
@@ -45,10 +46,6 @@ MAX_PENDING = 200_000
 KEPT_ROWS = 2_000
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Runner:
     """One engine with what keeps it going."""
 
@@ -70,6 +67,8 @@ class Runner:
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
         self._lateness = Lateness(engine.grace_ms / 1000)
+        self._steps = 0
+        """How often the machine's clock was set, as far as that is told."""
         self._flush_now = asyncio.Event()
         self._writing = threading.Lock()
         self._flushing, self._changing = asyncio.Lock(), asyncio.Lock()
@@ -106,6 +105,8 @@ class Runner:
         tail = await self.bus.open(self, loaded.place)
         for record in tail:
             self.engine.repeat(record, at_ms)
+        last = [book.last.time_ms for book in self.engine.books.values() if book.last is not None]
+        go_on_from(max(last, default=0))
         for witness in self.witnesses:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
         self._lateness = Lateness(self.engine.grace_ms / 1000)
@@ -141,6 +142,8 @@ class Runner:
 
     def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks that somebody sent by himself."""
+        if clock.off_ms and ticks:
+            clock.weigh(max(tick.time_ms for tick in ticks))
         reasons = self.engine.take(origin, ticks, now_ms())
         self.hand_on()
         return reasons
@@ -277,6 +280,10 @@ class Runner:
 
     async def _keep_time(self) -> None:
         late_s, at_ms = self._lateness.look(time.monotonic()), now_ms()
+        if clock.steps != self._steps:
+            # What was told before is of another time.
+            self._steps = clock.steps
+            await self._keep_telling()
         if late_s < inf:
             self.engine.keep_time(at_ms, round(late_s * 1000))
             self.hand_on()
@@ -295,7 +302,8 @@ class Runner:
         # Between processes only one may speak; an engine within its process speaks to that alone.
         if self._holds or isinstance(self.bus, LocalBus):
             writer = self.writer if self._holds else ""
-            self.bus.publish([told(status_of(self.engine, now_ms(), writer, self.bus.place.epoch))])
+            status = status_of(self.engine, now_ms(), writer, self.bus.place.epoch, clock)
+            self.bus.publish([told(status)])
 
     async def _keep_writing(self) -> None:
         with contextlib.suppress(TimeoutError):

@@ -6,6 +6,7 @@ import msgspec
 
 from market.prices.orderflow import DAY_MS, UNITS
 from market.prices.records import Told
+from market.prices.steady_clock import SteadyClock
 
 from .book import Book
 from .engine import Engine
@@ -50,13 +51,18 @@ class EngineStatus(msgspec.Struct, frozen=True):
     feeds: list[FeedStatus] = []
     instruments: list[InstrumentStatus] = []
     waiting_rows: int = 0
+    clock_off_ms: int = 0
+    """The market's time from the machine's, which was set."""
+    clock_steps: int = 0
 
 
 # A feed that was not heard for this long is silent, though its connection stands.
 SILENT_MS = 15_000
 
 
-def status_of(engine: Engine, at_ms: int, writer: str, epoch: str) -> EngineStatus:
+def status_of(
+    engine: Engine, at_ms: int, writer: str, epoch: str, clock: SteadyClock | None = None
+) -> EngineStatus:
     return EngineStatus(
         at_ms=at_ms,
         writer=writer,
@@ -65,6 +71,8 @@ def status_of(engine: Engine, at_ms: int, writer: str, epoch: str) -> EngineStat
         # A day's order flow ends as its last minute does.
         instruments=[_instrument(book, at_ms - engine.grace_ms) for _, book in sorted(engine.books.items())],
         waiting_rows=len(engine.rows),
+        clock_off_ms=0 if clock is None else clock.off_ms,
+        clock_steps=0 if clock is None else clock.steps,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
+
+from market import clock
 
 from . import protocol
 from .chaos import TEST, Faults
@@ -152,7 +153,7 @@ class NumberedStream(Stream):
         return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
 
     def _written(self, since_ms: int) -> None:
-        self.latency.add(since_ms, time.time_ns() // 1_000_000)
+        self.latency.add(since_ms, clock.now_ms())
 
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:

@@ -52,6 +52,7 @@ PURE = (
     "market/prices/candles.py",
     "market/prices/day.py",
     "market/prices/orderflow.py",
+    "market/prices/steady_clock.py",
     "market/prices/ticks.py",
     "market/prices/timeframes.py",
     "market/prices/usual.py",

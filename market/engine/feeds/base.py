@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn
 
+from market import clock
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
@@ -58,10 +58,6 @@ def not_served(name: str, why: str, example: str) -> str:
     return f"{name} is not served: {why}; an instrument's source can name another symbol, like {example}"
 
 
-def clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class VenueFeed(ABC):
     """A venue says how to open a line; this keeps one open."""
 
@@ -82,7 +78,7 @@ class VenueFeed(ABC):
         """`symbols` are the venue's names by ours."""
         self.symbols = dict(symbols)
         self.pace = pace or Pace()
-        self.now_ms = now_ms or clock_ms
+        self.now_ms = now_ms or clock.now_ms
         self._failures = 0
 
     @abstractmethod
@@ -126,11 +122,13 @@ class VenueFeed(ABC):
                     raw = await line.receive()
                     heard_s = clock()
                     patience.reschedule(heard_s + silent_s)
+                    at_ms = self.now_ms()
                     try:
-                        ticks = line.read(raw, self.now_ms())
+                        ticks = line.read(raw, at_ms)
                     except MALFORMED as error:
                         refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
                     else:
+                        _compare(ticks, at_ms)
                         inlet.take(ticks)
         except TimeoutError as error:
             if patience.expired():
@@ -179,3 +177,9 @@ class VenueFeed(ABC):
                 logger.warning("%s: %s", self.venue, what)
 
         return refuse
+
+
+def _compare(ticks: list[Tick], at_ms: int) -> None:
+    """A venue's clock is another than the machine's. What has no time of its own has ours."""
+    if ticks and ticks[-1].time_ms != at_ms:
+        clock.clock.hear(ticks[-1].time_ms, at_ms)

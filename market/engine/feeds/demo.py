@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -11,6 +10,7 @@ from typing import Protocol
 
 from instruments.catalogue import InstrumentFacts
 from instruments.hours import Span, TradingHours
+from market.clock import now_ms
 from market.prices.ticks import Tick
 
 from .feed import Inlet
@@ -28,10 +28,6 @@ CATCH_UP_MS = 600_000
 PIECE_MS = 1_000
 # The same for load tests, where a second has 50,000 ticks.
 RAPID_CATCH_UP_MS, RAPID_PIECE_MS = 1_000, 50
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Market(Protocol):

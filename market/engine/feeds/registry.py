@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 from django.conf import settings
 
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.clock import now_ms
 
 from .feed import Feed
 
@@ -24,7 +24,7 @@ def make_feed(
 
         return DemoFeed(
             settings.DEMO_SEED,
-            since_ms=since_ms or time.time_ns() // 1_000_000,
+            since_ms=since_ms or now_ms(),
             known_ms=known_ms or {},
             # Asked for anew at every step, because hours and digits may be edited meanwhile.
             instruments=lambda: [facts for given in instruments if (facts := catalogue.find(given.symbol))],

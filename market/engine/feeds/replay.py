@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from instruments.catalogue import InstrumentFacts
+from market.clock import now_ms
 from market.prices.ticks import Tick
 
 from .feed import Inlet
@@ -21,10 +21,6 @@ logger = logging.getLogger(__name__)
 
 STEP_S = 0.05
 BATCH = 1_000
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class ReplayFeed:

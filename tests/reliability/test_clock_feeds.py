@@ -1,0 +1,56 @@
+"""Row 56: the clock of the machine is set by five minutes, and the prices go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.factories import make_instrument
+from tests.patience import PATIENCE_S
+from tests.reliability.clock_prices import PUSHED, Prices
+from tests.reliability.clocks import Clock
+from tests.reliability.conftest import Tell
+from tests.reliability.engines import poll
+from tests.reliability.processes import Installation
+
+pytestmark = pytest.mark.usefixtures("rows")
+STEP_S = 300
+SET = "The machine's clock was set"
+
+
+@pytest.mark.row("56", "times in order, no tick refused, no candle rewritten, all quoted anew at once")
+def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+    clock = Clock(tmp_path)
+    with embedded.orm():
+        make_instrument("DEMOED", source="demo")
+    prices = Prices(embedded, "DEMOED")
+    with embedded.serve(1, **clock.environment) as (server,), prices.heard_from(server):
+        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        prices.go_on(server)
+        ahead_s = []
+        for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
+            closed = {each: prices.candles(server, each, closed_only=True) for each in prices.symbols}
+            clock.step(off_s)
+            # Before the service has decided what the step means, and after.
+            prices.go_on(server)
+            prices.wait_for_metric(server, "tickwire_clock_steps_total", steps)
+            prices.go_on(server)
+            ahead_s.append(server.metric("tickwire_clock_ahead_seconds"))
+            assert prices.states(server) == {"open"}
+            for symbol, before in closed.items():
+                after = prices.candles(server, symbol, closed_only=True)
+                assert {at_ms: after[at_ms] for at_ms in before} == before
+        compared, contradictions = prices.contradictions(server)
+        last_ms = prices.heard[PUSHED][-1]["time"] - prices.heard[PUSHED][0]["time"]
+        logged = server.log.read_text().count(SET)
+    tell(
+        f"clock -300 and +300 s: {len(prices.refused)} refused, {prices.disorder()} out of order, "
+        f"{len(contradictions)} of {compared} candles wrong"
+    )
+    assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])
+    assert (logged, ahead_s[1]) == (2, 0)
+    assert ahead_s[0] > STEP_S / 2
+    # Two minutes of what is pushed at least: it did follow the step ahead.
+    assert compared >= 2
+    assert last_ms > STEP_S * 1000
