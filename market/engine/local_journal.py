@@ -1,6 +1,7 @@
 """What an engine within its process has published and the database does not hold yet, in files: kill -9
 takes nothing along that anybody was sent. A power cut may, as nothing waits for the disk. Files that the
-database does hold stay for two minutes, so that the streams of the next process can send them again."""
+database does hold stay for two minutes, so that the streams of the next process can send them again; the
+newest stays longer, as it says how far the database must be."""
 
 from __future__ import annotations
 
@@ -118,7 +119,10 @@ class LocalJournal:
             if self._file is None:
                 self._file = self._folder.joinpath(f"{number:016d}{UNWRITTEN}").open("ab", buffering=0)
                 self._size = 0
-            self._file.write(len(data).to_bytes(4, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
+            entry = len(data).to_bytes(4, "big") + zlib.crc32(data).to_bytes(4, "big") + data
+            # A disk that fills up takes a part of it, and says nothing.
+            if self._file.write(entry) < len(entry):
+                raise OSError("the disk has no room for all of an entry")
             self._bytes += len(data)
             self._size += len(data)
             if self._bytes > MOST_BYTES:
@@ -145,7 +149,7 @@ class LocalJournal:
                 logger.warning("%s is lost for those who resume after a restart: %s", segment.path, error)
         if not self._segments:
             self._bytes = 0
-        while self._kept and self._is_too_much(self._kept[0], now_ms):
+        while len(self._kept) > 1 and self._is_too_much(self._kept[0], now_ms):
             segment = self._kept.popleft()
             self._kept_bytes -= segment.size
             segment.path.unlink(missing_ok=True)
@@ -200,13 +204,12 @@ class LocalJournal:
 
     def _fits(self, head: Head, place: Place, entries: list[Entry], past: Past) -> bool:
         """Whether the database stands where these files say: it may be another, or an older state of it."""
-        kept = self._kept[-1].last if self._kept else None
-        if kept is not None and kept > place.position:
+        if self._kept and self._kept[-1].last > place.position:
             return False
         if entries and entries[0].number > place.position + 1:
             return False
-        # Where all was written, either it ended in order there, or nothing came after what was written last.
-        if not entries and head.closed != place.position and (head.closed is not None or kept is None):
+        # Killed without entries, it stood at what was written last; without a file of that, nothing ever was.
+        if not entries and head.closed not in (None, place.position):
             return False
         known = self._numbers()
         return not falls_short(known, past.numbers) and not falls_short(known, head.given)
@@ -248,9 +251,14 @@ class LocalJournal:
 
     def _give_up(self, error: OSError) -> None:
         """A journal with a hole is none: after a kill the numbering begins anew."""
-        logger.error("The journal in %s ends, a kill can cost a second of ticks now: %s", self._folder, error)
-        if self._lock is not None:
-            self._lock.close()
+        logger.error(
+            "The journal in %s ends: until a restart, a kill can cost a second of ticks: %s",
+            self._folder,
+            error,
+        )
+        for each in (self._lock, self._file):
+            if each is not None:
+                each.close()
         self._lock = self._file = None
         try:
             self._folder.joinpath("head").unlink(missing_ok=True)

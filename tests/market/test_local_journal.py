@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from market.engine.bus import LocalBus
 from market.engine.lease import Place
 from market.engine.local_journal import Head, LocalJournal, encode
+from market.engine.past import KEEP_MS
 from market.prices.records import AnyRecord, Ended, Taken, Told
 
 started: list[Process] = []
@@ -116,6 +120,50 @@ def test_the_numbering_goes_on_after_an_end_in_order(tmp_path: Path) -> None:
     assert second.bus.place == written
 
 
+def test_a_kill_before_the_first_tick_begins_nothing_anew(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.bus.written(first.bus.seal())
+    place = first.kill()
+
+    second = Process(tmp_path)
+
+    assert second.start(place) == []
+    assert second.bus.place == place
+
+
+def test_a_kill_long_after_the_last_tick_begins_nothing_anew(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    backup = quiet_since(first)
+    place = first.kill()
+
+    second = Process(tmp_path)
+
+    assert second.start(place) == []
+    assert second.bus.place == place != backup
+
+
+def test_control_an_older_database_is_noticed_long_after_the_last_tick(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    backup = quiet_since(first)
+    first.kill()
+    second = Process(tmp_path)
+
+    assert second.start(backup) == []
+    assert second.bus.place.epoch != backup.epoch
+
+
+def quiet_since(process: Process) -> Place:
+    """Some ticks, all in the database, long ago: where that was before them."""
+    before = process.bus.seal()
+    process.bus.written(before)
+    process.bus.publish([taken(1)])
+    process.bus.written(process.bus.seal())
+    process.bus.publish([taken(2)])
+    process.bus.written(process.bus.seal())
+    process.journal.forget(process.bus.place.position, time.time_ns() // 1_000_000 + 2 * KEEP_MS)
+    return before
+
+
 @pytest.mark.parametrize("known", ["older", "another"])
 def test_a_database_that_does_not_fit_begins_anew(tmp_path: Path, known: str) -> None:
     first = begun(tmp_path)
@@ -196,6 +244,31 @@ def test_a_full_disk_begins_the_numbering_anew_after_a_kill(tmp_path: Path) -> N
 
     assert second.start(written) == []
     assert second.bus.place.epoch != written.epoch
+
+
+def test_an_entry_that_fits_in_part_ends_the_journal_though_the_next_would_fit(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    written = first.bus.seal()
+    first.bus.publish([taken(1)])
+    (path,) = tmp_path.glob("*.journal")
+    with no_file_beyond(path.stat().st_size + 10):
+        first.bus.publish([taken(2)])
+    first.bus.publish([taken(3)])
+    first.kill()
+    second = Process(tmp_path)
+
+    assert second.start(written) == []
+    assert second.bus.place.epoch != written.epoch
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_how_the_engine_is_doing_is_no_part_of_it(tmp_path: Path) -> None:
