@@ -27,6 +27,11 @@ from tests.reliability.publisher import Publisher
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 
 
+# For servers of tests that send ticks of the past: at its own time the clock would close their minutes as
+# soon as a slow machine makes a pause between two batches.
+NEVER_CLOSING = {"CLOSE_GRACE_MS": "3600000"}
+
+
 class Stored(NamedTuple):
     """What another engine would go on from, as of one moment."""
 
@@ -93,6 +98,15 @@ def settle(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> No
     """Wait until everything is written: each candle is closed then, as the ticks are of the past."""
     wanted = expected(list(ticks))
     poll(lambda: stored(installation, symbol).rows == wanted, PATIENCE_S)
+
+
+def written(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> None:
+    """Wait until all that there are have been, as far as they go: the last candles may still form."""
+    poll(lambda: holds(stored(installation, symbol), ticks), PATIENCE_S)
+
+
+def holds(found: Stored, ticks: Sequence[Tick]) -> bool:
+    return found.seq == len(ticks) and differences(found, ticks) == []
 
 
 def poll(is_so: Callable[[], bool], within_s: float, every_s: float = 0.05) -> float:
