@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 # Before anything reads the settings: an installation of its own for this run (and each xdist worker).
@@ -27,19 +27,16 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 del os.environ["STEADY_CLOCK"]
 
 import pytest  # noqa: E402
-from django.apps import apps  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.db import connections  # noqa: E402
-from django.db.backends.base.operations import BaseDatabaseOperations as DatabaseOperations  # noqa: E402
-from django.db.models.signals import post_migrate  # noqa: E402
+from django.test import TransactionTestCase  # noqa: E402
 from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.sessions import strangers  # noqa: E402
-from signals_feed import guards  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
-from tests.factories import make_tiers  # noqa: E402
+from tests.emptying import empty_database  # noqa: E402
+from tests.made_once import make_once  # noqa: E402
 from tests.patience import PATIENCE_S  # noqa: E402
 
 # What tests ask for without saying how long they wait.
@@ -47,25 +44,8 @@ for each in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, each, PATIENCE_S)
 
 
-def restore_tiers(using: str, **_: object) -> None:
-    """They are part of the schema, but the flush after a test with transactions of its own takes them too."""
-    if "accounts_tier" in connections[using].introspection.table_names():
-        make_tiers()
-
-
-post_migrate.connect(restore_tiers, sender=apps.get_app_config("accounts"))
-
-
-def empty_past_guards(self: DatabaseOperations, statements: Iterable[str]) -> None:
-    """The flush after a test with transactions of its own takes what the database never lets go: published
-    signals, evidence, ledger. What it takes down for that is put up again after it."""
-    guards.take_down()
-    flush(self, statements)
-    guards.put_up()
-
-
-flush = DatabaseOperations.execute_sql_flush
-DatabaseOperations.execute_sql_flush = empty_past_guards  # type: ignore[method-assign, assignment]
+make_once()
+TransactionTestCase._fixture_teardown = empty_database  # type: ignore[method-assign]
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]

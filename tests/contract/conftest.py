@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 import time_machine
 from django.conf import settings
-from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
 from accounts.shared_limits import RedisWindow
 from tests.client import Api, Server
+from tests.emptying import empty_database
 from tests.factories import NOON, make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
 
@@ -35,7 +35,7 @@ def db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[No
     """A file's database; its name makes pytest-django create the one of the run."""
     with django_db_blocker.unblock():
         yield
-        call_command("flush", verbosity=0, interactive=False)
+        empty_database()
 
 
 @pytest.fixture(scope="module")

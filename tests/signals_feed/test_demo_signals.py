@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.db.models import Model
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
@@ -23,6 +22,7 @@ from market.engine.simulated_past import simulated_minutes
 from market.models import Candle, LastQuote
 from news.models import NewsItem
 from signals_feed.models import Signal
+from tests.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +51,7 @@ def seeded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         seed()
         yield
         # What the demo leaves when it goes, such as the ledger of its signals, is of no test after these.
-        call_command("flush", verbosity=0, interactive=False)
+        empty_database()
 
 
 def rows() -> dict[str, list[dict[str, Any]]]:
