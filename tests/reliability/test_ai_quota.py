@@ -14,7 +14,7 @@ from accounts.models import Account, AiUsage
 from accounts.services import issue_key
 from instruments.models import Instrument
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell, sqlite_in
 from tests.reliability.crowd import Answer, rush_for
 from tests.reliability.processes import Installation, Process
 
@@ -114,7 +114,7 @@ def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, te
     apart, secret = [], keys.generate()
     for directory in (tmp_path / "one", tmp_path / "other"):
         directory.mkdir()
-        installation = migrated(Installation(directory, f"sqlite:///{directory / 'own.sqlite3'}"))
+        installation = sqlite_in(directory)
         apart.append(installation)
         prepare(installation, SYMBOLS[:CROWD])
         with installation.orm():

@@ -14,7 +14,7 @@ from accounts.keys import prefix
 from accounts.models import ApiKey
 from accounts.services import revoke_key
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation, Process
 
@@ -42,7 +42,7 @@ def running(database: PrivatePostgres) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def installation(database: PrivatePostgres, running: ExitStack, tmp_path: Path) -> Installation:
-    return migrated(Installation(tmp_path, database.url))
+    return Installation(tmp_path, database.url)
 
 
 def make_keys(installation: Installation, count: int) -> list[str]:

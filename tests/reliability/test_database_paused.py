@@ -20,7 +20,7 @@ from accounts.models import ApiKey
 from accounts.services import issue_key
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer, migrated
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation, Process
@@ -43,7 +43,7 @@ def running(database: PrivatePostgres) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def installation(database: PrivatePostgres, running: ExitStack, tmp_path: Path) -> Installation:
-    return migrated(Installation(tmp_path, database.url))
+    return Installation(tmp_path, database.url)
 
 
 class Issuing(threading.Thread):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell
 from tests.reliability.engine_processes import engines, last_number
 from tests.reliability.engines import poll, stored
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
@@ -46,7 +46,6 @@ class Playing:
         self.running_database, self.running_redis = ExitStack(), ExitStack()
 
     def prepare(self) -> None:
-        migrated(self.installation)
         with self.installation.orm():
             make_instrument(SYMBOL, source="replay")
             self.key = make_key(make_account(tier=make_tier("roomy", requests_per_minute=100_000)))

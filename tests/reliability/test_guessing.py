@@ -14,8 +14,7 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import make_user
-from tests.reliability.conftest import Tell, migrated
-from tests.reliability.processes import Installation
+from tests.reliability.conftest import Tell, sqlite_in
 from tests.reliability.stream_services import web_process
 
 PASSWORD, LOGIN = "a long walk 7", "/accounts/login/"
@@ -124,7 +123,7 @@ def test_known_device_is_no_better_for_the_account_of_another() -> None:
 
 
 def test_other_forwarded_addresses_are_no_other_addresses(tmp_path: Path) -> None:
-    installation = migrated(Installation(tmp_path, f"sqlite:///{tmp_path / 'embedded.sqlite3'}"))
+    installation = sqlite_in(tmp_path)
     with installation.orm():
         make_user("ada", PASSWORD)
     with web_process(installation) as server, httpx.Client(base_url=server.url, timeout=30) as client:

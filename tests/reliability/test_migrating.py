@@ -14,7 +14,7 @@ import pytest
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer, migrated
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import ROOT, Installation, Process, tied
@@ -34,7 +34,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     directory = tmp_path_factory.mktemp("migrating")
     database = PrivatePostgres(directory)
     with database.running():
-        yield migrated(Installation(directory, database.url))
+        yield Installation(directory, database.url)
 
 
 @pytest.fixture

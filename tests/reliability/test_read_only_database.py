@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tiers
-from tests.reliability.conftest import migrated
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation
@@ -22,7 +21,7 @@ SWITCH = "ALTER DATABASE postgres SET default_transaction_read_only = on"
 def test_analysis_on_a_read_only_database_is_a_503_that_says_why(tmp_path: Path) -> None:
     database = PrivatePostgres(tmp_path)
     with database.running():
-        installation = migrated(Installation(tmp_path, database.url))
+        installation = Installation(tmp_path, database.url)
         with installation.orm():
             make_tiers()
             make_instrument("EURUSD")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ import pytest
 from redis import Redis
 
 from tests.factories import make_account, make_key, make_tier
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
 from tests.reliability.processes import Installation, Process
@@ -42,7 +43,7 @@ def redis(tmp_path: Path) -> PrivateRedis:
 @pytest.fixture
 def installation(database: PrivatePostgres, redis: PrivateRedis, tmp_path: Path) -> Iterator[Installation]:
     with redis.running():
-        yield migrated(Installation(tmp_path, database.url, redis.url))
+        yield Installation(tmp_path, database.url, redis.url)
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def test_database_in_which_somebody_else_writes_is_named(embedded: Installation)
 def test_redis_that_all_miss_is_named_and_nobody_goes(
     database: PrivatePostgres, redis: PrivateRedis, tmp_path: Path, tell: Tell
 ) -> None:
-    installation = migrated(Installation(tmp_path, database.url, redis.url))
+    installation = Installation(tmp_path, database.url, redis.url)
     with ExitStack() as running:
         running.enter_context(redis.running())
         with installation.serve(2) as servers:
@@ -200,8 +201,8 @@ def test_process_cut_off_from_the_database_alone_is_not_ready(
 def test_forgotten_static_files_are_a_reason(installation: Installation) -> None:
     production = {
         "PRODUCTION": "1",
-        "SECRET_KEY": "s" * 60,
-        "KEY_PEPPER": "p" * 60,
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "KEY_PEPPER": secrets.token_urlsafe(48),
         "ALLOWED_HOSTS": "tickwire.example",
     }
     with installation.serve(1, **production) as (server,):

@@ -44,7 +44,9 @@ def lives(installation: Installation, symbol: str, mode: str, last: int) -> Outc
         allow(user)
     command = tied("-m", "tests.reliability.signal_writer", "1", str(last), symbol, user.username, mode)
     environment = installation.environment(
-        DJANGO_SETTINGS_MODULE="config.settings", PUBLICATIONS_PER_MINUTE="0"
+        DJANGO_SETTINGS_MODULE="config.settings",
+        PUBLICATIONS_PER_MINUTE="0",
+        ACTIVE_SIGNALS_PER_PUBLISHER="0",
     )
     done = subprocess.run(
         command, cwd=ROOT, env=environment, timeout=WITHIN_S, capture_output=True, text=True, check=False

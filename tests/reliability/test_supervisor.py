@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.factories import make_account, make_key, make_tier
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation
@@ -43,7 +43,7 @@ def running(database: PrivatePostgres) -> Iterator[ExitStack]:
 @pytest.fixture
 def installation(database: PrivatePostgres, running: ExitStack, tmp_path: Path) -> Iterator[Installation]:
     with redis(tmp_path) as url:
-        yield migrated(Installation(tmp_path, database.url, url))
+        yield Installation(tmp_path, database.url, url)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from accounts.models import ApiKey
 from market.ingest.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, migrated
+from tests.reliability.conftest import Tell
 from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
@@ -71,7 +71,7 @@ def service(tmp_path: Path) -> Iterator[Running]:
     with ExitStack() as stack, ExitStack() as with_database:
         with_database.enter_context(database.running())
         stack.enter_context(redis.running())
-        installation = migrated(Installation(tmp_path, database.url, redis.url))
+        installation = Installation(tmp_path, database.url, redis.url)
         with installation.orm():
             make_instrument(SYMBOL, source="push")
             account = make_account(tier=make_tier("roomy", requests_per_minute=100_000))
