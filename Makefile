@@ -11,7 +11,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-scaled test-browser reliability reliability-full soak release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
+.PHONY: help run test test-demo test-scaled test-browser reliability reliability-full soak release-check lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,8 +19,11 @@ help: ## List the targets.
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the three below.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --ignore tests/browser --ignore tests/reliability
+test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the four below.
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,demo browser reliability)
+
+test-demo: $(VENV)/.dev ## The demo from an empty folder, which makes its past for a minute first.
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder tests/demo
 
 test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))

@@ -28,12 +28,14 @@ del os.environ["STEADY_CLOCK"]
 
 import pytest  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.db import connection  # noqa: E402
 from django.test import TransactionTestCase  # noqa: E402
 from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.sessions import strangers  # noqa: E402
+from tests import prepared  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
 from tests.emptying import empty_database  # noqa: E402
 from tests.made_once import make_once  # noqa: E402
@@ -48,15 +50,39 @@ make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[method-assign]
 
 
+ONE_DEMO = ("tests/demo/test_first_run.py", "tests/demo/test_next_runs.py")
+
+
 class Together(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests run in one worker, because they share what is slow to start; so do those of a demo."""
+    """A file's tests run in one worker, because they share what is slow to start; so do those of one demo."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "demo" if nodeid.startswith("tests/demo/") else nodeid.partition("::")[0]
+        return "demo" if nodeid.startswith(ONE_DEMO) else nodeid.partition("::")[0]
+
+
+def pytest_configure() -> None:
+    # Before there are workers, so that it is one for all.
+    prepared.directory()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
     return Together(config, log)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The one that `django_db_modify_db_settings` puts there."""
+    return True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """A copy instead of the migrations, which would take each process as long as hundreds of tests."""
+    name = connection.creation._get_test_db_name()
+    if connection.vendor == "sqlite":
+        prepared.copy_sqlite(Path(name))
+    else:
+        prepared.copy_database(os.environ["DATABASE_URL"], name)
 
 
 @pytest.fixture(scope="session")

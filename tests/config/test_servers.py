@@ -42,6 +42,15 @@ PATHS = {
 }
 
 
+PREPARE = """
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("load_instruments", verbosity=0)
+call_command("issue_key", "alice", "--tier", "premium")
+call_command("issue_ingest_key", "desk")
+"""
+
+
 class Running:
     def __init__(self, server: Serve, key: str, ingest_key: str) -> None:
         self.server, self.key, self.ingest_key = server, key, ingest_key
@@ -50,12 +59,9 @@ class Running:
 @pytest.fixture(scope="module", params=["serve", "runserver"])
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     var_dir: Path = tmp_path_factory.mktemp(request.param) / "var"
-    manage(var_dir, "migrate", DEMO="0")
-    manage(var_dir, "load_instruments", DEMO="0")
-    key = manage(var_dir, "issue_key", "alice", "--tier", "premium", DEMO="0").stdout.strip()
-    ingest_key = manage(var_dir, "issue_ingest_key", "desk", DEMO="0").stdout.strip()
+    keys = manage(var_dir, "shell", "-v", "0", "-c", PREPARE, DEMO="0").stdout.split()
     with Serve(var_dir, command=request.param, DEMO="0") as server:
-        yield Running(server, key, ingest_key)
+        yield Running(server, *keys)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests import services
-from tests.reliability import prepared, scorecard
+from tests import prepared, services
+from tests.reliability import scorecard
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation
 

@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 from redis import Redis
 
-from tests import services
-from tests.reliability import prepared
+from tests import prepared, services
 
 
 class PrivateRedis:
