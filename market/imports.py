@@ -15,6 +15,8 @@ class UnfinishedImport(models.Model):
     minute_at = models.DateTimeField()
     offset = models.PositiveBigIntegerField()
     line = models.PositiveBigIntegerField()
+    # Null where the version before wrote it, which may run beside this one.
+    got_on_at = models.DateTimeField(auto_now=True, null=True)
 
     class Meta:
         app_label = "market"

@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 
 from accounts.threads import in_thread
 from instruments.models import Instrument
-from market.models import Candle
+from market.models import Candle, UnfinishedImport
 from market.prices.history import KEPT
 from market.prices.timeframes import TIMEFRAMES
 
@@ -32,6 +32,8 @@ BATCH = 5_000
 PAUSE_S = 0.05
 ROUND_S = 3600.0
 RETRY_S = 60.0
+# Nobody goes on with an import after so long; if somebody does, it begins at the file's first line.
+IMPORTS_KEPT = timedelta(days=30)
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
@@ -70,8 +72,14 @@ async def tidy(now: datetime) -> None:
     while (step := await in_thread(_next, going)) is not None:
         removed[step.timeframe] += step.number
         await asyncio.sleep(PAUSE_S)
+    await in_thread(drop_given_up_imports, now)
     if removed:
         logger.info("Dropped %d old candles: %s", removed.total(), dict(removed))
+
+
+def drop_given_up_imports(now: datetime) -> int:
+    UnfinishedImport.objects.filter(got_on_at=None).update(got_on_at=now)
+    return UnfinishedImport.objects.filter(got_on_at__lt=now - IMPORTS_KEPT).delete()[0]
 
 
 def _next(going: Iterator[Removed]) -> Removed | None:

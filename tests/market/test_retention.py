@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from pytest_django.fixtures import Settings
@@ -10,6 +10,7 @@ from pytest_django.fixtures import Settings
 from accounts.threads import in_thread
 from instruments.models import Instrument
 from market.engine import partitions, retention, store
+from market.imports import UnfinishedImport
 from market.models import Candle as CandleRow
 from market.prices.candles import Candle
 from market.prices.history import KEPT
@@ -113,6 +114,44 @@ async def test_engine_tidies_up_beside_its_work() -> None:
     await retention.tidy(NOON)
 
     assert await in_thread(older) == []
+
+
+def make_unfinished(symbol: str, days_ago: int | None) -> None:
+    begun = UnfinishedImport.objects.create(
+        instrument=make_instrument(symbol), digest="of a file", basis="bid", minute_at=NOON, offset=0, line=0
+    )
+    got_on_at = None if days_ago is None else NOON - timedelta(days=days_ago)
+    UnfinishedImport.objects.filter(pk=begun.pk).update(got_on_at=got_on_at)
+
+
+def unfinished() -> list[str]:
+    found = UnfinishedImport.objects.values_list("instrument__symbol", flat=True)
+    return sorted(found)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_imports_that_nobody_went_on_with_are_forgotten() -> None:
+    for symbol, days_ago in (("KEPT", 29), ("OLD", 31), ("UNDATED", None)):
+        await in_thread(make_unfinished, symbol, days_ago)
+
+    await retention.tidy(NOON)
+
+    assert await in_thread(unfinished) == ["KEPT", "UNDATED"]
+    await retention.tidy(NOON + timedelta(days=31))
+    assert await in_thread(unfinished) == []
+
+
+@pytest.mark.django_db
+def test_import_that_gets_on_is_not_old() -> None:
+    make_unfinished("EURUSD", 31)
+    found = UnfinishedImport.objects.get()
+    UnfinishedImport.objects.update_or_create(
+        **{"instrument_id": found.instrument_id, "digest": found.digest, "basis": found.basis},
+        defaults={"offset": 7},
+    )
+    got_on_at = UnfinishedImport.objects.get().got_on_at
+    assert got_on_at is not None
+    assert got_on_at > NOON - timedelta(days=31)
 
 
 @pytest.mark.usefixtures("on_postgresql")
