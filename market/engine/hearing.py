@@ -14,6 +14,8 @@ SILENT_S = 2.25
 LOOK_S = 0.25
 # Who looks so late was held up itself: what came meanwhile has not been read yet.
 HELD_UP_S = 1.0
+# And so late, that what came meanwhile is old: a machine that slept, a process that was stopped.
+STOOD_STILL_S = 5.0
 
 
 class Hearing:
@@ -22,11 +24,12 @@ class Hearing:
         self.is_heard = True
         self.losses = 0
         self._heard_s = self._looked_s = 0.0
+        self._reads_old = False
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self.is_heard = True
+        self.is_heard, self._reads_old = True, False
         self._heard_s = self._looked_s = time.monotonic()
         self._timer = loop.call_later(LOOK_S, self._look, loop)
 
@@ -38,16 +41,31 @@ class Hearing:
 
     def heard(self, now_s: float) -> None:
         self._heard_s = now_s
-        if not self.is_heard:
+        if now_s - self._looked_s > STOOD_STILL_S + LOOK_S:
+            # What is heard may have waited as long: it is passed on after clients have been told.
+            self.look(now_s)
+        elif not self.is_heard and not self._reads_old:
             self._turn(True)
 
     def look(self, now_s: float) -> None:
         late_s, self._looked_s = now_s - self._looked_s - LOOK_S, now_s
-        if late_s > HELD_UP_S:
+        if late_s > STOOD_STILL_S:
+            self._stood_still(late_s)
+        elif late_s > HELD_UP_S:
             self._heard_s = max(self._heard_s, now_s - SILENT_S + LOOK_S)
+        elif self._reads_old:
+            self._reads_old = False
+            if now_s - self._heard_s <= SILENT_S:
+                self._turn(True)
         elif self.is_heard and now_s - self._heard_s > SILENT_S:
             self.losses += 1
             logger.warning("The market engine is not heard: the streams are stale")
+            self._turn(False)
+
+    def _stood_still(self, late_s: float) -> None:
+        logger.warning("This process stood still for %.0f s: the streams are stale", late_s)
+        self._reads_old = True
+        if self.is_heard:
             self._turn(False)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:

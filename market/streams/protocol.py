@@ -78,8 +78,9 @@ NoticeCode = Literal["restarting", "stale", "live", "deactivated"]
 
 class Notice(Control, tag="notice", kw_only=True):
     """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
-    comes of these symbols until live. deactivated: they are not offered any more. On prices and order flow
-    they are not subscribed to any more either; on signals what is still active will close."""
+    comes of these symbols until live; or it stood still for a while, and what comes until then is old.
+    deactivated: they are not offered any more. On prices and order flow they are not subscribed to any more
+    either; on signals what is still active will close."""
 
     code: NoticeCode
     symbols: Annotated[

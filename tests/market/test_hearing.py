@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from market.engine.hearing import HELD_UP_S, LOOK_S, SILENT_S, Hearing
+import pytest
+
+from market.engine.hearing import HELD_UP_S, LOOK_S, SILENT_S, STOOD_STILL_S, Hearing
 
 
 class Ear:
@@ -41,7 +43,7 @@ def test_an_engine_that_speaks_each_second_is_never_silent() -> None:
 def test_who_was_held_up_reads_first_what_came_meanwhile() -> None:
     ear = Ear()
     ear.pass_time(4, engine_speaks=True)
-    ear.now_s += 20
+    ear.now_s += STOOD_STILL_S
     ear.hearing.look(ear.now_s)
     ear.hearing.heard(ear.now_s)
     ear.pass_time(4, engine_speaks=True)
@@ -50,7 +52,30 @@ def test_who_was_held_up_reads_first_what_came_meanwhile() -> None:
 
 def test_control_who_was_held_up_and_hears_nothing_then_says_so() -> None:
     ear = Ear()
-    ear.now_s += HELD_UP_S + 20
+    ear.now_s += HELD_UP_S + 3
     ear.hearing.look(ear.now_s)
     ear.pass_time(2, engine_speaks=False)
     assert [is_heard for _, is_heard in ear.told] == [False]
+
+
+@pytest.mark.parametrize("first", ["heard", "look"])
+def test_who_stood_still_says_so_before_it_passes_on_what_came_meanwhile(first: str) -> None:
+    ear = Ear()
+    ear.pass_time(4, engine_speaks=True)
+    ear.now_s += 20
+    getattr(ear.hearing, first)(ear.now_s)
+    assert ear.told == [(24, False)]
+    ear.hearing.heard(ear.now_s)
+    assert ear.told == [(24, False)]
+    ear.pass_time(4, engine_speaks=True)
+    assert ear.told[1:] == [(24 + LOOK_S, True)]
+    assert ear.hearing.losses == 0
+
+
+def test_who_stood_still_and_hears_nothing_stays_stale() -> None:
+    ear = Ear()
+    ear.now_s += 20
+    ear.hearing.look(ear.now_s)
+    ear.pass_time(30, engine_speaks=False)
+    ear.pass_time(4, engine_speaks=True)
+    assert ear.told == [(20, False), (51, True)]

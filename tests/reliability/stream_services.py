@@ -48,10 +48,10 @@ class StreamService:
             for symbol, bid in zip(symbols, bids, strict=True)
         ]
 
-    def push(self, ticks: Sequence[Tick]) -> bool:
+    def push(self, ticks: Sequence[Tick], within_s: float = 60.0) -> bool:
         """Whether all were taken."""
         url = f"{self.servers[0].url}/ingest/ticks"
-        answer = http.post(url, json={"ticks": list(ticks)}, headers=self._headers)
+        answer = http.post(url, json={"ticks": list(ticks)}, headers=self._headers, timeout=within_s)
         return bool(answer.json().get("accepted") == len(ticks))
 
     def tick(self, symbol: str, count: int = 1) -> list[Tick]:
