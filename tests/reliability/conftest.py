@@ -57,7 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     stats = terminalreporter.stats
     reports = [*stats.get("passed", []), *stats.get("failed", []), *stats.get("error", [])]
-    ours = [report for report in reports if "tests/reliability/" in report.nodeid]
+    # A file that cannot be collected has a report too, and no row.
+    ours = [
+        report
+        for report in reports
+        if "tests/reliability/" in report.nodeid and hasattr(report, "user_properties")
+    ]
     # The scorecard's own tests show nothing of the service.
     lines = [scorecard.line_of(report) for report in ours if "test_scorecard" not in report.nodeid]
     if not lines:

@@ -15,7 +15,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer, migrated
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.engine_processes import writer_of
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
@@ -115,7 +115,7 @@ def installed(mode: str, directory: Path, embedded: Installation) -> Iterator[tu
     with database.running() as postmaster, redis.running():
         with redis.client as client:
             pid = client.info("server")["process_id"]
-        yield migrated(Installation(directory, database.url, redis.url)), [pid, postmaster]
+        yield Installation(directory, database.url, redis.url), [pid, postmaster]
 
 
 @pytest.fixture(params=["embedded", "scaled"])
