@@ -174,7 +174,6 @@ OTHERWISE: dict[int, str] = {
 
 NOT_COVERED: dict[int, str] = {
     55: "a sync that fails under a web process is not tried",
-    69: "tests/contract/test_authentication.py sends keys in a wrong way; no values with CRLF",
     71: "patterns were measured by hand; no test repeats it",
     75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
     79: "no example of a proxy is shipped",
