@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection, serve
+
 from tests.debian import require_debian
+from tests.market.feeds.fake_kraken import STATUS, FakeKraken
+from tests.market.feeds.venue import Visit
 
 LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
@@ -28,3 +38,30 @@ class Clock:
         made = self._file.with_suffix(".new")
         made.write_text(f"{seconds:+d}s")
         made.replace(self._file)
+
+
+@contextmanager
+def quoting_venue(name: str) -> Iterator[str]:
+    """A Kraken with a clock that nobody sets. It quotes ten times a second."""
+    venue = FakeKraken()
+
+    def quote(connection: ServerConnection) -> None:
+        visit, bid = Visit(), 100.0
+        connection.send(STATUS)
+        with suppress(ConnectionClosed):
+            while True:
+                with suppress(TimeoutError):
+                    request = json.loads(connection.recv(0.1))
+                    for answer in venue.answers(request, visit):
+                        connection.send(answer)
+                if visit.asked:
+                    bid = 100.0 + (bid * 7) % 1
+                    bid = round(bid + 0.01, 2)
+                    connection.send(venue.quote(name, bid, bid + 0.02, time.time_ns() // 1_000_000))
+
+    with serve(quote, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
+        server.shutdown()
+        thread.join()
