@@ -75,33 +75,35 @@ class Lease:
         EngineState.objects.filter(pk=1, writer=self.writer).update(writer="")
 
     def _is_free(self, state: EngineState) -> bool:
-        if not state.writer or _has_died(state.writer):
+        lives = _lives(state.writer)
+        if not state.writer or lives is False:
             return True
         # By our own clock, and only while the database answers: after an outage the writer gets its time.
         seen_at = self._monotonic()
         if self._seen is None or self._seen[0] != state.beats:
             is_first_look, self._seen = self._seen is None, (state.beats, seen_at)
             silent_since = state.beat_at or timezone.now() - LONG_GONE
-            return is_first_look and timezone.now() - silent_since > LONG_GONE
+            # The clock of a machine may have been set since the last beat of one that lives on it.
+            return is_first_look and not lives and timezone.now() - silent_since > LONG_GONE
         return seen_at - self._seen[1] > GONE_S
 
 
-def _has_died(writer: str) -> bool:
-    """A process of this machine that is no more needs no waiting for."""
+def _lives(writer: str) -> bool | None:
+    """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
+    if not writer:
+        return None
     host, pid, mark = writer.rsplit(":", 2)
     namespace = mark.partition(".")[0]
     # Containers may share a host's name, and each counts its processes by itself.
-    if host != socket.gethostname() or not namespace or namespace != _namespace():
-        return False
-    if int(pid) == os.getpid():
-        return False
+    if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
+        return None
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _namespace() -> str:

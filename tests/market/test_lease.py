@@ -161,6 +161,17 @@ def test_writer_gone_for_long_is_replaced_at_the_first_look() -> None:
     assert Lease().take() is not None
 
 
+@pytest.mark.usefixtures("clock")
+def test_writer_that_lives_is_not_taken_for_gone_because_the_clock_was_set() -> None:
+    make_state(writer_of(os.getppid()), beat_at=NOON - 2 * LONG_GONE)
+    watch = Watch()
+    waiting = Lease(watch)
+
+    assert waiting.take() is None
+    watch.now += GONE_S + 1
+    assert waiting.take() is not None
+
+
 def test_write_of_the_deposed_leaves_nothing() -> None:
     instrument = make_instrument("EURUSD")
     old = Lease()
