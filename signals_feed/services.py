@@ -19,11 +19,11 @@ from .closures import close as close
 from .closures import close_all as close_all
 from .evidence import Evidence
 from .ledger import Fact, LedgerEntry
-from .models import Announcement, Signal
+from .models import LIFETIME, Announcement, Signal
 from .publishing import Refused as Refused
 from .publishing import Terms as Terms
 from .publishing import check
-from .quotes import Quoted, state
+from .quotes import Quoted, moment, state
 from .room import check_room
 
 PERMISSION = "signals_feed.publish_signal"
@@ -50,6 +50,8 @@ def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | N
         raise Refused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
     quote = _tradable(facts, quote, "symbol")
     entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
+    # The machine's clock may have been set: a signal is not of before the quote that it was made on.
+    at = moment(max(market.now_ms(), quote.time_ms))
     signal = Signal(
         user=publisher,
         instrument=Instrument.objects.get(pk=facts.id),
@@ -59,10 +61,12 @@ def publish(terms: Terms, publisher: User, quote: Quoted | None, token: UUID | N
         take_profit=terms.take_profit,
         tradable_price=tradable,
         token=token,
+        published_at=at,
+        expires_at=at + LIFETIME,
     )
     try:
         with transaction.atomic():
-            check_room(publisher)
+            check_room(publisher, at)
             _check_series(facts, quote)
             enter(signal, quote)
     except IntegrityError:

@@ -50,6 +50,22 @@ def test_so_many_a_minute_and_no_more(anna: User, settings: Any) -> None:
     assert Signal.objects.filter(user=anna).count() == 3
 
 
+def test_clock_that_was_set_back_locks_nobody_out(anna: User, settings: Any) -> None:
+    """The market's time is ahead of the machine's then, and a minute of it has passed."""
+    settings.PUBLICATIONS_PER_MINUTE = 2
+    ahead_ms = NOON_MS + 300_000
+    published = [publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms)) for _ in range(2)]
+    with pytest.raises(Refused, match="Wait a minute"):
+        publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms + 59_000))
+    later = publish(BUY, anna, QUOTE._replace(time_ms=ahead_ms + 60_000))
+
+    assert [each.published_at - NOON for each in (*published, later)] == [
+        timedelta(seconds=300),
+        timedelta(seconds=300),
+        timedelta(seconds=360),
+    ]
+
+
 def test_so_many_active_and_no_more(anna: User, settings: Any) -> None:
     settings.ACTIVE_SIGNALS_PER_PUBLISHER = 3
     for _ in range(3):
