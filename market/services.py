@@ -67,8 +67,7 @@ class Market:
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
             self.hearing.start()
             return
-        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
-        self.runner = Runner(self.engine, self.make_feed, bus, witnesses())
+        self.runner = self._own_engine()
         await self.runner.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
@@ -82,6 +81,19 @@ class Market:
         self._inbox = self._reader = self.runner = None
         self.engine.clear()
         self.status = engine_status.EngineStatus()
+
+    async def write_remains(self) -> None:
+        """Of an engine that was killed, unless another one runs and has written them."""
+        await catalogue.load()
+        runner = self.separate_engine() if settings.REDIS_URL else self._own_engine()
+        if await runner.try_lease():
+            await runner.write_remains()
+        self.runner = None
+
+    def _own_engine(self) -> Runner:
+        """Within this process."""
+        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
+        return Runner(self.engine, self.make_feed, bus, witnesses())
 
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""

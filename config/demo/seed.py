@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from accounts.models import Account, ControlEvent, User
 from news.models import NewsItem, Source
@@ -43,10 +43,18 @@ def seed(progress: Progress) -> None:
     seed_news(now_ms, progress)
 
 
+def is_there() -> bool:
+    return _demo_users().exists()
+
+
+def _demo_users() -> QuerySet[User]:
+    return User.objects.filter(Q(account__is_demo=True) | Q(account__visitor_from__gt=""))
+
+
 @transaction.atomic
 def remove(progress: Progress) -> None:
     """What the demo brought goes; what people made meanwhile stays."""
-    demo_users = User.objects.filter(Q(account__is_demo=True) | Q(account__visitor_from__gt=""))
+    demo_users = _demo_users()
     if not demo_users.exists():
         return
     progress("Removing the demo data")

@@ -90,15 +90,23 @@ class Runner:
         return self._holds
 
     async def start(self) -> None:
+        await self._beating(self._start)
+
+    async def write_remains(self) -> None:
+        """What an engine before this one published, and was killed before it wrote it."""
+        await self._beating(self._go_on)
+        await self.stop()
+
+    async def _beating(self, act: Callable[[], Awaitable[None]]) -> None:
+        """To load everything may take longer than a stand-in waits."""
         self.deposed.clear()
-        # To load everything may take longer than a stand-in waits.
         beating = asyncio.create_task(self._keep_lease(), name="market lease")
         try:
-            await self._start()
+            await act()
         finally:
             await end(beating)
 
-    async def _start(self) -> None:
+    async def _go_on(self) -> None:
         loaded: Loaded = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
@@ -109,6 +117,9 @@ class Runner:
         go_on_from(max(last, default=0))
         for witness in self.witnesses:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
+
+    async def _start(self) -> None:
+        await self._go_on()
         self._lateness = Lateness(self.engine.grace_ms / 1000)
         self.is_running = True
         # Before a feed sends anything: what its source is may have changed while no engine ran.
