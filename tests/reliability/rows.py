@@ -65,7 +65,6 @@ TITLES: dict[int, str] = {
     52: "PostgreSQL paused",
     53: "PostgreSQL paused, killed and back in quick succession",
     54: "a full disk",
-    55: "a sync that fails once",
     56: "clocks that jump",
     57: "daylight saving, weekends, the turn of the year, a silent feed",
     58: "ticks out of order, twice, in bursts",
@@ -173,7 +172,6 @@ OTHERWISE: dict[int, str] = {
 }
 
 NOT_COVERED: dict[int, str] = {
-    55: "a sync that fails under a web process is not tried",
     71: "patterns were measured by hand; no test repeats it",
     75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
     79: "no example of a proxy is shipped",

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.debian import require_debian
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.flow import Flow
 from tests.reliability.meters import listening
 from tests.reliability.processes import Installation
+from tests.reliability.strace import injecting
 from tests.reliability.stream_services import StreamService, streaming
 
 PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
-INJECTED = re.compile(r"\(INJECTED\)")
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
 
 
@@ -39,30 +36,8 @@ def message(service: StreamService) -> dict[str, Any]:
     return {"action": "subscribe", "symbols": SYMBOLS, "api_key": key, "features": ["seq"]}
 
 
-class Tracer:
-    def __init__(self, log: Any) -> None:
-        self._log = log
-
-    @property
-    def injected(self) -> int:
-        return len(INJECTED.findall(self._log.read_text(errors="replace")))
-
-
-@contextmanager
-def injecting(service: StreamService, calls: str, fault: str) -> Iterator[Tracer]:
-    """`strace` on the running service, from the moment in which it has it."""
-    log = service.installation.directory / "strace.log"
-    pid = service.servers[0].pid
-    command = [require_debian("strace"), "-f", "-p", str(pid), "-o", str(log)]
-    command += ["-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        said = process.stderr.readline()
-        assert "attached" in said, said
-        try:
-            yield Tracer(log)
-        finally:
-            process.terminate()
+def traced(service: StreamService) -> tuple[Path, list[int]]:
+    return service.installation.directory / "strace.log", [service.servers[0].pid]
 
 
 @pytest.mark.row("system calls", "EMFILE: others lose 0, let in again at once after")
@@ -72,7 +47,7 @@ def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
     port = service.servers[0].port
     with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
         poll(lambda: meter.take().frames > 0, PATIENCE_S)
-        with injecting(service, "accept4,accept", "error=EMFILE") as tracer:
+        with injecting(*traced(service), "accept4,accept", "error=EMFILE") as tracer:
             waiting = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(20)]
             poll(lambda: tracer.injected > 0, PATIENCE_S)
             time.sleep(1)
@@ -94,7 +69,7 @@ def test_send_that_fails_ends_one_connection_at_most(
     port = service.servers[0].port
     with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
         poll(lambda: meter.take().frames > 0, PATIENCE_S)
-        with injecting(service, "sendto", "error=ECONNRESET:when=50+97") as tracer:
+        with injecting(*traced(service), "sendto", "error=ECONNRESET:when=50+97") as tracer:
             poll(lambda: tracer.injected >= 20, PATIENCE_S)
         heard = meter.take()
         poll(lambda: meter.take().frames > 0, PATIENCE_S)
