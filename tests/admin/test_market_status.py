@@ -161,6 +161,17 @@ def test_engine_without_the_lease_is_told(office: Office) -> None:
     assert "Another process writes the candles of this database" in page(office)
 
 
+@pytest.mark.parametrize(("off_ms", "words"), [(290_000, "4 min ahead of it"), (-300_000, "5 min behind it")])
+def test_clock_that_was_set_is_told_while_it_differs(office: Office, off_ms: int, words: str) -> None:
+    tell(clock_off_ms=off_ms)
+    off = page(office)
+    tell()
+
+    assert "The machine's clock was set" in off
+    assert words in off
+    assert "The machine's clock was set" not in page(office)
+
+
 def test_page_is_cheap(office: Office, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     symbols = [f"SYM{number}" for number in range(30)]
     for symbol in symbols:

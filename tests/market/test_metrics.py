@@ -108,6 +108,14 @@ def test_engine_that_never_spoke_is_down_and_has_no_age() -> None:
     assert ("tickwire_engine_age_seconds",) not in seen
 
 
+def test_clock_that_was_set_is_counted_and_how_far_it_is_off() -> None:
+    tell(clock_off_ms=-300_000, clock_steps=2)
+
+    seen = scrape()
+
+    assert (seen[("tickwire_clock_ahead_seconds",)], seen[("tickwire_clock_steps_total",)]) == (-300, 2)
+
+
 @pytest.mark.parametrize(("writer", "writes"), [("host:1:a", 1), ("", 0)])
 def test_engine_without_the_lease_writes_nothing(writer: str, writes: int) -> None:
     tell(writer=writer)

@@ -73,6 +73,9 @@ class Prices:
         self.refused += answer["rejected"]
         return int(answer["accepted"])
 
+    def wait_until_taken(self, server: Process) -> None:
+        poll(lambda: self.push(server) == 1, PATIENCE_S)
+
     def quoted(self, server: Process) -> dict[str, str]:
         """When each was last quoted; empty for one that never was."""
         return {each: self._ask(server, f"{each}/quote").json().get("timestamp", "") for each in self.symbols}

@@ -112,7 +112,7 @@ def test_processes_have_one_time_over_steps_of_the_clock(
             prices.go_on(server)
             with scaled.serve(1, **clock.environment) as (newcomer,):
                 # It has the machine's time until it has heard the engine's.
-                poll(lambda newcomer=newcomer: prices.push(newcomer) == 1, PATIENCE_S)
+                prices.wait_until_taken(newcomer)
                 prices.refused.clear()
                 prices.go_on(newcomer)
                 prices.go_on(server)
