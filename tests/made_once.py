@@ -22,4 +22,4 @@ def add_found_files(self: ServeStaticMiddleware) -> None:
 
 def make_once() -> None:
     httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)  # type: ignore[attr-defined]
-    ServeStaticMiddleware.add_files_from_finders = add_found_files  # type: ignore[method-assign]
+    ServeStaticMiddleware.add_files_from_finders = add_found_files
