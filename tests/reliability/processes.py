@@ -97,6 +97,9 @@ class Installation:
         """In this thread, let the models mean this installation's database."""
         before = connections["default"]
         config = environ.Env.db_url_config(self.database_url)
+        if self.database_url.startswith("sqlite"):
+            # As the service has it: a server may write at the same moment.
+            config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": PATIENCE_S}
         connections["default"] = ConnectionHandler({"default": config})["default"]
         try:
             yield
