@@ -204,6 +204,7 @@ def test_forgotten_static_files_are_a_reason(installation: Installation) -> None
         "SECRET_KEY": secrets.token_urlsafe(48),
         "KEY_PEPPER": secrets.token_urlsafe(48),
         "ALLOWED_HOSTS": "tickwire.example",
+        "EMAIL_URL": "dummymail://",
     }
     with installation.serve(1, **production) as (server,):
         # Probes ask by whatever address they have, and without TLS.
