@@ -167,7 +167,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
 
 # How a row is shown that no test of this kind can show.
 OTHERWISE: dict[int, str] = {
-    40: "`make lint`: `python -m tests.house.production`; pip-audit and bandit need data from the network",
+    40: "`make lint`: `python -m tests.house.production`; `make bandit`; pip-audit needs the network",
     62: "`make soak`: the course of it stands above the scorecard's limits, under *An hour of mixed load*",
 }
 
