@@ -145,10 +145,7 @@ async def test_imports_that_nobody_went_on_with_are_forgotten() -> None:
 def test_import_that_gets_on_is_not_old() -> None:
     make_unfinished("EURUSD", 31)
     found = UnfinishedImport.objects.get()
-    UnfinishedImport.objects.update_or_create(
-        **{"instrument_id": found.instrument_id, "digest": found.digest, "basis": found.basis},
-        defaults={"offset": 7},
-    )
+    UnfinishedImport.objects.update_or_create(pk=found.pk, defaults={"offset": 7})
     got_on_at = UnfinishedImport.objects.get().got_on_at
     assert got_on_at is not None
     assert got_on_at > NOON - timedelta(days=31)

@@ -122,7 +122,7 @@ def test_what_a_full_disk_refuses_is_not_said_to_be_done(
             poll(lambda: tracer.injected > 0, PATIENCE_S)
             meanwhile = meter.take()
         refused = acts.person.refused.copy()
-        poll(lambda: acts.act() or acts.acknowledged >= 4, PATIENCE_S)  # type: ignore[func-returns-value]
+        poll(lambda: acts.act() or acts.acknowledged >= 4, PATIENCE_S)
     acts.kill()
     lost, extra = missing(installation, acts.person)
     tell(f"{error}: {len(refused)} acts refused {set(refused)}, {tracer.injected} writes failed")
@@ -173,7 +173,7 @@ def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tel
                 acts.act(ATTEMPTS)
                 poll(lambda: tracer.injected > 0, PATIENCE_S)
             before = acts.acknowledged
-            poll(lambda: acts.act() or acts.acknowledged >= before + 2, PATIENCE_S)  # type: ignore[func-returns-value]
+            poll(lambda: acts.act() or acts.acknowledged >= before + 2, PATIENCE_S)
         lost, _ = missing(installation, person)
     tell(f"{tracer.injected} syncs failed: acknowledged {acts.acknowledged}, lost {lost}")
     tell(f"refused {person.refused}")
