@@ -23,7 +23,7 @@ export class Stream {
     this.symbols = [];
     this.epoch = null;
     this.positions = {};
-    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, message: "" };
+    this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, message: "" };
     this.pauseMs = FIRST_PAUSE_MS;
     this.wasLive = false;
   }
@@ -114,7 +114,7 @@ export class Stream {
     this.wasAnswered = true;
     this.pauseMs = FIRST_PAUSE_MS;
     const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
-    this.note({ status: "live", reconnects, recovered: true, message: "" });
+    this.note({ status: "live", reconnects, recovered: true, isStale: false, message: "" });
     this.wasLive = true;
   }
 
@@ -142,8 +142,12 @@ export class Stream {
     }
   }
 
+  /** The connection holds, and the service itself hears no prices: no quiet market. */
+  on_notice({ code }) {
+    if (code === "stale" || code === "live") this.note({ isStale: code === "stale" });
+  }
+
   on_heartbeat() {}
-  on_notice() {}
   on_unsubscribed() {}
 
   ping() {

@@ -10,6 +10,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from accounts.models import User
 from market import services as market
+from market.streams import service as streams
 from signals_feed.models import Signal
 from signals_feed.quotes import Quoted
 from signals_feed.services import Closing, close
@@ -54,6 +55,23 @@ def test_login_in_another_tab_brings_both_back(ticker: Ticker, customer: User, o
 
     live(second)
     live(first)
+
+
+def test_service_that_hears_no_prices_is_shown_as_stale(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    async def tell(is_heard: bool) -> None:
+        streams.tell_heard(is_heard)
+
+    page = live(open_page("/"))
+    connection = page.locator("#connection")
+
+    server.run(tell(False))
+    expect(connection).to_have_attribute("data-status", "stale")
+    expect(connection.locator("summary")).to_have_text("Stale: no prices come")
+
+    server.run(tell(True))
+    live(page)
 
 
 def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
