@@ -47,7 +47,7 @@ for each in ("connect", "read", "write", "pool"):
 
 
 make_once()
-TransactionTestCase._fixture_teardown = empty_database  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 
 
 ONE_DEMO = ("tests/demo/test_first_run.py", "tests/demo/test_next_runs.py")
@@ -78,7 +78,7 @@ def django_db_keepdb() -> bool:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
     """A copy instead of the migrations, which would take each process as long as hundreds of tests."""
-    name = connection.creation._get_test_db_name()
+    name = connection.creation._get_test_db_name()  # type: ignore[attr-defined]
     if connection.vendor == "sqlite":
         prepared.copy_sqlite(Path(name))
     else:

@@ -25,7 +25,8 @@ from tests.reliability.swarm import Listener
 
 SYMBOLS = [f"FLOOD{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, OTHERS, FOR_S = "/ws/market", 200, 20, 5.0
-SILENT, TIMED_OUT_WITHIN_S = 1_000, (9.5, 13.0)
+# 10 s, and what a machine three times slower than ours needs for a thousand at once.
+SILENT, TIMED_OUT_WITHIN_S = 1_000, (9.5, 20.0)
 ROUNDS, WARM_ROUNDS = 20, 5
 TOO_BIG = [
     "a byte too many",
@@ -125,9 +126,10 @@ def test_a_thousand_who_never_subscribe_are_not_kept(
 
     ends = asyncio.run(run())
     codes = Counter(code for code, _ in ends)
-    on_time = sum(TIMED_OUT_WITHIN_S[0] < took_s < TIMED_OUT_WITHIN_S[1] for _, took_s in ends)
+    took_s = sorted(took_s for _, took_s in ends)
+    on_time = sum(TIMED_OUT_WITHIN_S[0] < each_s < TIMED_OUT_WITHIN_S[1] for each_s in took_s)
     poll(lambda: service.open_streams(message["api_key"]) == 0, FOR_S)
-    tell(f"codes {dict(codes)}, {on_time} of {SILENT} between 9.5 and 13 s, slots left 0")
+    tell(f"codes {dict(codes)}, {on_time} of {SILENT} after {took_s[0]:.1f} to {took_s[-1]:.1f} s, slots 0")
     assert codes == {4408: SILENT}
     assert on_time == SILENT
 
