@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -121,3 +122,9 @@ def api(server: Server) -> Iterator[Api]:
     account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, ai_calls_per_day=100_000))
     with Api(server, make_key(account)) as client:
         yield client
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of collected tests are made of stays, so the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()

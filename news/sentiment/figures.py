@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-NUMBER = r"([-+]?)[$£€¥]?(\d[\d,]*(?:\.\d+)?) ?(%|k\b|m\b|mln|bn?\b|million|billion|thousand)?"
+# From its first digit: begun at each one, a long number would take time without an end.
+NUMBER = r"([-+]?)[$£€¥]?(?<!\d)(?<!\d,)(\d[\d,]*(?:\.\d+)?) ?(%|k\b|m\b|mln|bn?\b|million|billion|thousand)?"
 BETWEEN, BEFORE = r"[^\d+-]{0,24}?", r"[^\d+-]{0,16}?"
 AGAINST = re.compile(rf"{NUMBER}{BETWEEN}\b(?:vs|versus|against|est|exp|forecast)\b{BEFORE}{NUMBER}")
 COMPARED = re.compile(rf"{NUMBER}{BETWEEN}\b(?:above|below|from)\b{BEFORE}{NUMBER}")

@@ -1,3 +1,4 @@
+from functools import cache
 from itertools import pairwise
 from math import log
 from statistics import fmean
@@ -18,10 +19,13 @@ def make_market(symbol: str = "EURUSD", seed: int = 7, volume_kind: str = "ticks
     return SimulatedMarket(seed, symbol, profile.digits, profile, volume_kind)
 
 
+# Making them is what takes so long, and several tests look at the same.
+@cache
 def make_ticks(symbol: str = "EURUSD", span_ms: int = HOUR_MS, volume_kind: str = "ticks") -> list[Tick]:
     return make_market(symbol, volume_kind=volume_kind).ticks_between(START_MS, START_MS + span_ms)
 
 
+@cache
 def make_bars(symbol: str = "EURUSD", span_ms: int = DAY_MS, step_ms: int = MINUTE_MS) -> list[Bar]:
     return list(make_market(symbol).bars_between(START_MS, START_MS + span_ms, step_ms))
 
@@ -43,6 +47,10 @@ def points_of(price: float, symbol: str) -> float:
     return price * 10.0 ** PROFILES[symbol].digits
 
 
+@cache
+def ticks_of_minute(symbol: str, open_ms: int) -> list[Tick]:
+    return make_market(symbol).ticks_between(open_ms, open_ms + MINUTE_MS)
+
+
 def ticks_by_bar(symbol: str, bars: list[Bar]) -> list[list[Tick]]:
-    market = make_market(symbol)
-    return [market.ticks_between(bar[0], bar[0] + MINUTE_MS) for bar in bars]
+    return [ticks_of_minute(symbol, bar[0]) for bar in bars]

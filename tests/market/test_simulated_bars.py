@@ -32,20 +32,20 @@ def test_bars_of_a_span_are_those_of_its_parts(chosen: list[int], step_ms: int) 
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
 def test_realised_volatility_is_that_of_the_profile(symbol: str) -> None:
-    realised = sqrt(mean_square(returns_of(make_bars(symbol, 60 * DAY_MS))) * YEAR_MS / MINUTE_MS)
+    realised = sqrt(mean_square(returns_of(make_bars(symbol, 30 * DAY_MS))) * YEAR_MS / MINUTE_MS)
     assert 0.8 < realised / PROFILES[symbol].yearly_volatility < 1.25
 
 
 @pytest.mark.parametrize("symbol", ["EURUSD", "BTCUSD", "US500"])
 def test_variance_grows_with_time_as_in_a_random_walk(symbol: str) -> None:
-    bars = make_bars(symbol, 300 * DAY_MS, 5 * MINUTE_MS)
+    bars = make_bars(symbol, 150 * DAY_MS, 5 * MINUTE_MS)
     single = mean_square(returns_of(bars))
     for every in (3, 12, 48, 288):
         assert 0.7 < mean_square(returns_of(bars, every)) / single / every < 1.4
 
 
 def test_minute_returns_do_not_predict_each_other() -> None:
-    moves = returns_of(make_bars(span_ms=30 * DAY_MS))
+    moves = returns_of(make_bars(span_ms=15 * DAY_MS))
     for lag in range(1, 6):
         together = fmean(earlier * later for earlier, later in zip(moves, moves[lag:], strict=False))
         assert abs(together) / mean_square(moves) < 0.03

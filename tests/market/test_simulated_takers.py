@@ -89,7 +89,7 @@ def test_sides_are_persistent_and_in_balance(symbol: str) -> None:
 @pytest.mark.parametrize("symbol", TRADED)
 def test_delta_of_a_minute_goes_with_its_move(symbol: str) -> None:
     minutes = defaultdict[int, list[Tick]](list)
-    for tick in make_ticks(symbol, 3 * HOUR_MS, "traded"):
+    for tick in make_ticks(symbol, 2 * HOUR_MS, "traded"):
         minutes[tick.time_ms // MINUTE_MS].append(tick)
     deltas = [sum(tick.side * tick.volume for tick in ticks) for ticks in minutes.values()]
     moves = [ticks[-1].bid - ticks[0].bid for ticks in minutes.values()]

@@ -172,7 +172,6 @@ OTHERWISE: dict[int, str] = {
 }
 
 NOT_COVERED: dict[int, str] = {
-    71: "patterns were measured by hand; no test repeats it",
     75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
     79: "no example of a proxy is shipped",
 }
