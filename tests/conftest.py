@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
+from accounts.memory import settle  # noqa: E402
 from accounts.sessions import strangers  # noqa: E402
 from tests import prepared  # noqa: E402
 from tests.client import Api, Server  # noqa: E402
@@ -126,5 +126,4 @@ def api(server: Server) -> Iterator[Api]:
 
 def pytest_collection_finish() -> None:
     """What thousands of collected tests are made of stays, so the collector need not look at it again."""
-    gc.collect()
-    gc.freeze()
+    settle()
