@@ -65,6 +65,7 @@ TITLES: dict[int, str] = {
     52: "PostgreSQL paused",
     53: "PostgreSQL paused, killed and back in quick succession",
     54: "a full disk",
+    55: "a sync that fails once",
     56: "clocks that jump",
     57: "daylight saving, weekends, the turn of the year, a silent feed",
     58: "ticks out of order, twice, in bursts",

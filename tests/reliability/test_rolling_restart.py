@@ -27,7 +27,6 @@ from tests.reliability.stream_services import web_process
 from tests.reliability.supervised import command_of
 from tests.services import free_port
 
-SYMBOL = "ROLLED"
 CLIENTS, ASKERS = 20, 4
 PUBLISH_EVERY_S = 0.2
 LOAD_S = longer(5.0, 60.0)
@@ -43,8 +42,8 @@ pytestmark = [
 class Moving(SignalLedger):
     """It comes back by the number of the last signal it heard, wherever it is let in."""
 
-    def __init__(self, key: str, since: str) -> None:
-        super().__init__(key, [SYMBOL], since)
+    def __init__(self, key: str, symbol: str, since: str) -> None:
+        super().__init__(key, [symbol], since)
         self.notices: list[str] = []
 
     def _keep(self, frame: Frame) -> None:
@@ -87,8 +86,8 @@ class Asking:
 class Publishing:
     """Signals, one after the other, until it is left."""
 
-    def __init__(self, installation: Installation, publisher: Any) -> None:
-        self._installation, self._publisher = installation, publisher
+    def __init__(self, installation: Installation, symbol: str, publisher: Any) -> None:
+        self._installation, self._symbol, self._publisher = installation, symbol, publisher
         self._has_ended = threading.Event()
         self._thread = threading.Thread(target=self._publish, daemon=True)
         self.sent: list[str] = []
@@ -104,7 +103,7 @@ class Publishing:
     def _publish(self) -> None:
         with self._installation.orm():
             while not self._has_ended.wait(PUBLISH_EVERY_S):
-                self.sent.append(publish_signal(SYMBOL, self._publisher))
+                self.sent.append(publish_signal(self._symbol, self._publisher))
 
 
 @contextmanager
@@ -145,23 +144,23 @@ def pid_at(port: int) -> int:
 
 
 async def roll(
-    installation: Installation, directory: Path, number: signal.Signals
+    installation: Installation, directory: Path, number: signal.Signals, symbol: str
 ) -> tuple[Counter[str], list[Moving], list[str]]:
     def prepare() -> tuple[str, str, Any]:
         with installation.orm():
-            make_instrument(SYMBOL)
+            make_instrument(symbol)
             tier = make_tier("rolling", streams=1_000, requests_per_minute=10_000_000)
-            publisher = make_user("rolling")
-            return make_key(make_account(tier=tier)), publish_signal(SYMBOL, publisher), publisher
+            publisher = make_user(f"{symbol.lower()}-publisher")
+            return make_key(make_account(tier=tier)), publish_signal(symbol, publisher), publisher
 
     key, since, publisher = await asyncio.to_thread(prepare)
     ports = [free_port(), free_port()]
     with pair(installation, ports) as stacks, haproxy(directory, ports) as port:
-        clients = [Moving(key, since) for _ in range(CLIENTS)]
+        clients = [Moving(key, symbol, since) for _ in range(CLIENTS)]
         coming = [asyncio.create_task(client.keep_coming(port)) for client in clients]
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(client.is_placed.wait() for client in clients))
-        with Asking(port, key) as asking, Publishing(installation, publisher) as publishing:
+        with Asking(port, key) as asking, Publishing(installation, symbol, publisher) as publishing:
             await asyncio.sleep(LOAD_S / 2)
             for stack, at in zip(stacks, ports, strict=True):
                 await asyncio.to_thread(restart, installation, stack, port, at, number)
@@ -176,7 +175,7 @@ async def roll(
 async def test_rolling_restart_fails_no_request_and_loses_no_signal(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
-    seen, clients, sent = await roll(scaled, tmp_path, signal.SIGTERM)
+    seen, clients, sent = await roll(scaled, tmp_path, signal.SIGTERM, "ROLLED")
     faults = [client.faults_of_ids(sent) for client in clients]
     lost, repeated, disordered = (sum(each) for each in zip(*faults, strict=True))
     told = sum(notice == "restarting" for client in clients for notice in client.notices)
@@ -187,3 +186,12 @@ async def test_rolling_restart_fails_no_request_and_loses_no_signal(
     assert (lost, repeated, disordered) == (0, 0, 0)
     assert all(client.sessions > 1 for client in clients)
     assert told >= CLIENTS
+
+
+@pytest.mark.full
+async def test_control_killed_instead_of_told_requests_fail(
+    scaled: Installation, tmp_path: Path, tell: Tell
+) -> None:
+    seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "KILLED")
+    tell(f"control arm, killed: {dict(seen)}")
+    assert set(seen) > {"200"}
