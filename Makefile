@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+PROCESSES := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
+    $(addprefix config/test_,addresses.py faults.py full_disk.py hsts.py installation.py servers.py snippets.py) \
+    market/importing/test_real_processes.py market/test_pending_migrations.py news/test_sentiment_commands.py
 SCALED := contract accounts admin market signals_feed news
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \
@@ -11,7 +14,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-demo test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
+.PHONY: help run test test-processes test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -20,10 +23,10 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the four below.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,demo browser reliability)
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(PROCESSES) browser reliability)
 
-test-demo: $(VENV)/.dev ## The demo from an empty folder, which makes its past for a minute first.
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder tests/demo
+test-processes: $(VENV)/.dev ## What starts processes: the demo from an empty folder, servers, commands, clients.
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(PROCESSES))
 
 test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
