@@ -56,7 +56,7 @@ def make_publisher(installation: Installation, symbol: str, seed: int) -> Publis
 
 
 def stored(installation: Installation, symbol: str) -> Stored:
-    with installation.orm(), transaction.atomic():
+    with installation.orm(only_reads=True), transaction.atomic():
         if connection.vendor == "postgresql":
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         found = CandleRow.objects.filter(instrument__symbol=symbol)

@@ -93,13 +93,14 @@ class Installation:
             stop(process)
 
     @contextmanager
-    def orm(self) -> Iterator[None]:
+    def orm(self, *, only_reads: bool = False) -> Iterator[None]:
         """In this thread, let the models mean this installation's database."""
         before = connections["default"]
         config = environ.Env.db_url_config(self.database_url)
         if self.database_url.startswith("sqlite"):
-            # As the service has it: a server may write at the same moment.
-            config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": PATIENCE_S}
+            # Who writes waits for the server as it waits for them; who reads waits for nobody.
+            mode = "DEFERRED" if only_reads else "IMMEDIATE"
+            config["OPTIONS"] = {"transaction_mode": mode, "timeout": PATIENCE_S}
         connections["default"] = ConnectionHandler({"default": config})["default"]
         try:
             yield
