@@ -46,6 +46,8 @@ frontend clients
   default_backend service
 backend service
   http-reuse always
+  # A connection may close in the moment in which it is chosen.
+  retry-on conn-failure empty-response
   server one 127.0.0.1:{upstream} pool-max-conn 1
 """
 
