@@ -35,7 +35,7 @@ test-browser: $(VENV)/.dev ## The pages, in Chromium.
 	@$(BIN)/python -m pytest -n 3 tests/browser
 
 reliability: $(VENV)/.dev ## Crashes, hostile clients, races, in both modes; ends with a scorecard.
-	@$(BIN)/python -m pytest -n 2 -q -m "not full" tests/reliability
+	@$(BIN)/python -m pytest -n 3 -q -m "not full" --durations=15 tests/reliability
 
 reliability-full: $(VENV)/.dev ## The same, longer, and all that takes its time.
 	@FULL=1 $(BIN)/python -m pytest -n 2 -q tests/reliability
