@@ -19,6 +19,7 @@ ENDS_WITHIN_S = 240.0
 INHERITED = ("PYTEST_", "DATABASE_URL", "REDIS_URL", "VAR_DIR")
 
 
+@pytest.mark.full
 @pytest.mark.row("contract on daphne", "all but what the server cannot do")
 @pytest.mark.parametrize("command", [PYTEST, ["-m", "tests.scaled", *PYTEST]], ids=["embedded", "scaled"])
 def test_contract_of_the_streams_holds_on_daphne(command: list[str], tell: Tell) -> None:

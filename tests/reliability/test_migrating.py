@@ -24,6 +24,7 @@ APP, BACK = "signals_feed", "0007_scorecards"
 READS_FOR_S = longer(8.0, 30.0)
 IN_USE = "is in use"
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.usefixtures("rows"),
     pytest.mark.row("60", "failed requests 0, stalled for 2 s at most"),
 ]

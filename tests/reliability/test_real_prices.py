@@ -145,6 +145,7 @@ class Demo:
         assert self.stored(SIGNALS) == [ENDED, ACTIVE]
 
 
+@pytest.mark.full
 @pytest.mark.row("5", "acknowledged lost 0, duplicates 0, corrupt 0")
 def test_demo_invents_nothing_for_real_sources_and_takes_nothing_of_theirs(tmp_path: Path) -> None:
     demo = Demo(tmp_path / "var")

@@ -15,6 +15,7 @@ from tests.reliability.processes import Installation
 LIMIT = 60
 
 
+@pytest.mark.full
 @pytest.mark.row("77", "at most twice the limit, which is known")
 @pytest.mark.usefixtures("rows")
 def test_killed_process_begins_its_window_anew_and_once(embedded: Installation, tell: Tell) -> None:
