@@ -12,7 +12,7 @@ from csp.decorators import csp_replace
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, reverse
 from django.utils.http import urlencode
 
 from accounts.second_factor import standing
@@ -31,6 +31,11 @@ POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src-attr": [UNSAFE_INLINE]}
 
 class BackOffice(UnfoldAdminSite):
     index_title = "Overview"
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Without Django's "view on site", which no page here links to: to compare its pattern with 30 KB of
+        slashes takes seconds, in which nobody is served."""
+        return [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         return cast(View, csp_replace(POLICY)(super().admin_view(view, cacheable)))

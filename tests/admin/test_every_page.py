@@ -8,6 +8,7 @@ import pytest
 from django.contrib import admin
 from django.db.models import Model
 from django.test import Client, RequestFactory
+from django.urls import NoReverseMatch, reverse
 
 from tests.admin.office import Office, add_to, address, change, list_of
 from tests.admin.rows import one_of_each
@@ -59,3 +60,10 @@ def test_the_overview_shows_only_what_the_reader_may_open(office: Office) -> Non
     newcomer = Office(make_user(is_staff=True))
     assert list_of(MODELS[0]) in office.get("/admin/").content.decode()
     assert list_of(MODELS[0]) not in newcomer.get("/admin/").content.decode()
+
+
+def test_an_address_full_of_slashes_is_compared_in_no_time() -> None:
+    """No pattern of the back office goes back at each slash: what it does not know leads to the login."""
+    with pytest.raises(NoReverseMatch):
+        reverse("admin:view_on_site", args=(1, 1))
+    assert Client().get(f"/admin/r/{'/' * 30_000}").status_code in {302, 404}

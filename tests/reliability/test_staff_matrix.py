@@ -33,7 +33,7 @@ ACTS: dict[type[Model], set[str]] = {
 # Pages that belong to no model: the test of all other pages has them.
 APART = {
     *("index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n"),
-    *("view_on_site", "app_list", "search", "market_status", "news_queue", "news_calibration_page"),
+    *("app_list", "search", "market_status", "news_queue", "news_calibration_page"),
     "admin/(?P<url>.*)$",
 }
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from config.server.heads import END, MOST_BYTES, MOST_HEADERS, Head, is_one_head
-from config.server.targets import MOST_PATH_BYTES
 from tests.config.server.serving import HOST, Serving, hear, serving, statuses
 from tests.patience import PATIENCE_S
 
@@ -56,14 +55,6 @@ def test_a_hundred_headers_are_read_and_one_more_is_431(server: Serving) -> None
 
 def test_a_first_line_that_does_not_end_is_414(server: Serving) -> None:
     assert statuses(server.converse(b"GET /" + b"a" * MOST_BYTES)) == [414]
-
-
-def test_a_path_that_would_keep_patterns_busy_is_414(server: Serving) -> None:
-    def slashes(count: int) -> bytes:
-        return b"GET /admin/r" + b"/" * (count - len("/admin/r")) + b" HTTP/1.1\r\nHost: x\r\n" + CLOSE
-
-    assert statuses(server.converse(slashes(MOST_PATH_BYTES))) == [200]
-    assert statuses(server.converse(slashes(MOST_PATH_BYTES + 1))) == [414]
 
 
 def test_the_head_of_a_later_request_has_the_same_limit(server: Serving) -> None:

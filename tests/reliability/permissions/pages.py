@@ -32,7 +32,7 @@ LEADS_ON = {"settings"}
 # Of the back office: which permissions open it, where being staff is not enough.
 STAFF_ONLY = {
     **{name: frozenset[str]() for name in ("index", "password_change", "password_change_done", "jsi18n")},
-    **{name: frozenset[str]() for name in ("view_on_site", "app_list", "search")},
+    **{name: frozenset[str]() for name in ("app_list", "search")},
     "admin/(?P<url>.*)$": frozenset[str](),
     "autocomplete": frozenset({"accounts.view_user"}),
     "market_status": frozenset({"instruments.view_instrument", "market.view_candle"}),
