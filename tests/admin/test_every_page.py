@@ -66,4 +66,4 @@ def test_an_address_full_of_slashes_is_compared_in_no_time() -> None:
     """No pattern of the back office goes back at each slash: what it does not know leads to the login."""
     with pytest.raises(NoReverseMatch):
         reverse("admin:view_on_site", args=(1, 1))
-    assert Client().get(f"/admin/r/{'/' * 30_000}").status_code in {302, 404}
+    assert Client().get(f"/admin/r/{'/' * 10_000}").status_code == 302
