@@ -10,7 +10,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn
 
-from market import clock
+from market.clock import clock as market_clock
+from market.clock import now_ms as market_ms
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
@@ -78,7 +79,7 @@ class VenueFeed(ABC):
         """`symbols` are the venue's names by ours."""
         self.symbols = dict(symbols)
         self.pace = pace or Pace()
-        self.now_ms = now_ms or clock.now_ms
+        self.now_ms = now_ms or market_ms
         self._failures = 0
 
     @abstractmethod
@@ -182,4 +183,4 @@ class VenueFeed(ABC):
 def _compare(ticks: list[Tick], at_ms: int) -> None:
     """A venue's clock is another than the machine's. What has no time of its own has ours."""
     if ticks and ticks[-1].time_ms != at_ms:
-        clock.clock.hear(ticks[-1].time_ms, at_ms)
+        market_clock.hear(ticks[-1].time_ms, at_ms)
