@@ -8,18 +8,17 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.measures import Memory
+from tests.reliability.person import log_in
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import StreamService, streaming
 
@@ -125,7 +124,7 @@ def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamServi
 def test_only_staff_who_are_logged_in_may_import_a_large_file(service: StreamService) -> None:
     server = service.servers[0]
     with service.installation.orm():
-        sessions = {name: log_in(name, is_staff=name == "staff") for name in ("staff", "customer")}
+        sessions = {name: log_in(make_user(name, is_staff=name == "staff")) for name in ("staff", "customer")}
 
     def status(cookie: str) -> int:
         session = f"Cookie: {settings.SESSION_COOKIE_NAME}={cookie}"
@@ -137,13 +136,3 @@ def test_only_staff_who_are_logged_in_may_import_a_large_file(service: StreamSer
     assert status(sessions["customer"]) == 413
     # It got as far as Django, which asks for the form's token.
     assert status(sessions["staff"]) == 403
-
-
-def log_in(name: str, *, is_staff: bool) -> str:
-    user = make_user(name, is_staff=is_staff)
-    session = import_module(settings.SESSION_ENGINE).SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.save()
-    return str(session.session_key)
