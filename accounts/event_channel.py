@@ -15,6 +15,7 @@ from django.conf import settings
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 from redis.backoff import NoBackoff
+from redis.connection import parse_url
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
@@ -23,7 +24,6 @@ from .troubles import Trouble
 logger = logging.getLogger(__name__)
 not_heard = Trouble(logger, "No control events over Redis, trying again")
 
-CHANNEL = "tickwire:control-events"
 # A Redis that accepts and never answers must not keep whoever revokes a key waiting.
 TELL_WITHIN_S = 0.5
 PING_EVERY_S = 1.0
@@ -39,6 +39,12 @@ class Heard(msgspec.Struct):
     facts: dict[str, Any] = {}
 
 
+def channel_of(url: str) -> str:
+    """Redis keeps databases apart, but not what is told: installations that share a server would hear each
+    other's."""
+    return f"tickwire:control-events:{parse_url(url).get('db', 0)}"
+
+
 @cache
 def _teller(url: str) -> SyncRedis:
     once = Retry(NoBackoff(), 0)
@@ -50,7 +56,7 @@ def _teller(url: str) -> SyncRedis:
 def tell(event: Heard) -> None:
     """From any thread, after the commit. Who does not hear of it here reads it in the database."""
     try:
-        _teller(settings.REDIS_URL).publish(CHANNEL, msgspec.json.encode(event))
+        _teller(settings.REDIS_URL).publish(channel_of(settings.REDIS_URL), msgspec.json.encode(event))
     except (RedisError, OSError) as error:
         logger.info("Could not tell the other processes: %s", error)
 
@@ -70,7 +76,7 @@ class Listener:
         while True:
             redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
             try:
-                await self._listen(redis)
+                await self._listen(redis, channel_of(url))
             except (RedisError, OSError) as error:
                 not_heard.tell(error)
             except Exception:  # noqa: BLE001 - the top of the task: the database is read all the same
@@ -81,9 +87,9 @@ class Listener:
                     await redis.aclose()
             await asyncio.sleep(TRY_AGAIN_S)
 
-    async def _listen(self, redis: Redis) -> None:
+    async def _listen(self, redis: Redis, name: str) -> None:
         async with redis.pubsub() as channel:
-            await channel.subscribe(CHANNEL)
+            await channel.subscribe(name)
             self._answered_at = time.monotonic()
             not_heard.over()
             # What was told before this is read from the database.

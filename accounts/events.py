@@ -61,8 +61,8 @@ class EventFeed:
         self._position = 0
         self._handled = 0
         """How many handlers have had the event after this position."""
-        self._early: set[int] = set()
-        """Positions further on that all handlers have had already."""
+        self._early: dict[int, Heard] = {}
+        """Further on, by position: what all handlers have had already."""
         self._reads = 0
         self._read_at = self._began_at = float("-inf")
         self._asked_at: float | None = None
@@ -191,11 +191,11 @@ class EventFeed:
 
     async def _hand_on(self, event: ControlEvent) -> None:
         """Each handler once; after a fault that passes, the next read goes on with the one that met it."""
-        if event.position not in self._early:
+        # Not by its position alone: whoever shares our Redis may tell of a database of their own.
+        if self._early.pop(event.position, None) != Heard(event.position, event.kind, event.facts):
             for handler in self._handlers[event.kind][self._handled :]:
                 await handle(handler, event.kind, event.facts)
                 self._handled += 1
-        self._early.discard(event.position)
         self._position, self._handled = event.position, 0
 
     def _hear(self, told: Heard) -> None:
@@ -214,7 +214,7 @@ class EventFeed:
             # The database will tell of it again, to all handlers.
             return
         if told.position > self._position:
-            self._early.add(told.position)
+            self._early[told.position] = told
 
 
 async def handle(handler: Handler, kind: str, facts: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.event_channel import CHANNEL
+from accounts.event_channel import channel_of
 from accounts.keys import generate, prefix
 from accounts.models import ApiKey
 from market.ingest.keys import issue_ingest_key
@@ -148,7 +148,7 @@ def test_revocation_travels_over_redis_where_the_database_is_away(service: Runni
         # As a process tells it that still reaches the database.
         told = {"position": 10**9, "kind": "key.revoked", "facts": facts}
         with Redis.from_url(service.redis.url) as client:
-            client.publish(CHANNEL, json.dumps(told))
+            client.publish(channel_of(service.redis.url), json.dumps(told))
         poll(lambda: service.server.ask("/api/symbols", service.doomed).status_code != 200, WITHIN_S)
         assert service.server.metric("tickwire_control_events_cut_off") == 0
         with service.redis.paused():
