@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Each process that a test starts would otherwise compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
 PROCESSES := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
     $(addprefix config/test_,addresses.py faults.py full_disk.py hsts.py installation.py servers.py snippets.py) \
     market/importing/test_real_processes.py market/test_pending_migrations.py news/test_sentiment_commands.py

@@ -169,9 +169,12 @@ class EventFeed:
 
     async def _read_all(self) -> None:
         began_at = self._began_at
-        while events := await self._ask():
+        is_more = True
+        while is_more:
+            events = await self._ask()
             for event in events:
                 await self._hand_on(event)
+            is_more = len(events) == BATCH
         self._read_at = began_at
 
     async def _ask(self) -> list[ControlEvent]:

@@ -18,7 +18,8 @@ from tests.market.ticking import HOUR_MS, ms
 
 pytestmark = pytest.mark.django_db
 # A Friday: the market closes at 21:00 and opens again on Sunday.
-EVENING_MS = ms("2026-11-20T20:59")
+# Half a minute in: live, the minute before is closed and its ticks are too late; no file closes any.
+EVENING_MS = ms("2026-11-20T20:58:30")
 NOW_MS = EVENING_MS + HOUR_MS * 72
 
 Move = tuple[int, float, float, float, int, int | None]
