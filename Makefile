@@ -7,9 +7,11 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-PROCESSES := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
+LONG := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
     $(addprefix config/test_,addresses.py faults.py full_disk.py hsts.py installation.py servers.py snippets.py) \
-    market/importing/test_real_processes.py market/test_pending_migrations.py news/test_sentiment_commands.py
+    market/importing/test_real_processes.py market/test_pending_migrations.py \
+    $(addprefix market/test_,simulated_bars.py simulated_takers.py simulation.py) signals_feed/test_demo_signals.py \
+    news/test_sentiment_commands.py news/test_sentiment_floors.py contract/test_schemathesis.py
 SCALED := contract accounts admin market signals_feed news
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \
@@ -17,7 +19,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-processes test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -26,10 +28,10 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the four below.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(PROCESSES) browser reliability)
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 
-test-processes: $(VENV)/.dev ## What starts processes: the demo from an empty folder, servers, commands, clients.
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(PROCESSES))
+test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, commands, clients, simulated days, training.
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(LONG))
 
 test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))

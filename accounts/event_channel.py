@@ -42,7 +42,8 @@ class Heard(msgspec.Struct):
 def channel_of(url: str) -> str:
     """Redis keeps databases apart, but not what is told: installations that share a server would hear each
     other's."""
-    return f"tickwire:control-events:{parse_url(url).get('db', 0)}"
+    database = parse_url(url).get("db", 0)  # type: ignore[no-untyped-call]
+    return f"tickwire:control-events:{database}"
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -13,13 +13,18 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import set_script_prefix
 
+from accounts.events import AWAY, feed
 from accounts.exceptions import InvalidParameter, Overloaded
 from accounts.hosts import check_host
 
 from .page_refusals import refuse
 from .page_threads import PageThreads
 
+T = TypeVar("T")
+
 MOST_WAITING = 128
+# A page that took so long is still waited for, if the database answers others.
+UNLESS_AWAY_S = 2.0
 # Who asks how the service is doing does not queue with those who keep it busy.
 FOR_OPERATORS = frozenset(("/readyz", "/metrics"))
 STILL_ALIVE = b'{"status": "ok"}'
@@ -54,17 +59,24 @@ class PageHandler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        threads = self._reserved if path in FOR_OPERATORS else self._threads
+        is_for_operators = path in FOR_OPERATORS
+        threads = self._reserved if is_for_operators else self._threads
+        making = asyncio.ensure_future(self._make(threads, scope, receive, body))
         try:
-            async with threads.lease():
-                if await has_left(receive):
-                    return
-                response = await self._respond(scope, body)
+            response = await (making if is_for_operators else unless_database_stops(making))
         except Overloaded as refusal:
             response = refuse(scope, refusal)
+        if response is not None:
+            await self._finish(response, send)
+
+    async def _make(
+        self, threads: PageThreads, scope: dict[str, Any], receive: Any, body: Any
+    ) -> HttpResponseBase | None:
+        try:
+            async with threads.lease():
+                return None if await has_left(receive) else await self._respond(scope, body)
         finally:
             body.close()
-        await self._finish(response, send)
 
     async def _respond(self, scope: dict[str, Any], body: Any) -> HttpResponseBase:
         set_script_prefix(get_script_prefix(scope))
@@ -83,6 +95,17 @@ class PageHandler(ASGIHandler):
         await self.send_response(response, send)
         if response.streaming:
             await asyncio.to_thread(response.close)
+
+
+async def unless_database_stops(making: asyncio.Future[T]) -> T:
+    """A database that was stopped neither answers nor refuses. What waits for it keeps its thread, because
+    nobody can end that, but not the client."""
+    while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
+        if feed.is_database_away:
+            # Asked for, so that nobody is warned that nobody asked.
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())
+            raise Overloaded(AWAY, retry_after=2)
+    return making.result()
 
 
 async def has_left(receive: Any) -> bool:

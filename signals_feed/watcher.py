@@ -10,10 +10,11 @@ still active decides (closures.py).
 What is lost when it is killed: nothing that the database knows of. A tick that closes a signal is written as
 a `Hit` in the same transaction as the engine's checkpoint that contains the tick, unless the signal was
 closed before that, which usually takes milliseconds. So a restart goes on either from before the tick, which
-then never happened for anybody, or closes by the very same tick. The checkpoint also marks the minute up to
-which all prices were judged. Minutes that were stored after it by others, as by the demo's simulation of a
-pause, are judged as minutes when the engine starts, and minutes out of a venue's history as they come; what
-nobody stored is judged by the first tick after the gap.
+then never happened for anybody, or closes by the very same tick: an engine that starts takes no tick and
+writes nothing before all signals are read. The checkpoint also marks the minute up to which all prices were
+judged. Minutes that were stored after it by others, as by the demo's simulation of a pause, are judged as
+minutes when the engine starts, and minutes out of a venue's history as they come; what nobody stored is
+judged by the first tick after the gap.
 
 A signal that is published anywhere is heard of within a quarter of a second, at once in this process; the
 last ticks are remembered for it, and it is judged from the first tick after the one that it was published

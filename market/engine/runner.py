@@ -200,6 +200,8 @@ class Runner:
             if not await self.flush():
                 return
             filled = [facts for facts in simulated if await fill_simulated(self.engine, facts, at_ms)]
+            for witness in self.witnesses:
+                await witness.stored({facts.symbol for facts in filled})
             if filled and await self.flush() and not isinstance(self.bus, LocalBus):
                 await in_thread(tell_reloaded, filled)
         except (Error, Overloaded) as error:

@@ -3,7 +3,7 @@ state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from django.apps import apps
@@ -34,7 +34,12 @@ class Ending(NamedTuple):
 
 class Witness(Protocol):
     async def begin(self, start: Start) -> None:
-        """The engine knows again what the database holds; nothing has come since."""
+        """The engine knows again what the database holds; nothing has come since, and nothing is written or
+        comes before this returns."""
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        """Minutes of these instruments were written of which nobody was sent a tick. Nothing has come since
+        the beginning."""
 
     def hear(self, records: list[AnyRecord]) -> None:
         """Everything that the engine decides, before anybody else hears of it. It may neither wait nor

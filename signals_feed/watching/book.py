@@ -19,9 +19,10 @@ _numbers = count()
 
 
 class Book:
-    __slots__ = ("_ends", "buys", "dropped_ms", "ends_ms", "recent", "sells")
+    __slots__ = ("_ends", "_most", "buys", "dropped_ms", "ends_ms", "recent", "sells")
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = RECENT) -> None:
+        self._most = most
         self.buys, self.sells = Side(1), Side(-1)
         self.recent: deque[Taken] = deque()
         self.dropped_ms: int | None = None
@@ -29,6 +30,12 @@ class Book:
         self.ends_ms: float = inf
         """When the first of them ends."""
         self._ends: list[tuple[int, int, Watched]] = []
+
+    def remember(self, most: int) -> None:
+        """So many ticks from now on."""
+        self._most = most
+        while len(self.recent) > most:
+            self.dropped_ms = self.recent.popleft().time_ms
 
     def side(self, watched: Watched) -> Side:
         return self.buys if watched.levels.is_buy else self.sells
@@ -57,7 +64,7 @@ class Book:
     def take(self, tick: Taken) -> list[Watched]:
         """A tick; returns whom it may close, who are watched no more."""
         recent = self.recent
-        if len(recent) == RECENT:
+        if len(recent) >= self._most:
             self.dropped_ms = recent.popleft().time_ms
         recent.append(tick)
         buys, sells = self.buys, self.sells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from uuid import UUID
 
 from instruments.catalogue import catalogue
@@ -17,7 +17,7 @@ from signals_feed.judging import Exit, Minute, at_current, by_minute, by_tick
 from signals_feed.prices import price
 from signals_feed.quotes import Quoted
 
-from .book import Book
+from .book import RECENT, Book
 from .loading import Active, minute_of
 from .side import Watched
 
@@ -33,10 +33,13 @@ class Desk:
         self._dropped_ms: int | None = None
         """Before then ticks were missed."""
         self._refilled: dict[str, list[Minute]] | None = defaultdict(list)
-        """Until all signals are watched: those that are admitted later are judged by them too."""
+        """Until all signals are watched: those that are admitted later are judged by them too, and by all
+        ticks that came meanwhile."""
 
     def settle(self) -> None:
         self._refilled = None
+        for book in self.books.values():
+            book.remember(RECENT)
 
     def clear(self, at_ms: int) -> None:
         """Begin anew; what was remembered can no longer be relied on."""
@@ -113,7 +116,7 @@ class Desk:
         return self._dropped_ms if book.dropped_ms is None else book.dropped_ms
 
     def _open(self, symbol: str) -> Book:
-        book = self.books[symbol] = Book()
+        book = self.books[symbol] = Book(RECENT if self._refilled is None else inf)
         return book
 
     def _change(self, book: Book, known: Watched, found: Active) -> None:

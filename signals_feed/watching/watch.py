@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -47,6 +47,8 @@ class Watch:
         self._is_new = True
         """All are still to be read."""
         self._is_reading = self._is_broken = False
+        self._mark_ms = 0
+        """Up to where minutes had been judged when all were read."""
         self._gone: set[UUID] = set()
         """Closed while others were being read."""
         self._epoch: Callable[[], str] = str
@@ -64,7 +66,14 @@ class Watch:
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._wake.set()
         self.hear(start.tail)
+        # Now, while no stored minute has ticks of the tail in it: there they could not be told apart. And
+        # what comes from here on is judged tick by tick.
+        await self._read_first()
         self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        found = [each for each in await in_thread(read_active) if each.symbol in symbols]
+        await self._judge(found, self._mark_ms, market.now_ms())
 
     async def end(self) -> None:
         await end(*self._tasks)
@@ -114,6 +123,17 @@ class Watch:
             self._again.pop(signal, None)
             self._gone.add(signal)
 
+    async def _read_first(self) -> None:
+        while self._is_new:
+            try:
+                await self._read_all()
+            except PASSING as error:
+                logger.warning("The watched signals wait for the database: %s", error)
+                await asyncio.sleep(LOOK_S)
+            except Exception:  # noqa: BLE001 - prices do not wait for what is wrong with signals
+                logger.exception("The signals could not be read before the first tick, trying again")
+                return
+
     async def _run(self) -> None:
         while True:
             try:
@@ -150,9 +170,9 @@ class Watch:
         self._gone.clear()
         for hit in await in_thread(read_hits):
             closer.add(hit)
-        mark_ms = await in_thread(read_mark_ms)
+        self._mark_ms = await in_thread(read_mark_ms)
         found = await in_thread(read_active)
-        await self._judge(found, mark_ms)
+        await self._judge(found, self._mark_ms)
         for begin in range(0, len(found), AT_ONCE):
             self._admit(found[begin : begin + AT_ONCE])
             await asyncio.sleep(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from accounts.threads import in_thread
 from instruments.catalogue import InstrumentFacts
@@ -12,6 +12,7 @@ from market.engine.bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.feeds.feed import Feed
 from market.engine.runner import Runner
+from market.engine.witness import Ending, Start
 from market.prices.market import Prices
 from market.prices.records import AnyRecord
 from tests.market.ticking import NOON_MS
@@ -46,3 +47,25 @@ def restarted() -> Engine:
     engine = Engine(Prices("bid"))
     engine.resume(load(engine.prices).checkpoints, NOON_MS)
     return engine
+
+
+class Idle:
+    """A witness that makes nothing of what it hears."""
+
+    async def begin(self, start: Start) -> None:
+        pass
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        pass
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        pass
+
+    def notes(self) -> Callable[[], None]:
+        return lambda: None
+
+    async def series_ends(self, ending: Ending) -> Callable[[], None]:
+        return lambda: None
+
+    async def end(self) -> None:
+        pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from market.prices.market import Prices
 from market.prices.records import AnyRecord, Began
 from market.prices.ticks import Tick
 from tests.factories import NOON, make_candle, make_instrument
-from tests.market.running import make_runner
+from tests.market.running import Idle, make_runner
 from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -265,6 +265,14 @@ def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(ins
     assert asyncio.run(run()) == [1.5, 1.5]
 
 
+class Told(Idle):
+    def __init__(self) -> None:
+        self.told: list[Collection[str]] = []
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        self.told.append(symbols)
+
+
 def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_one(
     clock: time_machine.Traveller,
 ) -> None:
@@ -274,11 +282,15 @@ def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_o
             room.tick("demo", 1.7, 10)
         clock.shift(timedelta(minutes=5))
         async with Room() as room:
+            room.runner.witnesses = [witness]
             await room.runner._fill_simulated()
+            room.runner.witnesses = []
         return room
 
+    witness = Told()
     asyncio.run(run())
 
+    assert witness.told == [{"EURUSD"}]
     at_noon = Candle.objects.get(timeframe="1m", opened_at=NOON)
     assert [float(at_noon.high), float(at_noon.low), float(at_noon.volume)] == [1.7, 1.7, 1.0]
     opened = [(opened_at - NOON) // timedelta(minutes=1) for opened_at, *_ in stored()]

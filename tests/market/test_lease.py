@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 
@@ -16,15 +15,14 @@ from market.engine import checkpoints
 from market.engine.checkpoints import Checkpoint
 from market.engine.engine import Engine
 from market.engine.lease import GONE_S, LONG_GONE, Deposed, Lease, Place
-from market.engine.witness import Ending, Start
+from market.engine.witness import Start
 from market.models import Candle as CandleRow
 from market.models import EngineState, LastQuote
 from market.prices.candles import Candle
 from market.prices.market import Prices
-from market.prices.records import AnyRecord
 from market.prices.ticks import Tick
 from tests.factories import NOON, make_instrument
-from tests.market.running import make_runner
+from tests.market.running import Idle, make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 
@@ -200,7 +198,7 @@ def test_write_of_the_holder_stays_with_its_place() -> None:
     assert (quote.bid, quote.seq, quote.flow_seq, quote.flow_state) == (Decimal(1), 12, 3, {"day": 1})
 
 
-class Slow:
+class Slow(Idle):
     """Who takes as long to begin as somebody has to see the engine alive twice."""
 
     async def begin(self, start: Start) -> None:
@@ -208,18 +206,6 @@ class Slow:
         async with asyncio.timeout(PATIENCE_S):
             while await in_thread(beats) < first + 2:  # noqa: ASYNC110 - it is the database that is asked
                 await asyncio.sleep(0.05)
-
-    async def series_ends(self, ending: Ending) -> Callable[[], None]:
-        return lambda: None
-
-    def hear(self, records: list[AnyRecord]) -> None:
-        pass
-
-    def notes(self) -> Callable[[], None]:
-        return lambda: None
-
-    async def end(self) -> None:
-        pass
 
 
 def beats() -> int:

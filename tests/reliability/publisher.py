@@ -31,7 +31,7 @@ class Publisher:
         self._symbol = symbol
         self._random = random.Random(seed)  # noqa: S311 - prices
         self._headers = {"X-Ingest-Key": key}
-        self._points = 108_000
+        self._points, self._number = 108_000, 0
         self._at_ms = (time.time_ns() // 1_000_000 - BEGINS_BEFORE_MS) // MINUTE_MS * MINUTE_MS
         self.ticks: list[Tick] = []
         """All that there ever were, in order."""
@@ -45,10 +45,10 @@ class Publisher:
         """Some new ticks, after those that a fault made doubtful."""
         if self._is_in_doubt:
             self._send_again(url)
-        self.ticks += [self._next(number) for number in range(count)]
+        self.ticks += [self._next() for _ in range(count)]
         refused = self._post(url, len(self.answered_at))
-        assert not refused, set(refused.values())
-        self._note(len(self.answered_at))
+        assert set(refused.values()) <= {"too_late"}, set(refused.values())
+        self._note(len(self.answered_at), refused)
 
     def send_until_it_breaks(self, url: str) -> None:
         while True:
@@ -74,9 +74,9 @@ class Publisher:
         last_at = self.answered_at[-1] if self.answered_at else 0.0
         first = sum(at < last_at - AGAIN_S for at in self.answered_at)
         refused = self._post(url, first)
-        assert set(refused.values()) <= {"duplicate"}, set(refused.values())
+        assert set(refused.values()) <= {"duplicate", "too_late"}, set(refused.values())
         self.forgotten += sum(index not in refused for index in range(first, len(self.answered_at)))
-        self._note(first)
+        self._note(first, refused)
 
     def _post(self, url: str, first: int) -> dict[int, str]:
         """Why some ticks from the first on were refused."""
@@ -94,18 +94,23 @@ class Publisher:
             refused |= {start + tick["index"]: tick["code"] for tick in response.json()["rejected"]}
         return refused
 
-    def _note(self, first: int) -> None:
+    def _note(self, first: int, refused: dict[int, str]) -> None:
+        """A minute that was interrupted for long is closed by the clock: the rest of it never happened."""
         self._is_in_doubt = False
+        late = {index for index, code in refused.items() if code == "too_late"}
+        assert all(index >= len(self.answered_at) for index in late), "taken before, and refused now"
+        self.ticks = [tick for index, tick in enumerate(self.ticks) if index not in late]
         self.answered_at[first:] = [time.monotonic()] * (len(self.ticks) - first)
 
-    def _next(self, number: int) -> Tick:
+    def _next(self) -> Tick:
         draw = self._random
+        self._number += 1
         pause_ms = draw.randrange(45 * MINUTE_MS) if draw.random() < 0.0005 else 0
         self._at_ms += draw.choice(GAPS_MS) + pause_ms
         self._points += draw.randint(-9, 9)
         bid, ask = self._points / 1e5, (self._points + draw.randint(0, 20)) / 1e5
         # A tick counts as one, whatever it says, where the volume is that of ticks.
-        return Tick(self._symbol, bid, ask, self._at_ms, 1.0, source_seq=len(self.ticks) + number + 1)
+        return Tick(self._symbol, bid, ask, self._at_ms, 1.0, source_seq=self._number)
 
 
 def as_sent(tick: Tick) -> dict[str, Any]:

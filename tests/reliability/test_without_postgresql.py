@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from tests.reliability.processes import Installation, Process, http
 
 SYMBOL = "OUTLASTS"
 OUTAGE_S, WITHIN_S = 8.0, 30.0
+PAGES, PAGE_WITHIN_S = 12, 60.0
 pytestmark = pytest.mark.usefixtures("rows")
 
 
@@ -51,6 +53,9 @@ class Running(NamedTuple):
             f"{self.server.url}/ingest/ticks", json=[tick], headers={"X-Ingest-Key": self.ingest_key}
         )
         return answer.json().get("accepted", answer.text)
+
+    def page(self) -> int:
+        return http.get(f"{self.server.url}/publishers/nobody", timeout=PAGE_WITHIN_S).status_code
 
     def quote(self) -> float:
         return float(self.server.ask(f"/api/market/{SYMBOL}/quote", self.key).json()["bid"])
@@ -122,6 +127,9 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
                 seen["others"][service.server.ask(path, key).status_code] += 1
             slowest_s = max(slowest_s, (time.monotonic() - began_at) / len(others))
             assert first_tick_of_a_new_stream(service)["bid"] == bid
+        # More than there are threads for them.
+        with ThreadPoolExecutor(PAGES) as pool:
+            pages = Counter(pool.map(lambda _: service.page(), range(PAGES)))
         stranger = service.server.ask("/api/symbols", generate()).status_code
         trusted = service.server.metric("tickwire_keys_trusted_total")
     poll(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
@@ -132,9 +140,11 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
     # Known in another process only, or never: nobody can tell while the database is away.
     assert set(seen["others"]) <= {200, 503}
     assert seen["others"][503] > 0
+    assert pages == {503: PAGES}
     assert stranger == 503
     assert trusted > 0
     poll(lambda: service.server.ask("/api/symbols", generate()).status_code == 401, WITHIN_S)
+    assert service.page() == 404
 
 
 @pytest.mark.row("15", "a revocation holds also where the database cannot be asked")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from market.prices.records import AnyRecord
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.services import cancel
 from signals_feed.verify import verify
+from signals_feed.watching.book import RECENT
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.acting import SELL, close_at, make_published
@@ -91,6 +93,62 @@ def test_tick_that_was_on_the_bus_closes_in_the_stand_in() -> None:
     run(nothing, tail)
 
     assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+async def fall_on(room: EngineRoom, ticks: int) -> None:
+    """After the tick that is beyond the stop the price falls further, into the next minute."""
+    await hit(room)
+    for number in range(ticks):
+        room.tick(1.0770, 1.0771, NOON_MS + 3_000 + number)
+    room.tick(1.0770, 1.0771, NOON_MS + 61_000)
+
+
+def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_worst_of_its_minute(
+    clock: time_machine.Traveller,
+) -> None:
+    signal = make_published()
+    tail = killed(partial(fall_on, ticks=1))
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def write_at_once() -> None:
+        room = EngineRoom(tail)
+        await room.events.start()
+        assert await room.runner.try_lease()
+        await room.runner.start()
+        await room.runner.flush()
+        await room.settle()
+        await room.leave()
+
+    asyncio.run(write_at_once())
+
+    assert Candle.objects.get(timeframe="1m").low == Decimal("1.0770")
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+def test_tail_of_more_ticks_than_are_remembered_closes_at_its_tick() -> None:
+    signal = make_published()
+
+    tail = killed(partial(fall_on, ticks=2 * RECENT))
+    run(nothing, tail)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    """Written after the signals were read."""
+    signal = make_published()
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def simulate(room: EngineRoom) -> None:
+        await in_thread(minute_after, instrument, 2, low="1.0700")
+        await room.watch.stored({instrument.symbol})
+        await room.settle()
+
+    run(simulate)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0700"))
 
 
 def test_tick_that_nobody_has_did_not_happen() -> None:

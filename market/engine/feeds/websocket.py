@@ -102,7 +102,7 @@ class WebSocketFeed(VenueFeed):
         return await self.bars(client, self.rest_url, name, start_ms, end_ms, counted=counted)
 
     def _rest(self) -> httpx2.AsyncClient:
-        """Opened when something is missing, because that takes 30 ms; lives as long as the connection."""
+        """Opened when something is missing; lives as long as the connection."""
         if self._client is None or self._client.is_closed:
             self._client = open_client()
             self._opened.push_async_callback(self._client.aclose)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import AnonymousUser, Group, Permission
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 
 from accounts.models import Account, TierRequest, User
@@ -59,6 +59,14 @@ class Cell(NamedTuple):
     target: str
 
 
+class State(NamedTuple):
+    """What a cell could change."""
+
+    owned: dict[int, list[Any]]
+    table: list[Any]
+    powers: dict[int, tuple[bool, bool, frozenset[int]]]
+
+
 class Matrix:
     """Holes are cells that opened although they must not; `acted` are those in which something happened."""
 
@@ -68,12 +76,15 @@ class Matrix:
         self.holes: list[str] = []
         self.acted: set[tuple[str, str, str]] = set()
         self.cells = 0
+        self._known: State | None = None
+        self._known_at = 0
 
     def try_all(self) -> None:
         for role in self.roles:
             with transaction.atomic():
                 self._try_role(role)
                 transaction.set_rollback(True)
+            self._known = None
 
     def _try_role(self, role: Role) -> None:
         people = People(role)
@@ -103,29 +114,44 @@ class Matrix:
     def _post(self, cell: Cell, sent: Try) -> None:
         self.cells += 1
         with transaction.atomic():
+            undone = self._state()
             sent.before()
-            before, table, powers = everything_of_everybody(), self._table(), powers_of_everybody()
+            before = self._state()
             answer = ask("POST", address_of(cell.page, sent.row), cell.me, sent.fields)
-            after = everything_of_everybody()
-            changed = {pk for pk in before.keys() | after.keys() if before.get(pk) != after.get(pk)}
-            has_acted = bool(changed) or table != self._table()
-            if has_acted and not may(cell, post=True):
-                self._hole("POST", cell, answer.status_code)
-            concerned = {cell.people.users[cell.target].pk, cell.people.users["plain"].pk}
-            if not changed <= concerned | (after.keys() - before.keys()):
-                self._hole("POST that changed somebody else", cell, answer.status_code)
-            if not cell.role.is_superuser and raised(powers, powers_of_everybody()):
-                self._hole("POST that gave powers", cell, answer.status_code)
-            if has_acted:
-                self.acted.add((cell.role.name, cell.page.kind, cell.target))
+            self._judge(cell, answer.status_code, before, self._state())
             transaction.set_rollback(True)
+        self._known, self._known_at = undone, rows_written()
 
-    def _table(self) -> list[Any]:
-        return list(self.model._default_manager.order_by("pk").values_list())
+    def _judge(self, cell: Cell, status: int, before: State, after: State) -> None:
+        users = before.owned.keys() | after.owned.keys()
+        changed = {pk for pk in users if before.owned.get(pk) != after.owned.get(pk)}
+        has_acted = bool(changed) or before.table != after.table
+        if has_acted and not may(cell, post=True):
+            self._hole("POST", cell, status)
+        concerned = {cell.people.users[cell.target].pk, cell.people.users["plain"].pk}
+        if not changed <= concerned | (after.owned.keys() - before.owned.keys()):
+            self._hole("POST that changed somebody else", cell, status)
+        if not cell.role.is_superuser and raised(before.powers, after.powers):
+            self._hole("POST that gave powers", cell, status)
+        if has_acted:
+            self.acted.add((cell.role.name, cell.page.kind, cell.target))
+
+    def _state(self) -> State:
+        """Looked at again only if a row was written since: in most cells nobody may."""
+        if self._known is None or self._known_at != rows_written():
+            table = list(self.model._default_manager.order_by("pk").values_list())
+            self._known = State(everything_of_everybody(), table, powers_of_everybody())
+            self._known_at = rows_written()
+        return self._known
 
     def _hole(self, what: str, cell: Cell, status: int) -> None:
         page = f"{self.model._meta.label} {cell.page.kind}"
         self.holes.append(f"{what} {page} on {cell.target} by {cell.role.name}: {status}")
+
+
+def rows_written() -> int:
+    """By this connection, ever, also those that were undone."""
+    return int(connection.connection.total_changes)
 
 
 def may(cell: Cell, *, post: bool) -> bool:
