@@ -23,7 +23,7 @@ CROWD, LIMIT, ROUNDS = 100, 5, 4
 SYMBOLS = [f"SYM{number}" for number in range(CROWD * (ROUNDS + 1))]
 ALONE = [f"ALONE{number}" for number in range(LIMIT + 2)]
 EXACT = Counter({200: LIMIT, 429: CROWD - LIMIT})
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("68", "over and under 0")]
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("68", "over and under 0"), pytest.mark.full]
 
 
 def prepare(installation: Installation, symbols: Sequence[str]) -> None:

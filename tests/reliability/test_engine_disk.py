@@ -21,7 +21,11 @@ from tests.reliability.publisher import Publisher
 SEED = 20_261_122
 SYMBOL = "WAITING"
 FAULT_S = 1.7
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("54", "corrupt 0, live ticks go on")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("54", "corrupt 0, live ticks go on"),
+    pytest.mark.full,
+]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.reliability.processes import Installation, Process
 from tests.reliability.strangers import ask, connect, wait_for
 from tests.reliability.stream_services import web_process
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(15.0, 600.0)))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(10.0, 600.0)))
 PROBE_EVERY = 50
 # What the service opens for itself meanwhile: its database, for one.
 SPARE_FILES = 20

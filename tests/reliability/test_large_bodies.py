@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.measures import Memory
 from tests.reliability.person import log_in
 from tests.reliability.processes import Installation
@@ -25,7 +25,8 @@ from tests.reliability.stream_services import StreamService, streaming
 KIB = 1024
 SIZE, MOST_READ = 100_000_000, 1_000_000
 IMPORT = "/admin/instruments/instrument/import/"
-PATHS = ("/accounts/login/", "/healthz", "/nothing", "/api/symbols", "/ingest/ticks", IMPORT)
+PAGE, API = "/accounts/login/", "/api/symbols"
+PATHS = longer((PAGE, API), (PAGE, API, "/healthz", "/nothing", "/ingest/ticks", IMPORT))
 pytestmark = pytest.mark.usefixtures("rows")
 
 

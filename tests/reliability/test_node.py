@@ -87,6 +87,7 @@ def test_is_taken_over_by_one_on_the_other_process(world: NodeWorld, path: str) 
     strangers.is_taken_over(world, path, LIMIT)
 
 
+@pytest.mark.full
 def test_is_pinged_and_kept(world: NodeWorld, tell: Tell) -> None:
     socket = world.open(MARKET)
     assert strangers.subscribe(socket, world)["type"] == "subscribed"
