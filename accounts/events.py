@@ -84,8 +84,10 @@ class EventFeed:
 
     @property
     def may_be_trusted(self) -> bool:
-        """Whether what was learnt from events counts: it is current, or the best that can be had."""
-        return self.is_current or (self.is_database_away and self.age_s < self.TRUSTED_FOR_S)
+        """Whether what was learnt from events counts: it is current, or the best that can be had. While the
+        database owes an answer nobody can tell yet whether it is away."""
+        is_asked = self.is_database_away or self._asked_at is not None
+        return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
 
     @property
     def is_trust_over(self) -> bool:

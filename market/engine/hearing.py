@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from math import inf
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,8 @@ class Hearing:
         self._told = told
         self.is_heard = True
         self.losses = 0
-        self._heard_s = self._looked_s = 0.0
+        # Nobody looks before it starts: what is heard then is not late.
+        self._heard_s, self._looked_s = 0.0, inf
         self._reads_old = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -37,7 +39,7 @@ class Hearing:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.is_heard = True
+        self.is_heard, self._looked_s = True, inf
 
     def heard(self, now_s: float) -> None:
         self._heard_s = now_s

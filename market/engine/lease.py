@@ -7,12 +7,13 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from market.models import EngineState
@@ -49,7 +50,7 @@ class Lease:
             state = EngineState.objects.select_for_update().get(pk=1)
             if state.writer != self.writer and not self._is_free(state):
                 return None
-            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, timezone.now()
+            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database_now()
             state.save()
         self._seen = None
         return Place(state.epoch, state.position)
@@ -57,7 +58,7 @@ class Lease:
     def beat(self, place: Place) -> None:
         """Within the transaction that writes: nothing of it stays if the lease is another's."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
-        now = timezone.now()
+        now = Now() if connection.vendor == "postgresql" else timezone.now()
         if not held.update(beats=F("beats") + 1, beat_at=now, epoch=place.epoch, position=place.position):
             raise Deposed
 
@@ -82,10 +83,21 @@ class Lease:
         seen_at = self._monotonic()
         if self._seen is None or self._seen[0] != state.beats:
             is_first_look, self._seen = self._seen is None, (state.beats, seen_at)
-            silent_since = state.beat_at or timezone.now() - LONG_GONE
-            # The clock of a machine may have been set since the last beat of one that lives on it.
-            return is_first_look and not lives and timezone.now() - silent_since > LONG_GONE
+            if not is_first_look or lives:
+                # The clock may have been set since the last beat of one that lives on this machine.
+                return False
+            return state.beat_at is not None and database_now() - state.beat_at > LONG_GONE
         return seen_at - self._seen[1] > GONE_S
+
+
+def database_now() -> datetime:
+    """Of the one clock that all machines have in common."""
+    if connection.vendor != "postgresql":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    return now  # type: ignore[no-any-return]
 
 
 def _lives(writer: str) -> bool | None:

@@ -160,6 +160,28 @@ async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFee
         publisher.join()
 
 
+async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before it is known to be away: in between nobody is refused."""
+    go, asked = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait() -> list[ControlEvent]:
+        loop.call_soon_threadsafe(asked.set)
+        go.wait(PATIENCE_S)
+        return []
+
+    monkeypatch.setattr(feed, "_next", wait)
+    feed.look_now()
+    await asked.wait()
+    feed._read_at -= 2 * feed.STALE_AFTER_S
+    trusted = feed.is_current, feed.may_be_trusted
+    go.set()
+
+    assert trusted == (False, True)
+
+
 def publish_and_leave(number: int) -> None:
     publish_now(number)
     connection.close()

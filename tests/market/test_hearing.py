@@ -79,3 +79,10 @@ def test_who_stood_still_and_hears_nothing_stays_stale() -> None:
     ear.pass_time(30, engine_speaks=False)
     ear.pass_time(4, engine_speaks=True)
     assert ear.told == [(20, False), (51, True)]
+
+
+def test_what_is_heard_before_the_first_look_is_not_late() -> None:
+    ear = Ear()
+    ear.now_s = 32_715
+    ear.hearing.heard(ear.now_s)
+    assert ear.told == []

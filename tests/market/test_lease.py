@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import datetime
+from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 import time_machine
+from django.utils import timezone
 
 from accounts.threads import in_thread
 from market.engine import checkpoints
 from market.engine.checkpoints import Checkpoint
 from market.engine.engine import Engine
-from market.engine.lease import GONE_S, LONG_GONE, Deposed, Lease, Place
+from market.engine.lease import GONE_S, LONG_GONE, Deposed, Lease, Place, database_now
 from market.engine.witness import Start
 from market.models import Candle as CandleRow
 from market.models import EngineState, LastQuote
 from market.prices.candles import Candle
 from market.prices.market import Prices
 from market.prices.ticks import Tick
-from tests.factories import NOON, make_instrument
+from tests.factories import make_instrument
+from tests.market.postgresql import in_place
 from tests.market.running import Idle, make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
+from tests.reliability.faults import PrivatePostgres
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ELSEWHERE = "another-host:1:abc"
 
 
-def make_state(writer: str = ELSEWHERE, beat_at: datetime = NOON) -> None:
+def make_state(writer: str = ELSEWHERE, silent: timedelta = timedelta()) -> None:
+    beat_at = database_now() - silent
     EngineState.objects.create(pk=1, writer=writer, beats=7, beat_at=beat_at, epoch="e1", position=41)
 
 
@@ -154,20 +159,30 @@ def test_outage_of_the_database_does_not_cost_the_writer_its_lease(clock: time_m
 
 @pytest.mark.usefixtures("clock")
 def test_writer_gone_for_long_is_replaced_at_the_first_look() -> None:
-    make_state(beat_at=NOON - 2 * LONG_GONE)
+    make_state(silent=2 * LONG_GONE)
 
     assert Lease().take() is not None
 
 
 @pytest.mark.usefixtures("clock")
 def test_writer_that_lives_is_not_taken_for_gone_because_the_clock_was_set() -> None:
-    make_state(writer_of(os.getppid()), beat_at=NOON - 2 * LONG_GONE)
+    make_state(writer_of(os.getppid()), silent=2 * LONG_GONE)
     watch = Watch()
     waiting = Lease(watch)
 
     assert waiting.take() is None
     watch.now += GONE_S + 1
     assert waiting.take() is not None
+
+
+def test_machine_whose_clock_is_behind_keeps_its_lease(tmp_path: Path) -> None:
+    """By its own clock another one would find it silent for minutes."""
+    database = PrivatePostgres(tmp_path)
+    with database.running(), in_place(database.url):
+        with time_machine.travel(timezone.now() - 5 * LONG_GONE):
+            assert Lease().take() is not None
+
+        assert Lease().take() is None
 
 
 def test_write_of_the_deposed_leaves_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pytest
 from tests.factories import make_account, make_key
 from tests.reliability.clocks import Clock
 from tests.reliability.conftest import Tell
-from tests.reliability.crowd import rush
 from tests.reliability.processes import Installation, Process
 
 LIMIT, HOUR_S = 60, 3600
@@ -23,6 +23,16 @@ def now_of(server: Process, key: str) -> float:
     return datetime.fromisoformat(server.ask("/api/session", key).json()["server_time"]).timestamp()
 
 
+def admitted(server: Process, key: str) -> int:
+    """Of a few more than the limit. One after the other, and again where the service was busy: who is sent
+    away for that has not been counted."""
+    found = Counter[int]()
+    while found[200] + found[429] < LIMIT + 20:
+        found[server.ask("/api/symbols", key).status_code] += 1
+    assert set(found) <= {200, 429, 503}
+    return found[200]
+
+
 @pytest.mark.row("56", "over-admitted 0, locked out 0 s beyond the window")
 @pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
 def test_window_is_the_same_whatever_the_clock_says(
@@ -32,10 +42,10 @@ def test_window_is_the_same_whatever_the_clock_says(
     with embedded.orm():
         used, fresh, watcher = (make_key(make_account()) for _ in range(3))
     with embedded.serve(1, **clock.environment) as servers:
-        before = rush(servers, [used])[200]
+        before = admitted(servers[0], used)
         clock.step(step_s)
         off_s = now_of(servers[0], watcher) - time.time()
-        again, newcomer = rush(servers, [used])[200], rush(servers, [fresh])[200]
+        again, newcomer = admitted(servers[0], used), admitted(servers[0], fresh)
     tell(f"clock {off_s:+.0f} s: admitted before {before}, in the same minute {again}, a newcomer {newcomer}")
     # The clock of the service did jump.
     assert abs(off_s - step_s) < HOUR_S / 2
@@ -51,6 +61,6 @@ def test_control_an_hour_that_passed_frees_the_window(embedded: Installation, tm
     with embedded.orm():
         key = make_key(make_account())
     with embedded.serve(1, **clock.environment) as servers:
-        assert rush(servers, [key])[200] == LIMIT
+        assert admitted(servers[0], key) == LIMIT
         clock.step(HOUR_S)
-        assert rush(servers, [key])[200] == LIMIT
+        assert admitted(servers[0], key) == LIMIT
