@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,16 +15,10 @@ from types import TracebackType
 import httpx
 
 from tests.patience import PATIENCE_S, START_PATIENCE_S
+from tests.services import free_port
 
 # The demo of a person's fresh clone: nothing of this test run's own settings.
 OWN = ("DATABASE_URL", "REDIS_URL", "DEMO", "ACCESS_LOG", "LOG_LEVEL", "HOST", "PORT", "PRODUCTION")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment(var_dir: Path, **changes: str) -> dict[str, str]:

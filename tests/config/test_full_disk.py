@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import manage
-from tests.running import free_port
+from tests.services import free_port
 
 
 @pytest.fixture

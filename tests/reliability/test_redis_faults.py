@@ -21,7 +21,11 @@ FALLBACKS = "tickwire_limit_fallbacks_total"
 PROCESSES, LIMIT = 2, 60
 PAUSE_S = 3.0
 BACK_WITHIN_S = 5.0
-pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("48–51", "no request hangs 2 s, no 5xx")]
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("48–51", "no request hangs 2 s, no 5xx"),
+    pytest.mark.full,
+]
 
 
 @pytest.fixture

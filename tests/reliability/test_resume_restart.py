@@ -20,7 +20,14 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.mark.row("12", "over restarts of one process: gaps 0, duplicates 0, recovered by all")
-@pytest.mark.parametrize("ends", [(TERM, INT), (KILL, KILL), (KILL, TERM)], ids=["ended", "killed", "mixed"])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param((TERM, INT), id="ended", marks=pytest.mark.full),
+        pytest.param((KILL, KILL), id="killed", marks=pytest.mark.full),
+        pytest.param((KILL, TERM), id="mixed"),
+    ],
+)
 def test_clients_go_on_over_restarts(
     embedded: Installation, tell: Tell, ends: tuple[signal.Signals, ...]
 ) -> None:

@@ -19,13 +19,14 @@ from signals_feed.models import LedgerEntry, Signal
 from signals_feed.quotes import moment
 from signals_feed.verify import verify
 from tests.factories import make_user
-from tests.reliability.conftest import Tell
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.engines import killed_after, make_publisher, settle
 from tests.reliability.processes import Installation
 from tests.reliability.publisher import Publisher
 from tests.signals_feed.acting import make_published
 
-ROUNDS, SIGNALS, WITHIN_S = 6, 300, 20.0
+ROUNDS, SIGNALS = longer(4, 6), 300
 SYMBOL, START = "WATCHED", 108_000
 pytestmark = [
     pytest.mark.usefixtures("rows"),
@@ -116,7 +117,7 @@ def test_each_closes_once_by_the_tick_that_would_have_closed_it(
 
 
 def wait_for(installation: Installation, signals: Sequence[Signal], wanted: Ends) -> Ends:
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         with installation.orm():
             found = ends(signals)
