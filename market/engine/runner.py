@@ -200,9 +200,11 @@ class Runner:
             if not await self.flush():
                 return
             filled = [facts for facts in simulated if await fill_simulated(self.engine, facts, at_ms)]
+            if not filled:
+                return
             for witness in self.witnesses:
                 await witness.stored({facts.symbol for facts in filled})
-            if filled and await self.flush() and not isinstance(self.bus, LocalBus):
+            if await self.flush() and not isinstance(self.bus, LocalBus):
                 await in_thread(tell_reloaded, filled)
         except (Error, Overloaded) as error:
             logger.warning("The simulated market goes on with a gap: %s", error)
