@@ -14,6 +14,8 @@ from .threads import in_thread
 
 # With the 15 s between two looks, so that a use stands there within a minute.
 WRITTEN_EVERY_S = 40.0
+# A use that is known so exactly is not written again.
+CLOSE = timedelta(seconds=15)
 AT_ONCE = 200
 
 
@@ -49,8 +51,8 @@ class LastUse:
 
     def _write_some(self, due: dict[int, datetime]) -> None:
         # Another process may have written the same key a moment ago: one of them is enough.
-        known_since = max(due.values()) - timedelta(seconds=WRITTEN_EVERY_S)
-        is_old = Q(last_used_at=None) | Q(last_used_at__lt=known_since)
+        enough = Case(*(When(pk=key, then=Value(at - CLOSE)) for key, at in due.items()))
+        is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
         manager: Any = self._model._default_manager
         manager.filter(is_old, pk__in=due).update(
             last_used_at=Case(*(When(pk=key, then=Value(at)) for key, at in due.items()))

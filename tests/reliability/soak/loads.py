@@ -169,7 +169,7 @@ class Publishing(Pages):
             "symbol": symbol,
             "direction": "buy",
             # Worse than it could be, as the price moves on while the form is filled in.
-            "entry": f"{quote['ask'] + 0.0005:.5f}",
+            "entry": f"{quote['ask'] + 0.0015:.5f}",
             "stop_loss": f"{quote['ask'] - 0.002:.5f}",
             "take_profit": f"{quote['ask'] + 0.002:.5f}",
             "token": str(uuid4()),
