@@ -52,7 +52,7 @@ def keys(transactional_db: None) -> list[int]:
 
 def uses() -> set[float | None]:
     found = ApiKey.objects.values_list("last_used_at", flat=True)
-    return {at and (at - NOON).total_seconds() for at in found}
+    return {None if at is None else (at - NOON).total_seconds() for at in found}
 
 
 async def test_many_keys_are_few_statements_each_time_they_are_due(keys: list[int]) -> None:
