@@ -76,9 +76,11 @@ def ticking(server: Server) -> Iterator[Ticker]:
 
 
 async def start(runner: Runner) -> None:
-    """Until the service follows it."""
+    """Until the service follows it, and tells its clients no more of that: starting may take longer than a
+    silence may."""
     await runner.wait_for_lease()
     await runner.start()
+    epoch = runner.bus.place.epoch
     async with asyncio.timeout(PATIENCE_S):
-        while service.prices.recent.epoch != runner.bus.place.epoch:  # noqa: ASYNC110 - another's memory
+        while not market.is_heard() or service.prices.recent.epoch != epoch:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
