@@ -1,10 +1,12 @@
 """DATABASE_URL and REDIS_URL: every option in them is passed on, and one that nobody knows is refused.
-An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify."""
+An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify. So is a proxy
+that is trusted in words only: all its clients would be one."""
 
 from __future__ import annotations
 
 import inspect
 from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -38,9 +40,36 @@ def read_redis_url(url: str) -> str:
     return url
 
 
+def read_proxies(text: str) -> str:
+    """Networks, for all who read them. A socket for both kinds of addresses names one of IPv4 otherwise."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["*"]:
+        return "*"
+    found: list[IPv4Network | IPv6Network] = []
+    for name in names:
+        try:
+            network = ip_network(name, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"TRUSTED_PROXIES has {name!r}, which is neither an address nor a network: write 10.0.0.5 or "
+                "10.0.0.0/8, with commas between them."
+            ) from None
+        found.append(network)
+        if isinstance(network, IPv4Network):
+            found.append(IPv6Network((f"::ffff:{network.network_address}", 96 + network.prefixlen)))
+    return ",".join(map(str, found))
+
+
 def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
     options: dict[str, str] = {}
-    for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+    query = url.partition("?")[2]
+    # Who reads the address would end it there, and all that follows would be dropped.
+    for letter, where in (("#", url), ("?", query), ("@", query)):
+        if letter in where:
+            raise ImproperlyConfigured(
+                f"{variable} cannot be read: write # as %23, ? as %3F and @ as %40 in a password or value."
+            )
+    for name, value in parse_qsl(query, keep_blank_values=True):
         if name in options:
             raise ImproperlyConfigured(f"{variable} has the option {name} twice.")
         if name not in known:

@@ -13,7 +13,6 @@ import django  # noqa: E402
 django.setup(set_prefix=False)
 
 from .draining import draining  # noqa: E402
-from .large_bodies import is_refused  # noqa: E402
 from .lean import answer_api  # noqa: E402
 from .pages import PageHandler  # noqa: E402
 from .readiness.probes import PATHS, answer_probe  # noqa: E402
@@ -41,7 +40,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await answer_probe(scope, send)
         elif path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
-        elif not await is_refused(scope, send):
+        else:
             await answer_page(scope, receive, send)
     else:
         await sockets(scope, receive, send)

@@ -16,11 +16,13 @@ from accounts.exceptions import ApiError
 
 from .errors import error_body
 
+WITH_PAGE = (400, 503)
+
 
 def refuse(scope: dict[str, Any], refusal: ApiError) -> HttpResponse:
-    """A browser gets a page, everybody else the error body."""
+    """A browser gets a page where there is one, everybody else the error body."""
     accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
-    if b"text/html" in accepted:
+    if b"text/html" in accepted and refusal.status_code in WITH_PAGE:
         response = HttpResponse(_page(refusal.status_code), status=refusal.status_code)
         response["Content-Security-Policy"] = build_policy()
         response["X-Frame-Options"] = settings.X_FRAME_OPTIONS

@@ -10,13 +10,16 @@ from django.conf import settings
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import set_script_prefix
 
 from accounts.events import AWAY, feed
-from accounts.exceptions import InvalidParameter, Overloaded
+from accounts.exceptions import ApiError, Overloaded
 from accounts.hosts import check_host
 
+from .errors import as_refusal
+from .large_bodies import StaffOnly, is_for_staff, is_from_staff
 from .page_refusals import refuse
 from .page_threads import PageThreads
 
@@ -51,7 +54,9 @@ class PageHandler(ASGIHandler):
         try:
             # Django would take the server's own name where none is sent, and log who sends another at length.
             check_host(host_of(scope), scope["http_version"])
-        except InvalidParameter as refusal:
+            if is_for_staff(scope):
+                await self._ask_for_staff(scope)
+        except ApiError as refusal:
             await self._finish(refuse(scope, refusal), send)
             return
         try:
@@ -68,6 +73,17 @@ class PageHandler(ASGIHandler):
             response = refuse(scope, refusal)
         if response is not None:
             await self._finish(response, send)
+
+    async def _ask_for_staff(self, scope: dict[str, Any]) -> None:
+        async def ask() -> bool:
+            async with self._threads.lease():
+                return await sync_to_async(is_from_staff)(scope)
+
+        try:
+            if not await unless_database_stops(asyncio.ensure_future(ask())):
+                raise StaffOnly
+        except (DatabaseError, InterfaceError) as error:
+            raise as_refusal(error) from error
 
     async def _make(
         self, threads: PageThreads, scope: dict[str, Any], receive: Any, body: Any

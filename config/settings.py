@@ -8,7 +8,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from config.addresses import read_database_url, read_redis_url
+from config.addresses import read_database_url, read_proxies, read_redis_url
 from config.back_office import UNFOLD as UNFOLD
 from config.installation import installation_secret, tighten
 from config.openapi_settings import described_at
@@ -50,7 +50,7 @@ LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
-TRUSTED_PROXIES = env.str("TRUSTED_PROXIES", "")
+TRUSTED_PROXIES = read_proxies(env.str("TRUSTED_PROXIES", ""))
 # Of HTTP and streams together, to one process; 0: any number. Trusted proxies may have more, as may loopback.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", 200)
 CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)

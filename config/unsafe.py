@@ -59,6 +59,10 @@ def _names() -> Iterator[CheckMessage]:
         hint = "Write https:// and a host of yours; anybody on the way can be http://."
         said = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or of everybody."
         yield Error(said, hint=hint, id="tickwire.E006")
+    if settings.TRUSTED_PROXIES == "*":
+        hint = "Name the addresses or networks of your proxies: TRUSTED_PROXIES=10.0.0.0/8"
+        said = "TRUSTED_PROXIES believes everybody, and each client says itself what its address is."
+        yield Error(said, hint=hint, id="tickwire.E008")
 
 
 def _mail() -> Iterator[CheckMessage]:

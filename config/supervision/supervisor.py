@@ -148,9 +148,16 @@ class Supervisor:
                 self._fill(place, now)
         self._renew(now)
 
-    def _fill(self, place: Place, now: float) -> None:
-        self._workers[place] = Worker(self._config, [self._listener], self._stops_within_s)
+    def _fill(self, place: Place, now: float) -> bool:
+        try:
+            self._workers[place] = Worker(self._config, [self._listener], self._stops_within_s)
+        except OSError as error:
+            # Too many processes or open files, or no memory: the others go on.
+            told = "Worker %s could not be started: %s; another try in %.0f s"
+            logger.error(told, place.number, error, place.ended(now))  # noqa: TRY400 - a sentence says it all
+            return False
         place.started(now)
+        return True
 
     def _hear(self, place: Place, worker: Worker, now: float) -> None:
         for word in worker.says():
@@ -201,8 +208,12 @@ class Supervisor:
             return
         old = self._to_renew[0]
         if self._successor is None:
-            self._successor = Place(old.number, now)
-            self._fill(self._successor, now)
+            successor = Place(old.number, now)
+            if self._fill(successor, now):
+                self._successor = successor
+            else:
+                logger.error("The workers are not replaced: the old ones stay")
+                self._to_renew.clear()
         elif self._successor.state == "serving":
             self._to_renew.pop(0)
             self._successor = None

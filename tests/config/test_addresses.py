@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from redis.asyncio import Redis
+from uvicorn.middleware.proxy_headers import _TrustedHosts
 
-from config.addresses import read_database_url, read_redis_url
+from config.addresses import read_database_url, read_proxies, read_redis_url
+from config.server.addresses import Groups
 from tests.commands import manage
 
 POSTGRESQL = "postgresql://ada:secret@db.example:5433/market"
@@ -50,6 +52,26 @@ def test_option_that_nobody_heeds_is_refused(query: str, sentence: str) -> None:
         read_database_url(f"{POSTGRESQL}?{query}")
     assert sentence in str(refused.value)
     assert "other" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:pa#ss@db.example/market?sslmode=verify-full",
+        "postgresql://ada:secret@db.example/market?sslmode=verify-full#",
+        "postgresql://ada:pa?ss@db.example/market?sslmode=verify-full",
+        "postgresql://ada:pa?ss@db.example/market",
+    ],
+)
+def test_password_that_would_hide_the_options_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL cannot be read: write # as %23") as refused:
+        read_database_url(url)
+    assert "ss@" not in str(refused.value)
+
+
+def test_password_may_hold_any_letter() -> None:
+    found = read_database_url("postgresql://ada:%23%3F%40@db.example/market?sslmode=verify-full")
+    assert (found["PASSWORD"], found["OPTIONS"]) == ("#?@", {"sslmode": "verify-full"})
 
 
 def test_sqlite_takes_no_options() -> None:
@@ -95,3 +117,30 @@ def test_option_that_redis_does_not_know_is_refused(url: str, sentence: str) -> 
     with pytest.raises(ImproperlyConfigured) as refused:
         read_redis_url(url)
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "peer", "is_trusted"),
+    [
+        ("127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "::ffff:127.0.0.1", True),
+        ("127.0.0.1", "127.0.0.2", False),
+        ("10.0.0.5/8", "10.9.9.9", True),
+        ("10.0.0.5/8", "::ffff:10.9.9.9", True),
+        (" fd00::1 , 192.0.2.0/24,", "fd00::1", True),
+        ("fd00::/64", "fd00::7", True),
+        ("fd00::/64", "fd01::7", False),
+        ("*", "203.0.113.9", True),
+        ("", "127.0.0.1", False),
+    ],
+)
+def test_proxy_is_trusted_by_all_who_ask(trusted: str, peer: str, *, is_trusted: bool) -> None:
+    read = read_proxies(trusted)
+    assert (peer in _TrustedHosts(read)) is is_trusted
+    assert (Groups(read, loopback_counts=True).of(peer) == "") is is_trusted
+
+
+@pytest.mark.parametrize("trusted", ["nginx", "10.0.0.0/33", "127.0.0.1, *"])
+def test_proxy_that_nobody_would_trust_is_refused(trusted: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="TRUSTED_PROXIES has"):
+        read_proxies(trusted)

@@ -47,6 +47,7 @@ def test_what_is_safe_is_let_through(settings: Settings) -> None:
         ({"CSRF_TRUSTED_ORIGINS": ["https://*"]}, "tickwire.E006"),
         ({"CSRF_TRUSTED_ORIGINS": ["https://*.com"]}, "tickwire.E006"),
         ({"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}, "tickwire.E007"),
+        ({"TRUSTED_PROXIES": "*"}, "tickwire.E008"),
     ],
     ids=str,
 )
