@@ -83,9 +83,12 @@ async def stop_with_all_under_way(
     await asyncio.to_thread(server.ask, "/healthz")
     os.kill(server.pid, number)
     began_at = time.monotonic()
+    endings = [asyncio.ensure_future(listener.ended) for listener in listeners]
     async with asyncio.timeout(PATIENCE_S):
-        codes = Counter(await asyncio.gather(*(listener.ended for listener in listeners)))
-    statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
+        # It is stopping for certain, and all its requests are still under way.
+        await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+        statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
+        codes = Counter(await asyncio.gather(*endings))
     await asyncio.to_thread(poll, lambda: not command_of(server.pid), PATIENCE_S)
     return codes, statuses, time.monotonic() - began_at
 
