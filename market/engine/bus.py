@@ -41,10 +41,13 @@ class LocalBus:
         self._journal = journal
         self.place = Place(new_epoch(), 0)
         self._past: Past | None = None
+        self._is_open = False
+        """Something was published since the last number was given."""
 
     async def open(self, owner: Owner, place: Place) -> list[AnyRecord]:
         """What was published and not written. Where that is not known, the numbering starts anew, because
         numbers given after the last checkpoint are not known either."""
+        self._is_open = False
         found = None if self._journal is None else self._journal.open(place)
         if found is None:
             self.place, self._past = Place(new_epoch(), place.position), None
@@ -63,14 +66,21 @@ class LocalBus:
         return past
 
     def publish(self, records: list[AnyRecord]) -> None:
-        if self._journal is not None and type(records[0]) is not Told:
-            at_ms = now_ms()
-            self._journal.add(self.place.position + 1, records, at_ms)
-            if self._past is not None:
-                self._past.add(at_ms, records)
+        if type(records[0]) is not Told:
+            self._is_open = True
+            if self._journal is not None:
+                at_ms = now_ms()
+                self._journal.add(self.place.position + 1, records, at_ms)
+                if self._past is not None:
+                    self._past.add(at_ms, records)
         self._hear(records)
 
     def seal(self) -> Place:
+        """Everything published so far has a number; returns the last. None is given for nothing: between what
+        the database holds and what the journal does it would be missing."""
+        if not self._is_open:
+            return self.place
+        self._is_open = False
         self.place = Place(self.place.epoch, self.place.position + 1)
         if self._journal is not None:
             self._journal.turn()

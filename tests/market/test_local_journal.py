@@ -94,6 +94,27 @@ def test_what_was_written_comes_no_second_time(tmp_path: Path) -> None:
     assert Process(tmp_path).start(written) == [taken(2)]
 
 
+@pytest.mark.parametrize("idle_s", [1, 3])
+def test_nothing_is_lost_after_an_idle_second_that_was_not_written_either(
+    tmp_path: Path, idle_s: int
+) -> None:
+    first = begun(tmp_path)
+    first.bus.publish([taken(1)])
+    written = first.bus.seal()
+    first.bus.written(written)
+    for _ in range(idle_s):
+        first.bus.publish([Told("", b"{}")])
+        # The database does not take it.
+        first.bus.seal()
+    first.bus.publish([taken(2)])
+    first.kill()
+
+    second = Process(tmp_path)
+
+    assert second.start(written) == [taken(2)]
+    assert second.bus.place.epoch == written.epoch
+
+
 def test_two_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
     first = begun(tmp_path)
     written = first.bus.seal()
