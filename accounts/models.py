@@ -103,6 +103,9 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self, at: datetime) -> ApiKeyQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=at), revoked_at=None)
 
+    def ended(self, at: datetime) -> ApiKeyQuerySet:
+        return self.filter(Q(expires_at__lte=at) | Q(revoked_at__isnull=False))
+
     def of_active_users(self) -> ApiKeyQuerySet:
         return self.filter(account__user__is_active=True)
 

@@ -144,13 +144,12 @@ def key_page(
     request: PersonRequest, account: Account, form: IssueKeyForm, *, status: int = 200
 ) -> HttpResponse:
     now = timezone.now()
-    rows = [row_of(key, now) for key in account.keys.all()]
-    ended = [row for row in rows if row.state in ("revoked", "expired")]
+    ended = account.keys.ended(now)
     context = {
         "tier": account.tier,
-        "usable": [row for row in rows if row not in ended],
-        "ended": ended[:ENDED_SHOWN],
-        "ended_hidden": len(ended[ENDED_SHOWN:]),
+        "usable": [row_of(key, now) for key in account.keys.usable(now)],
+        "ended": [row_of(key, now) for key in ended[:ENDED_SHOWN]],
+        "ended_hidden": max(0, ended.count() - ENDED_SHOWN),
         "newest": newest_key(account),
         "form": form,
     }

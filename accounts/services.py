@@ -12,12 +12,20 @@ from . import keys
 from .marks import mark_of
 from .models import Account, ApiKey, ControlEvent, Tier
 
+DAY = timedelta(days=1)
 MAX_OVERLAP_HOURS = 72
 MAX_USABLE_KEYS = 25
+# A key's row stays for good and what happened to it for 400 days, so that neither may be made without end.
+MOST_KEYS_A_DAY = 100
+MOST_CLOSED_A_DAY = 500
 
 
 class TooManyKeys(Exception):
-    """The account has as many usable keys as it may have."""
+    """The account has as many usable keys as it may have, or was given as many in a day."""
+
+
+class TooManyClosed(Exception):
+    """The account closed as many streams in a day as it may."""
 
 
 class NotActive(ValueError):
@@ -25,12 +33,21 @@ class NotActive(ValueError):
 
 
 @transaction.atomic
-def issue_key(account: Account, name: str, *, by: str, secret: str = "") -> tuple[ApiKey, str]:
-    """Make a key and return it with its secret, which exists nowhere else from then on."""
+def issue_key(
+    account: Account, name: str, *, by: str, secret: str = "", most_a_day: int | None = MOST_KEYS_A_DAY
+) -> tuple[ApiKey, str]:
+    """Make a key and return it with its secret, which exists nowhere else from then on. Without `most_a_day`
+    for staff, who help whoever has had too many."""
     # Locking the account makes two requests at once count one after the other.
     Account.objects.select_for_update().get(pk=account.pk)
-    if account.keys.usable(timezone.now()).count() >= MAX_USABLE_KEYS:
+    now = timezone.now()
+    if account.keys.usable(now).count() >= MAX_USABLE_KEYS:
         raise TooManyKeys(f"An account holds {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
+    if most_a_day is not None and account.keys.filter(created_at__gt=now - DAY).count() >= most_a_day:
+        raise TooManyKeys(
+            f"No more than {most_a_day} keys are issued or rolled for an account in a day. Do so again"
+            " tomorrow, or ask the staff. A key that leaked can be revoked at any time."
+        )
     secret = secret or keys.generate()
     key = ApiKey.objects.create(
         account=account,
@@ -43,7 +60,9 @@ def issue_key(account: Account, name: str, *, by: str, secret: str = "") -> tupl
 
 
 @transaction.atomic
-def roll_key(key: ApiKey, *, overlap_hours: int, by: str) -> tuple[ApiKey, str]:
+def roll_key(
+    key: ApiKey, *, overlap_hours: int, by: str, most_a_day: int | None = MOST_KEYS_A_DAY
+) -> tuple[ApiKey, str]:
     """Issue a successor; the old key works for the overlap and then no more."""
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
         raise ValueError(f"The overlap is 0 to {MAX_OVERLAP_HOURS} hours.")
@@ -53,7 +72,7 @@ def roll_key(key: ApiKey, *, overlap_hours: int, by: str) -> tuple[ApiKey, str]:
     if not rolled:
         raise NotActive("Only an active key can be rolled.")
     # Events come last: issuing locks the account, and whoever has published waits for no row any more.
-    issued = issue_key(key.account, key.name, by=by)
+    issued = issue_key(key.account, key.name, by=by, most_a_day=most_a_day)
     _publish("key.rolled", key, by)
     return issued
 
@@ -70,6 +89,15 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 @transaction.atomic
 def close_stream(account: Account, path: str, opened_at: float, *, by: str) -> None:
     """Wherever it is open; `opened_at` in epoch seconds, to the microsecond."""
+    Account.objects.select_for_update().get(pk=account.pk)
+    closed = ControlEvent.objects.filter(
+        account_id=account.pk, kind="stream.closed", created_at__gt=timezone.now() - DAY
+    )
+    if closed.count() >= MOST_CLOSED_A_DAY:
+        raise TooManyClosed(
+            f"You closed {MOST_CLOSED_A_DAY} streams in a day: as many as can be closed here. End the program"
+            " that opens them, or revoke its key, which closes them all."
+        )
     ControlEvent.objects.publish(
         "stream.closed", by=by, account=account.pk, path=path, opened_at=round(opened_at, 6)
     )

@@ -16,7 +16,8 @@ from django.views.decorators.http import require_safe
 
 from .models import Account
 from .pages import PersonRequest, post_only
-from .services import close_stream
+from .services import TooManyClosed, close_stream
+from .slots import OpenStream
 from .streams import open_streams
 
 
@@ -51,11 +52,25 @@ def streams(request: PersonRequest) -> HttpResponse:
 @never_cache
 def close(request: PersonRequest) -> HttpResponse:
     form = StreamForm(request.POST)
-    if form.is_valid():
-        account = Account.objects.for_user(request.user)
-        path, opened_at = form.cleaned_data["path"], form.cleaned_data["opened_at"]
-        close_stream(account, path, opened_at, by=request.user.get_username())
-        messages.success(request, f"The stream on {path} closes within 2 seconds, if it is still open.")
-    else:
+    if not form.is_valid():
         messages.error(request, "Choose one of the streams below.")
+        return redirect("open_streams")
+    account = Account.objects.for_user(request.user)
+    stream = find_open(account, **form.cleaned_data)
+    if stream is None:
+        messages.info(request, "No such stream is open any more: nothing was done.")
+        return redirect("open_streams")
+    try:
+        close_stream(account, stream.path, stream.opened_at, by=request.user.get_username())
+        messages.success(request, f"The stream on {stream.path} closes within 2 seconds.")
+    except TooManyClosed as refusal:
+        messages.error(request, str(refusal))
     return redirect("open_streams")
+
+
+def find_open(account: Account, path: str, opened_at: float) -> OpenStream | None:
+    """Events are written of streams that are there, not of whatever somebody sends."""
+    for stream in async_to_sync(open_streams.of)(account.pk):
+        if stream.path == path and f"{stream.opened_at:.6f}" == f"{opened_at:.6f}":
+            return stream
+    return None

@@ -33,7 +33,7 @@ class ApiKeyAdmin(KeyAdmin[ApiKey]):
     useful: ClassVar[dict[str, tuple[str, ...]]] = {"active": ("roll", "revoke"), "rolled": ("revoke",)}
 
     def issue_one(self, *, by: str, **chosen: Any) -> tuple[ApiKey, str]:
-        return issue_key(by=by, **chosen)
+        return issue_key(by=by, most_a_day=None, **chosen)
 
     def revoke_one(self, key: ApiKey, *, by: str) -> bool:
         return revoke_key(key, by=by)
@@ -44,7 +44,8 @@ class ApiKeyAdmin(KeyAdmin[ApiKey]):
         if form.is_valid():
             try:
                 with transaction.atomic():
-                    successor, secret = roll_key(key, **form.cleaned_data, by=actor(request))
+                    by = actor(request)
+                    successor, secret = roll_key(key, **form.cleaned_data, by=by, most_a_day=None)
                     self.log_change(request, key, f"Rolled: {successor.prefix}… follows.")
                     self.log_addition(request, successor, f"Issued to follow {key.prefix}….")
                 return self.show_once(request, successor, secret)

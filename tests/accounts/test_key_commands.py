@@ -12,6 +12,7 @@ from django.db import connection
 
 from accounts import keys
 from accounts.models import Account, ApiKey, User
+from accounts.services import MOST_KEYS_A_DAY, issue_key, revoke_key
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
@@ -108,3 +109,11 @@ def test_part_of_a_prefix_revokes_nothing(prefix: str) -> None:
     with pytest.raises(CommandError):
         call_command("revoke_key", prefix)
     assert ApiKey.objects.get().revoked_at is None
+
+
+def test_command_is_not_bound_by_the_keys_of_a_day(capsys: pytest.CaptureFixture[str]) -> None:
+    account = make_account()
+    for number in range(MOST_KEYS_A_DAY):
+        revoke_key(issue_key(account, f"{number}", by="test")[0], by="test")
+    call_command("issue_key", account.user.username)
+    assert keys.is_well_formed(said(capsys).strip())

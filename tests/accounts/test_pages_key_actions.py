@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Account, ApiKey, ControlEvent
-from accounts.services import MAX_USABLE_KEYS, issue_key, revoke_key
+from accounts.services import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, revoke_key
 from tests.factories import make_account, make_user
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +66,24 @@ def test_rolling_in_a_full_account_leaves_the_old_key_alone(page: Client, accoun
     assert answer.status_code == 409
     assert "Revoke one first." in answer.text
     assert keys[0].expires_at is None
+
+
+def test_rolling_on_and_on_ends_with_the_day_s_keys_and_revoking_does_not(
+    page: Client, account: Account
+) -> None:
+    a_key(account)
+    for _ in range(MOST_KEYS_A_DAY + 3):
+        newest = account.keys.latest("pk")
+        answer = page.post(f"{KEYS}/{newest.pk}/roll", {"overlap_hours": 0})
+    assert answer.status_code == 409
+    assert "No more than 100 keys are issued or rolled for an account in a day." in answer.text
+    assert account.keys.count() == MOST_KEYS_A_DAY
+    assert ControlEvent.objects.count() == 2 * MOST_KEYS_A_DAY - 1
+    issued = page.post(KEYS, {"name": "another", "newest": str(newest.pk)})
+    assert (issued.status_code, account.keys.count()) == (409, MOST_KEYS_A_DAY)
+    page.post(f"{KEYS}/{newest.pk}/revoke")
+    newest.refresh_from_db()
+    assert newest.revoked_at is not None
 
 
 def test_revoking_ends_the_key_and_tells_every_process(page: Client, account: Account) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account, ApiKey, ControlEvent, User
 from accounts.services import MAX_USABLE_KEYS
@@ -93,9 +94,38 @@ def test_number_of_queries_does_not_grow_with_the_keys(
 ) -> None:
     for number in range(10):
         make_key(account, f"key {number}")
-    # Session, user, account with tier, keys, newest key.
-    with django_assert_num_queries(5):
+        make_key(account, f"ended key {number}", revoked_at=datetime.now(UTC))
+    # Session, user, account with tier, usable keys, ended ones and how many, newest key.
+    with django_assert_num_queries(7):
         page.get(KEYS)
+
+
+def test_page_reads_no_more_ended_keys_than_it_shows(page: Client, account: Account) -> None:
+    make_key(account, "usable")
+    now = datetime.now(UTC)
+    many = [
+        ApiKey(
+            account=account,
+            name=f"ended {number:04}",
+            prefix=f"tw_live_{number:08}",
+            digest=f"{number:064x}",
+            created_at=now - timedelta(days=2, seconds=-number),
+            expires_at=now - timedelta(days=1) if number % 2 else None,
+            revoked_at=None if number % 2 else now,
+        )
+        for number in range(1, 2001)
+    ]
+    ApiKey.objects.bulk_create(many)
+    with CaptureQueriesContext(connection) as asked:
+        answer = page.get(KEYS)
+    listed = [query["sql"] for query in asked if '"digest"' in query["sql"] and "LIMIT" not in query["sql"]]
+    assert [row.key.name for row in answer.context["usable"]] == ["usable"]
+    assert [row.key.name for row in answer.context["ended"]] == [
+        f"ended {number:04}" for number in range(2000, 1950, -1)
+    ]
+    assert "1950 older ones are not listed." in answer.text
+    # Without an end only those that can be used, of which there are few.
+    assert ["expires_at" in sql.partition("WHERE")[2] for sql in listed] == [True]
 
 
 def test_issued_key_is_shown_and_known_by_its_digest_only(page: Client, account: Account) -> None:

@@ -11,9 +11,14 @@ from accounts import keys
 from accounts.authentication import find_caller
 from accounts.models import Account, ApiKey, ControlEvent, Tier
 from accounts.services import (
+    DAY,
     MAX_USABLE_KEYS,
+    MOST_CLOSED_A_DAY,
+    MOST_KEYS_A_DAY,
+    TooManyClosed,
     TooManyKeys,
     change_tier,
+    close_stream,
     issue_key,
     revoke_key,
     roll_key,
@@ -65,6 +70,53 @@ def test_account_holds_no_more_than_its_number_of_usable_keys(account: Account) 
         issue_key(account, "one too many", by="test")
     revoke_key(made[0], by="test")
     issue_key(account, "in its place", by="test")
+
+
+def rolled_on_and_on(account: Account, times: int) -> ApiKey:
+    key, _ = issue_key(account, "bot", by="test")
+    for _ in range(times - 1):
+        key, _ = roll_key(key, overlap_hours=0, by="test")
+    return key
+
+
+def test_account_is_given_no_more_than_its_number_of_keys_a_day(account: Account) -> None:
+    began_at = timezone.now()
+    with time_machine.travel(began_at, tick=False):
+        key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+        told = len(events())
+        with pytest.raises(TooManyKeys, match="100 keys .* tomorrow"):
+            roll_key(key, overlap_hours=0, by="test")
+        with pytest.raises(TooManyKeys, match="can be revoked at any time"):
+            issue_key(account, "another", by="test")
+        assert (account.keys.count(), len(events())) == (MOST_KEYS_A_DAY, told)
+        issue_key(make_account(), "of somebody else", by="test")
+    with time_machine.travel(began_at + DAY, tick=False):
+        roll_key(key, overlap_hours=0, by="test")
+
+
+def test_key_is_revoked_however_many_were_issued(account: Account) -> None:
+    key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+    assert revoke_key(key, by="test")
+    assert not account.keys.usable(timezone.now()).exists()
+
+
+def test_staff_help_whoever_has_had_too_many(account: Account) -> None:
+    key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+    successor, _ = roll_key(key, overlap_hours=0, by="staff", most_a_day=None)
+    issue_key(account, "another", by="staff", most_a_day=None)
+    assert successor.state(timezone.now()) == "active"
+
+
+def test_account_closes_no_more_than_its_number_of_streams_a_day(account: Account) -> None:
+    began_at = timezone.now()
+    with time_machine.travel(began_at, tick=False):
+        for number in range(MOST_CLOSED_A_DAY):
+            close_stream(account, "/ws/market", float(number), by="test")
+        with pytest.raises(TooManyClosed, match="revoke its key"):
+            close_stream(account, "/ws/market", 1.0, by="test")
+        assert len(events()) == MOST_CLOSED_A_DAY
+    with time_machine.travel(began_at + DAY, tick=False):
+        close_stream(account, "/ws/market", 1.0, by="test")
 
 
 def test_rolled_key_works_for_the_overlap_and_then_no_more(account: Account) -> None:

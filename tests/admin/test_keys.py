@@ -12,6 +12,7 @@ from django.db.models import Model
 
 from accounts.keys import is_well_formed
 from accounts.models import Account, ApiKey
+from accounts.services import MOST_KEYS_A_DAY, TooManyKeys, issue_key, revoke_key
 from tests.admin.office import Office, add_to, address, change, list_of, logged, published, said, text_of
 from tests.admin.rows import SECOND_FACTOR, one_of_each
 from tests.factories import make_account, make_key, make_user
@@ -54,6 +55,17 @@ def test_issuing_tells_who_did_it(office: Office, account: Account) -> None:
 def test_the_one_time_page_is_stored_by_nobody(office: Office, account: Account) -> None:
     answer = office.post(add_to(ApiKey), account=account.pk, name="laptop", answered="1")
     assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_staff_issue_and_roll_for_whoever_had_too_many_today(office: Office, account: Account) -> None:
+    for number in range(MOST_KEYS_A_DAY):
+        revoke_key(issue_key(account, f"{number}", by="ada")[0], by="ada")
+    with pytest.raises(TooManyKeys):
+        issue_key(account, "another", by="ada")
+    assert is_well_formed(issue(office, account))
+    key = ApiKey.objects.latest("pk")
+    rolled = office.post(address(key, "roll", key.pk), overlap_hours="1", answered="1")
+    assert is_well_formed(shown(rolled))
 
 
 def test_issuing_needs_an_account_and_a_name(office: Office) -> None:

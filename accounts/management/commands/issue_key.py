@@ -27,7 +27,7 @@ class Command(BaseCommand):
                 account = open_account(username)
                 if tier and tier != account.tier.name:
                     change_tier(account, find_tier(tier), by=by)
-                _, secret = issue_key(account, name[:60], by=by)
+                _, secret = issue_key(account, name[:60], by=by, most_a_day=None)
         except TooManyKeys as error:
             raise CommandError(str(error)) from None
         self.stdout.write(secret)

@@ -25,10 +25,25 @@ def page(account: Account) -> Client:
     return logged_in(account.user)
 
 
-def close(client: Client, service: Server, account: Account, path: str) -> None:
+def close(client: Client, service: Server, account: Account, path: str) -> str:
     """As the page's form would, whoever presses."""
     (at,) = (each.opened_at for each in service.run(open_streams.of(account.pk)) if each.path == path)
-    assert client.post(CLOSE, {"path": path, "opened_at": f"{at:.6f}"})["Location"] == PAGE
+    return press(client, service, path, f"{at:.6f}")
+
+
+def press(client: Client, service: Server, path: str, opened_at: str) -> str:
+    """At the server itself: the streams of all processes are asked for on its own loop."""
+    cookies = {"sessionid": client.cookies["sessionid"].value}
+    with httpx.Client(base_url=service.url, cookies=cookies, follow_redirects=True) as browser:
+        (token,) = set(re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get(PAGE).text))
+        fields = {"csrfmiddlewaretoken": token, "path": path, "opened_at": opened_at}
+        answer = browser.post(CLOSE, data=fields)
+    assert (answer.status_code, answer.url.path) == (200, PAGE)
+    return answer.text
+
+
+def events_of(account: Account) -> int:
+    return ControlEvent.objects.filter(account_id=account.pk, kind="stream.closed").count()
 
 
 def test_stream_is_closed_for_good_and_the_others_are_not(
@@ -50,7 +65,10 @@ def test_nobody_closes_the_streams_of_others(
 ) -> None:
     socket, eve = opened(key=key), make_account(tier=account.tier)
     socket.subscribe(symbol)
-    close(logged_in(eve.user), service, account, MARKET)
+    assert "No such stream is open any more: nothing was done." in close(
+        logged_in(eve.user), service, account, MARKET
+    )
+    assert events_of(eve) == 0
     # Its own comes after it, and is heard in the same order.
     other = opened(key=make_key(eve))
     other.subscribe(symbol)
@@ -64,6 +82,18 @@ def test_nonsense_closes_nothing(page: Client, fields: dict[str, str]) -> None:
     before = ControlEvent.objects.count()
     assert page.post(CLOSE, fields)["Location"] == PAGE
     assert ControlEvent.objects.count() == before
+
+
+def test_a_stream_that_is_not_open_is_not_written_of(
+    service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
+) -> None:
+    socket = opened(key=key)
+    socket.subscribe(symbol)
+    for path, opened_at in ((MARKET, "1700000000.000001"), ("/nowhere", "0"), (ORDERFLOW, "-1")):
+        assert "No such stream is open any more" in press(page, service, path, opened_at)
+    assert (events_of(account), socket.is_open) == (0, True)
+    assert f"The stream on {MARKET} closes within 2 seconds." in close(page, service, account, MARKET)
+    assert events_of(account) == 1
 
 
 def test_closing_takes_a_post(page: Client) -> None:
@@ -86,6 +116,6 @@ def test_page_shows_what_is_open_and_closes_it(
     assert f"1 of the {account.tier.streams}" in text
     ((path, opened_at),) = re.findall(FIELDS, text)
     assert path == ORDERFLOW
-    page.post(CLOSE, {"path": path, "opened_at": opened_at})
+    press(page, service, path, opened_at)
     assert code_of(socket.refused()) == ("taken_over", True, False)
     assert "None is open." in shown(service, page)
