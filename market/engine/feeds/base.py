@@ -1,4 +1,4 @@
-"""The connection loop of every live feed: connect, subscribe, fill what is missing, read, and again."""
+"""The connection loop of every live feed: connect, subscribe, read while the past is filled, and again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn
 
+from accounts.tasks import end
 from market.clock import clock as market_clock
 from market.clock import now_ms as market_ms
 from market.prices.candles import Candle
@@ -17,6 +18,7 @@ from market.prices.ticks import Tick
 from market.prices.timeframes import MINUTE_MS, interval_start
 
 from .feed import Inlet
+from .filling import Held
 from .pace import Pace
 
 logger = logging.getLogger(__name__)
@@ -106,15 +108,21 @@ class VenueFeed(ABC):
             refuse = self._refuser(inlet)
             async with self.open(refuse) as line:
                 logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
-                await self._fill(inlet)
-                await self._listen(line, inlet, refuse)
+                held = Held(inlet)
+                filling = asyncio.create_task(self._fill(inlet, held), name=f"{self.venue} history")
+                try:
+                    # It ends in its first step where nothing is missing.
+                    await asyncio.sleep(0)
+                    await self._listen(line, held, refuse)
+                finally:
+                    await end(filling)
         except Lost as lost:
             return lost
         except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
             logger.exception("%s: the feed broke", self.venue)
             return Lost(f"the feed broke ({type(error).__name__})")
 
-    async def _listen(self, line: Line, inlet: Inlet, refuse: Refuse) -> NoReturn:
+    async def _listen(self, line: Line, held: Held, refuse: Refuse) -> NoReturn:
         silent_s, clock = self.pace.silent_s, asyncio.get_running_loop().time
         began_s = heard_s = clock()
         try:
@@ -130,7 +138,7 @@ class VenueFeed(ABC):
                         refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
                     else:
                         _compare(ticks, at_ms)
-                        inlet.take(ticks)
+                        held.take(ticks)
         except TimeoutError as error:
             if patience.expired():
                 raise Lost(f"{self.venue} was silent for {silent_s:g} s") from error
@@ -139,13 +147,31 @@ class VenueFeed(ABC):
             if heard_s - began_s >= self.pace.steady_s:
                 self._failures = 0
 
-    async def _fill(self, inlet: Inlet) -> None:
-        """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on."""
+    async def _fill(self, inlet: Inlet, held: Held) -> None:
+        """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on.
+        What comes meanwhile is read as it comes: some of it has no time but that of its receipt."""
+        try:
+            await self._fill_missing(inlet)
+        except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on
+            logger.exception("%s: what is missing could not be filled", self.venue)
+        await held.release()
+
+    async def _fill_missing(self, inlet: Inlet) -> None:
+        failed: dict[str, str] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.history_s):
+                upto_ms = 0
+                # A minute that ended meanwhile was heard in part, if at all.
+                while (end_ms := interval_start(self.now_ms(), MINUTE_MS)) > upto_ms:
+                    upto_ms = end_ms
+                    await self._fill_until(end_ms, inlet, failed)
+        self._tell_failures(failed)
+
+    async def _fill_until(self, end_ms: int, inlet: Inlet, failed: dict[str, str]) -> None:
         missing = inlet.missing() if self.basis else {}
-        end_ms = interval_start(self.now_ms(), MINUTE_MS)
         wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
         gate = asyncio.Semaphore(self.pace.history_at_once)
-        failed = dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
+        failed |= dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
 
         async def fill(symbol: str, start_ms: int) -> None:
             try:
@@ -156,10 +182,7 @@ class VenueFeed(ABC):
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
                 failed[symbol] = str(error) or repr(error)
 
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.pace.history_s):
-                await asyncio.gather(*starmap(fill, wanted.items()))
-        self._tell_failures(failed)
+        await asyncio.gather(*starmap(fill, wanted.items()))
 
     def _tell_failures(self, failed: Mapping[str, str]) -> None:
         """One line for each reason, however many instruments it concerns."""

@@ -60,9 +60,9 @@ class FakeBinance(FakeWebSocketVenue):
         visit.asked |= {stream.partition("@")[0].upper() for stream in request["params"]}
         return [msgspec.json.encode({"result": None, "id": request["id"]})]
 
-    def answer(self, path: str) -> tuple[HTTPStatus, bytes]:
+    async def answer(self, path: str) -> tuple[HTTPStatus, bytes]:
         if not path.startswith("/api/v3/exchangeInfo"):
-            return super().answer(path)
+            return await super().answer(path)
         names: list[str] = msgspec.json.decode(parse_qs(urlsplit(path).query)["symbols"][0])
         self.looked_up.append(names)
         if self.has_broken_history:

@@ -132,6 +132,8 @@ class FakeOanda(FakeVenue):
 
     async def _candles(self, request: Request, reply: Reply) -> None:
         self.history_asked.append(request.target)
+        self.note()
+        await self.may_tell_history.wait()
         if self.has_broken_history:
             await reply.whole(b"", "503 Service Unavailable")
             return

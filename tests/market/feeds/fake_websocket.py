@@ -60,6 +60,7 @@ class FakeWebSocketVenue(FakeVenue):
     async def stop(self) -> None:
         if self._server is not None:
             self._is_hushed.set()
+            self.may_tell_history.set()
             for connection in self._connections:
                 connection.transport.abort()
             self._server.close()
@@ -107,16 +108,18 @@ class FakeWebSocketVenue(FakeVenue):
                 await connection.send(message, text=True)
             self.note()
 
-    def _process(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def _process(self, connection: ServerConnection, request: Request) -> Response | None:
         if self.refuses_with is not None:
             return connection.respond(self.refuses_with, "no\n")
         if "Upgrade" in request.headers:
             return None
-        status, body = self.answer(request.path)
+        status, body = await self.answer(request.path)
         return connection.respond(status, body.decode())
 
-    def answer(self, path: str) -> tuple[HTTPStatus, bytes]:
+    async def answer(self, path: str) -> tuple[HTTPStatus, bytes]:
         """To a request of the venue's REST side."""
         self.history_asked.append(path)
+        self.note()
+        await self.may_tell_history.wait()
         status = HTTPStatus.SERVICE_UNAVAILABLE if self.has_broken_history else HTTPStatus.OK
         return status, self.history(path)

@@ -109,7 +109,9 @@ def minutes_kept() -> list[tuple[int, float, str]]:
     return [((row.opened_at - NOON) // timedelta(minutes=1), float(row.close), row.basis) for row in rows]
 
 
-async def lose_for_four_minutes(connected: Connected, clock: time_machine.Traveller) -> None:
+async def lose_for_four_minutes(
+    connected: Connected, clock: time_machine.Traveller, *, tells_history: bool = True
+) -> None:
     """The first minute is known in part, the next three were missed, and the fifth runs."""
     await connected.venue.visited(names=1)
     clock.shift(10)
@@ -120,6 +122,8 @@ async def lose_for_four_minutes(connected: Connected, clock: time_machine.Travel
     connected.venue.bars[connected.name] = [(NOON_MS + n * MINUTE_MS, 1.1 + n / 100) for n in range(4)]
     clock.shift(240)
     await until(lambda: connected.has_closed_minute)
+    if not tells_history:
+        connected.venue.may_tell_history.clear()
     connected.may_retry.set()
     await connected.venue.visited(2, names=1)
 
@@ -144,6 +148,30 @@ async def test_missed_minutes_come_from_the_venues_history_and_ticks_go_on(
         (3, 1.13, theirs),
     ]
     assert len(venue.history_asked) == 1
+
+
+@pytest.mark.usefixtures("instrument")
+async def test_what_comes_while_history_is_awaited_is_in_the_minute_in_which_it_came(
+    venue: FakeVenue, settings: Settings, clock: time_machine.Traveller
+) -> None:
+    use(settings, venue)
+    connected = Connected(venue)
+
+    async with connected.running():
+        await lose_for_four_minutes(connected, clock, tells_history=False)
+        await venue.asked_for_history()
+        source = connected.engine.source(venue.feed_name)
+        clock.shift(40)
+        await venue.send(venue.quote(connected.name, 1.09, 1.0902, NOON_MS + 290_000, 1), b"{")
+        await until(lambda: source.refused["malformed"] > 0)
+        clock.shift(15)
+        venue.may_tell_history.set()
+        await connected.quote(1.1, NOON_MS + 305_000)
+
+    own, theirs = "bid", venue.feed_class.basis
+    missed = [(1, 1.11, theirs), (2, 1.12, theirs), (3, 1.13, theirs)]
+    assert await in_thread(minutes_kept) == [(0, 1.08, own), *missed, (4, 1.09, own)]
+    assert source.refused == {"malformed": 1}
 
 
 @pytest.mark.usefixtures("instrument")

@@ -66,6 +66,9 @@ class FakeVenue(ABC):
         self.bars: dict[str, list[tuple[int, float]]] = {}
         """History by the venue's name: when a minute opened (ms), and its price."""
         self.has_broken_history = False
+        self.may_tell_history = asyncio.Event()
+        """Cleared, its history is asked for and does not come."""
+        self.may_tell_history.set()
         self.history_asked: list[str] = []
         self._changed = asyncio.Event()
 
@@ -118,6 +121,11 @@ class FakeVenue(ABC):
             while len(self.visits) < count or len(self.visit.asked) < names:
                 await self._change()
         return self.visit
+
+    async def asked_for_history(self, count: int = 1) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.history_asked) < count:
+                await self._change()
 
     async def left(self, visit: Visit) -> Visit:
         async with asyncio.timeout(PATIENCE_S):

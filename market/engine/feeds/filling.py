@@ -1,0 +1,40 @@
+"""What a connection says while the minutes before it are still being asked for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from market.prices.ticks import Tick
+
+from .feed import Inlet
+
+# Between two handfuls the event loop does other things.
+AT_ONCE = 500
+
+
+class Held:
+    """Stands before the engine until the past is filled. Candles only go forward: a tick that was let in, and
+    even a sign of life, would close minutes whose history is on its way."""
+
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet = inlet
+        self._ticks: list[Tick] = []
+        self._was_heard = self._is_over = False
+
+    def take(self, ticks: list[Tick]) -> None:
+        if self._is_over:
+            self._inlet.take(ticks)
+        else:
+            self._was_heard = True
+            self._ticks += ticks
+
+    async def release(self) -> None:
+        """Hand on what came meanwhile, then everything as it comes."""
+        if self._was_heard and not self._ticks:
+            self._inlet.take([])
+        while self._ticks:
+            first, self._ticks = self._ticks[:AT_ONCE], self._ticks[AT_ONCE:]
+            self._inlet.take(first)
+            await asyncio.sleep(0)
+        # No await since the last look: nothing came between.
+        self._is_over = True

@@ -1,0 +1,130 @@
+"""What a venue sends while its history of the minutes before is still awaited."""
+
+from __future__ import annotations
+
+import asyncio
+
+from market.engine.feeds.base import VenueFeed
+from market.engine.feeds.filling import AT_ONCE, Held
+from market.prices.ticks import Tick
+
+from .inlets import RecordingInlet, running
+from .venue import NOON_MS, FakeVenue
+
+MINUTE_MS = 60_000
+NO_MESSAGE = b"{"
+
+
+class Filling:
+    """A feed that lacks three minutes of a venue whose history does not come yet, and the feed's clock."""
+
+    def __init__(self, venue: FakeVenue) -> None:
+        self.venue, self.name = venue, venue.symbols["EURUSD"]
+        self.now_ms = NOON_MS + 500
+        self.inlet = RecordingInlet({"EURUSD": NOON_MS - 3 * MINUTE_MS})
+        venue.may_tell_history.clear()
+        venue.bars[self.name] = [(NOON_MS - minutes * MINUTE_MS, 1.0) for minutes in (3, 2, 1)]
+
+    def make_feed(self) -> VenueFeed:
+        # The waits are bounded by the test's patience and by nothing else.
+        feed = self.venue.make_feed(history_s=600.0, silent_s=600.0)
+        feed.now_ms = lambda: self.now_ms
+        return feed
+
+    async def says(self, *messages: bytes) -> None:
+        """What follows makes no sense, which is told at once: so these were read."""
+        known = self.inlet.refused["malformed"]
+        await self.venue.send(*messages, NO_MESSAGE)
+        await self.inlet.until(lambda: self.inlet.refused["malformed"] > known)
+
+    @property
+    def told(self) -> list[str]:
+        return [what for what in self.inlet.order if what.startswith(("backfill", "ticks", "alive", "lost"))]
+
+
+async def test_what_comes_while_history_is_awaited_has_the_time_of_its_receipt(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(venue.quote(filling.name, 1.08, 1.0802, NOON_MS + 400, 1))
+        filling.now_ms += 9_000
+        await filling.says(venue.quote(filling.name, 1.09, 1.0902, NOON_MS + 9_400, 2))
+        assert filling.told == []
+        filling.now_ms += 900
+        venue.may_tell_history.set()
+        ticks = await filling.inlet.until_ticks(2)
+
+    own = 0 if venue.gives_quote_times else 100
+    assert [(tick.bid, tick.time_ms) for tick in ticks] == [
+        (1.08, NOON_MS + 400 + own),
+        (1.09, NOON_MS + 9_400 + own),
+    ]
+    assert filling.told == [f"backfill {venue.feed_class.basis}", "ticks"]
+
+
+async def test_signs_of_life_wait_for_the_history_too(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(venue.heartbeat())
+        assert filling.told == []
+        venue.may_tell_history.set()
+        await filling.inlet.until_takes(1)
+
+    assert filling.told[:2] == [f"backfill {venue.feed_class.basis}", "alive"]
+
+
+async def test_minute_that_ends_while_history_is_awaited_is_asked_for_as_well(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        filling.now_ms += MINUTE_MS
+        venue.bars[filling.name].append((NOON_MS, 1.5))
+        venue.may_tell_history.set()
+        await venue.asked_for_history(2)
+        await filling.inlet.until(lambda: filling.told.count(f"backfill {venue.feed_class.basis}") == 2)
+
+    assert filling.inlet.backfilled["EURUSD"][-1].opened_ms == NOON_MS
+    assert len(venue.history_asked) == 2
+
+
+async def test_connection_that_is_lost_while_history_is_awaited_is_told_at_once(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(venue.quote(filling.name, 1.08, 1.0802, NOON_MS + 400, 1))
+        await venue.close()
+        await filling.inlet.until_lost()
+        await venue.visited(2)
+        await venue.asked_for_history(2)
+        venue.may_tell_history.set()
+        await filling.says(venue.quote(filling.name, 1.09, 1.0902, NOON_MS + 500, 2))
+        ticks = await filling.inlet.until_ticks(1)
+
+    # What the first connection said came before minutes that the second has filled.
+    assert [tick.bid for tick in ticks] == [1.09]
+    assert filling.told == ["lost", f"backfill {venue.feed_class.basis}", "ticks"]
+
+
+async def test_ticks_that_come_while_others_are_handed_on_stay_behind_them() -> None:
+    inlet = RecordingInlet()
+    held = Held(inlet)
+    ticks = [Tick("EURUSD", 1.0, 2.0, time_ms) for time_ms in range(3 * AT_ONCE)]
+    held.take(ticks[:-2])
+
+    releasing = asyncio.create_task(held.release())
+    await inlet.until_takes(1)
+    held.take(ticks[-2:-1])
+    await releasing
+    held.take(ticks[-1:])
+
+    assert inlet.ticks == ticks
+    assert inlet.takes == 4
