@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from prometheus_client import Gauge
 
 from . import event_channel
 from .event_channel import Heard, Listener
+from .event_handling import PASSING, Handler, Handlers, Handling, is_handling
 from .exceptions import Overloaded
 from .outbox import ControlEvent
 from .tasks import end
@@ -27,19 +23,14 @@ from .troubles import Trouble
 logger = logging.getLogger(__name__)
 events_wait = Trouble(logger, "The control events wait, trying again")
 
-Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
 POLL_S = 0.25
 BATCH = 500
-# Nobody else hears anything while a handler is busy.
-HANDLE_WITHIN_S = 5
 # Of all that want to be sure that nothing is new, however many they are, the database hears no oftener.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = 1.5
-# The database is away or busy; whatever else a handler raises is its own fault and would come again.
-PASSING = (OperationalError, InterfaceError, Overloaded)
 AWAY = "The database does not answer just now. Try again shortly."
-
-_is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
+# To all who know something by events: the database has become an older one, so nothing of that holds.
+BEGAN_ANEW = "events.began_anew"
 
 
 class EventFeed:
@@ -51,16 +42,17 @@ class EventFeed:
     TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
 
     def __init__(self) -> None:
-        self._handlers: dict[str, list[Handler]] = defaultdict(list)
+        self._handlers = Handlers()
         self._wake = asyncio.Event()
         self._one_read = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._told: set[asyncio.Task[None]] = set()
         self._listener = Listener(self._hear)
-        self._position = 0
-        self._handled = 0
-        """How many handlers have had the event after this position."""
+        self._last: ControlEvent | None = None
+        """All up to this one are handled."""
+        self._handling: Handling | None = None
+        """Of the event after it."""
         self._early: dict[int, Heard] = {}
         """Further on, by position: what all handlers have had already."""
         self._reads = 0
@@ -70,7 +62,11 @@ class EventFeed:
         self._has_failed = self._is_incomplete = False
 
     def on(self, kind: str, handler: Handler) -> None:
-        self._handlers[kind].append(handler)
+        self._handlers.on(kind, handler)
+
+    @property
+    def _position(self) -> int:
+        return 0 if self._last is None else self._last.position
 
     @property
     def is_current(self) -> bool:
@@ -107,8 +103,8 @@ class EventFeed:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._wake, self._one_read = asyncio.Event(), asyncio.Lock()
-        self._position = await in_reserved_thread(ControlEvent.objects.last_position)
-        self._handled, self._has_failed, self._asked_at = 0, False, None
+        self._last = await in_reserved_thread(ControlEvent.objects.newest)
+        self._handling, self._has_failed, self._asked_at = None, False, None
         self._early.clear()
         self._read_at = time.monotonic()
         self._tasks = [asyncio.create_task(self._poll(), name="control events")]
@@ -119,6 +115,9 @@ class EventFeed:
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
         await end(*tasks, *self._told)
+        await self._handlers.stop()
+        if self._handling is not None:
+            await self._handling.end()
         self._loop, self._read_at = None, float("-inf")
 
     def look_now(self) -> None:
@@ -130,7 +129,7 @@ class EventFeed:
     async def make_sure(self) -> None:
         """Return when everything that was committed before has been heard. However many ask, one read serves
         all who wait; where it is not to be had they are told to come again."""
-        if _is_handling.get():
+        if is_handling.get():
             return
         if self.is_database_away:
             raise Overloaded(AWAY, retry_after=2)
@@ -174,10 +173,26 @@ class EventFeed:
         is_more = True
         while is_more:
             events = await self._ask()
+            is_more = len(events) > BATCH
+            if self._last is not None:
+                # It comes along, so that it is seen whether it is still there.
+                if not (events and events[0].is_same_as(self._last)):
+                    await self._begin_anew()
+                    break
+                del events[0]
             for event in events:
                 await self._hand_on(event)
-            is_more = len(events) == BATCH
         self._read_at = began_at
+
+    async def _begin_anew(self) -> None:
+        """Positions were given out again: after a restored backup, or where a standby had not heard all."""
+        newest = await in_reserved_thread(ControlEvent.objects.newest)
+        if self._handling is None or self._handling.kind != BEGAN_ANEW:
+            logger.error("The database has other control events than before: all is asked for anew")
+            self._handling = self._handlers.begin(BEGAN_ANEW, {})
+            self._early.clear()
+        await self._handlers.see(self._handling)
+        self._last, self._handling = newest, None
 
     async def _ask(self) -> list[ControlEvent]:
         self._asked_at = time.monotonic()
@@ -192,16 +207,16 @@ class EventFeed:
         return events
 
     def _next(self) -> list[ControlEvent]:
-        return list(ControlEvent.objects.filter(position__gt=self._position).order_by("position")[:BATCH])
+        since = ControlEvent.objects.filter(position__gte=self._position).order_by("position")
+        return list(since[: BATCH + 1])
 
     async def _hand_on(self, event: ControlEvent) -> None:
-        """Each handler once; after a fault that passes, the next read goes on with the one that met it."""
+        """After a fault that passes, the next read goes on with the handler that met it."""
         # Not by its position alone: whoever shares our Redis may tell of a database of their own.
         if self._early.pop(event.position, None) != Heard(event.position, event.kind, event.facts):
-            for handler in self._handlers[event.kind][self._handled :]:
-                await handle(handler, event.kind, event.facts)
-                self._handled += 1
-        self._position, self._handled = event.position, 0
+            self._handling = self._handling or self._handlers.begin(event.kind, event.facts)
+            await self._handlers.see(self._handling)
+        self._last, self._handling = event, None
 
     def _hear(self, told: Heard) -> None:
         """Over Redis. What ends somebody's access counts at once, whether the database answers or not."""
@@ -213,28 +228,12 @@ class EventFeed:
 
     async def _hand_on_early(self, told: Heard) -> None:
         try:
-            for handler in self._handlers[told.kind]:
-                await handle(handler, told.kind, told.facts)
+            await self._handlers.see(self._handlers.begin(told.kind, told.facts))
         except PASSING:
             # The database will tell of it again, to all handlers.
             return
         if told.position > self._position:
             self._early[told.position] = told
-
-
-async def handle(handler: Handler, kind: str, facts: dict[str, Any]) -> None:
-    handling = _is_handling.set(True)
-    try:
-        done = handler(facts)
-        if inspect.isawaitable(done):
-            async with asyncio.timeout(HANDLE_WITHIN_S):
-                await done
-    except PASSING:
-        raise
-    except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
-        logger.exception("A handler of %s failed at %s", kind, facts)
-    finally:
-        _is_handling.reset(handling)
 
 
 feed = EventFeed()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django.db import DatabaseError
 
 from . import keys
-from .events import EventFeed
+from .events import BEGAN_ANEW, EventFeed
 from .exceptions import Overloaded
 from .marks import Marks, mark_of
 from .rings import H, Ring
@@ -38,6 +38,7 @@ class MarkedRing(Ring[H]):
         events.on(f"{self.kind}.issued", self._add)
         events.on(f"{self.kind}.revoked", self._remove)
         events.on("account.changed", self._reopen)
+        events.on(BEGAN_ANEW, self._load_again)
 
     async def start(self) -> None:
         """After the events: what is issued or revoked from then on is heard. Until all are loaded, each
@@ -95,9 +96,14 @@ class MarkedRing(Ring[H]):
         if "mark" in facts:
             self._marks.add(bytes.fromhex(facts["mark"]))
         elif self._is_complete:
-            # A process of the version before wrote it: all are read again.
-            self._is_complete = False
-            self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
+            # A process of the version before wrote it.
+            self._load_again(facts)
+
+    def _load_again(self, facts: dict[str, Any]) -> None:
+        self._is_complete = False
+        if self._loading is not None:
+            self._loading.cancel()
+        self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
 
     def _remove(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:

@@ -50,8 +50,8 @@ class ControlEventManager(models.Manager["ControlEvent"]):
             transaction.on_commit(partial(_tell, event))
         return event
 
-    def last_position(self) -> int:
-        return self.order_by("-position").values_list("position", flat=True).first() or 0
+    def newest(self) -> ControlEvent | None:
+        return self.order_by("position").last()
 
 
 class ControlEvent(models.Model):
@@ -80,3 +80,7 @@ class ControlEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position} {self.kind}"
+
+    def is_same_as(self, other: ControlEvent) -> bool:
+        """And not another one that was given its position."""
+        return (self.position, self.kind, self.created_at) == (other.position, other.kind, other.created_at)

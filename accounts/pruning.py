@@ -54,11 +54,16 @@ def spent_attempts(now: datetime) -> QuerySet[Any]:
 
 
 def old_events(now: datetime) -> QuerySet[Any]:
-    return ControlEvent.objects.filter(account_id=None, created_at__lt=now - EVENTS_KEPT)
+    return _followed().filter(account_id=None, created_at__lt=now - EVENTS_KEPT)
 
 
 def old_events_of_accounts(now: datetime) -> QuerySet[Any]:
-    return ControlEvent.objects.filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT)
+    return _followed().filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT)
+
+
+def _followed() -> QuerySet[ControlEvent]:
+    """The last one stays: by it every process sees that the database is still the one it knows."""
+    return ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
 
 
 KINDS: tuple[Callable[[datetime], QuerySet[Any]], ...] = (

@@ -13,7 +13,7 @@ from django.db.models import Model
 from prometheus_client import Counter
 
 from . import keys
-from .events import EventFeed
+from .events import BEGAN_ANEW, EventFeed
 from .last_use import LastUse
 from .threads import in_thread_promptly
 
@@ -42,6 +42,7 @@ class Ring(ABC, Generic[H]):
         self._known: dict[bytes, H] = {}
         self._drops = 0
         self.used = LastUse(self.model)
+        events.on(BEGAN_ANEW, lambda facts: self.forget(lambda holder: True))
 
     @abstractmethod
     def look_up(self, digest: str) -> H | None:

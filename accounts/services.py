@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -73,7 +74,7 @@ def roll_key(
         raise NotActive("Only an active key can be rolled.")
     # Events come last: issuing locks the account, and whoever has published waits for no row any more.
     issued = issue_key(key.account, key.name, by=by, most_a_day=most_a_day)
-    _publish("key.rolled", key, by)
+    _publish("key.rolled", key, by, ends_at=until.timestamp())
     return issued
 
 
@@ -118,11 +119,11 @@ def save_tier(tier: Tier, *, by: str) -> None:
 @transaction.atomic
 def save_user_access(account: Account, *, by: str) -> None:
     """After a user was locked out or let in again: their keys follow."""
-    ControlEvent.objects.publish("account.changed", by=by, account=account.pk)
+    active = Account.objects.filter(pk=account.pk, user__is_active=True).exists()
+    ControlEvent.objects.publish("account.changed", by=by, account=account.pk, active=active)
 
 
-def _publish(kind: str, key: ApiKey, by: str) -> None:
+def _publish(kind: str, key: ApiKey, by: str, **more: Any) -> None:
     """With the mark, by which all processes know that there is such a key, or is none any more."""
-    ControlEvent.objects.publish(
-        kind, by=by, account=key.account_id, key=key.pk, prefix=key.prefix, mark=mark_of(key.digest)
-    )
+    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark_of(key.digest)}
+    ControlEvent.objects.publish(kind, by=by, **facts, **more)

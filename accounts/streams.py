@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from .events import EventFeed, feed
+from .events import BEGAN_ANEW, EventFeed, feed
 from .models import Account
 from .shared_slots import SharedSlots
 from .slots import MemorySlots, OnEnd, OpenStream, Refusal, Slot
@@ -24,7 +24,7 @@ class OpenStreams:
     def __init__(self, events: EventFeed) -> None:
         self._here = MemorySlots()
         self._shared: SharedSlots | None = None
-        for kind in ("account.changed", "tier.changed"):
+        for kind in ("account.changed", "tier.changed", BEGAN_ANEW):
             events.on(kind, self.follow)
         events.on("stream.closed", self.close)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from accounts.events import feed
+from accounts.events import BEGAN_ANEW, feed
 from accounts.exceptions import SymbolNotFound
 from accounts.threads import in_thread
 
@@ -55,7 +55,8 @@ class Catalogue:
         """Are told the symbols that are not offered any more."""
         self._ended: set[str] = set()
         """Of those the symbols that nobody was told yet."""
-        feed.on("instruments.changed", self._reload)
+        for kind in ("instruments.changed", BEGAN_ANEW):
+            feed.on(kind, self._reload)
 
     def all(self) -> list[InstrumentFacts]:
         return list(self._by_symbol.values())

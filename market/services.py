@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from accounts.events import BEGAN_ANEW
 from accounts.events import feed as control_events
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import default_feed
@@ -54,7 +55,8 @@ class Market:
         self._listeners: list[tuple[Hear, Begin]] = []
         self.hearing = Hearing(self._tell_heard)
         self._watchers: list[Callable[[bool], None]] = []
-        control_events.on("instruments.changed", self._refresh_feeds)
+        for kind in ("instruments.changed", BEGAN_ANEW):
+            control_events.on(kind, self._refresh_feeds)
         control_events.on("market.candles_imported", self._reload)
 
     async def start(self) -> None:

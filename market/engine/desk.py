@@ -36,6 +36,7 @@ class FeedDesk:
         self._hand_on = hand_on
         self._running: dict[str, asyncio.Task[None]] = {}
         self._serving: Wanted = {}
+        self._refreshing = asyncio.Lock()
 
     async def start(self) -> None:
         await self.refresh()
@@ -46,14 +47,15 @@ class FeedDesk:
 
     async def refresh(self) -> None:
         """Start, end and begin anew what the instruments ask for now."""
-        wanted = self._wanted()
-        for name in list(self._running):
-            if self._serving[name] != wanted.get(name):
-                await self._end(name)
-        for name, serving in wanted.items():
-            if name not in self._running:
-                self._serving[name] = serving
-                self._running[name] = asyncio.create_task(self._listen(name), name=f"{name} feed")
+        async with self._refreshing:
+            wanted = self._wanted()
+            for name in list(self._running):
+                if self._serving[name] != wanted.get(name):
+                    await self._end(name)
+            for name, serving in wanted.items():
+                if name not in self._running:
+                    self._serving[name] = serving
+                    self._running[name] = asyncio.create_task(self._listen(name), name=f"{name} feed")
 
     def _wanted(self) -> Wanted:
         by_feed = defaultdict(list)

@@ -15,7 +15,8 @@ from msgspec import Raw
 
 from accounts.addresses import address_of
 from accounts.connections import note_known
-from accounts.events import PASSING, feed
+from accounts.event_handling import PASSING
+from accounts.events import feed
 from accounts.exceptions import ApiError, HttpsRequired, Overloaded
 from accounts.limits import MemoryWindow
 from accounts.plain_http import came_plain

@@ -12,7 +12,7 @@ from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from accounts.events import PASSING
+from accounts.event_handling import PASSING
 from market.services import now_ms
 
 from . import protocol

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from itertools import cycle
 from typing import Any, Protocol
 
+from accounts import page_tokens
 from accounts.authentication import KeyRing, key_ring
-from accounts.events import EventFeed, feed
+from accounts.event_handling import PASSING
+from accounts.events import BEGAN_ANEW, EventFeed, feed
 from accounts.tiers import Caller
 
 Find = Callable[[str], Awaitable[Caller | None]]
@@ -49,10 +52,12 @@ class Sockets:
         self.changes = 0
         """How often something changed that a caller, once found, does not know of."""
         events.on("key.revoked", self.revoke)
-        events.on("key.rolled", self.look_again)
-        for kind in ("account.changed", "session.ended", "password.changed"):
-            events.on(kind, self.look_again)
+        events.on("key.rolled", self.roll)
+        events.on("account.changed", self.change)
+        for kind in ("session.ended", "password.changed"):
+            events.on(kind, self.end_pages)
         events.on("tier.changed", self._count)
+        events.on(BEGAN_ANEW, self.look_at_all)
 
     def clear(self) -> None:
         self._of: defaultdict[int, set[Socket]] = defaultdict(set)
@@ -120,6 +125,35 @@ class Sockets:
         for socket in self._held(facts):
             if socket.caller is not None and socket.caller.key_id == facts["key"]:
                 socket.renew(None)
+
+    async def roll(self, facts: dict[str, Any]) -> None:
+        """A key that ends at once is told as such, whether the database answers or not."""
+        if "ends_at" in facts and facts["ends_at"] <= time.time():
+            self.revoke(facts)
+        else:
+            await self.look_again(facts)
+
+    async def change(self, facts: dict[str, Any]) -> None:
+        if facts.get("active", True):
+            await self.look_again(facts)
+            return
+        self.changes += 1
+        for socket in self._held(facts):
+            socket.renew(None)
+
+    async def end_pages(self, facts: dict[str, Any]) -> None:
+        """Which of an account's pages are meant only the database knows: without it all end."""
+        try:
+            await self.look_again(facts)
+        except PASSING:
+            for socket in self._held(facts):
+                if socket.key.startswith(page_tokens.LEAD):
+                    socket.renew(None)
+            raise
+
+    async def look_at_all(self, facts: dict[str, Any]) -> None:
+        for account_id in tuple(self._of):
+            await self.look_again({"account": account_id})
 
     async def look_again(self, facts: dict[str, Any]) -> None:
         self.changes += 1

@@ -24,7 +24,8 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     feed.on("foreign", foreign)
     feed.on("test", ours)
     await feed.start()
-    place = await in_thread(ControlEvent.objects.last_position) + 1
+    newest = await in_thread(ControlEvent.objects.newest)
+    place = newest.position + 1 if newest else 1
     while not foreign.heard:
         event_channel.tell(Heard(place, "foreign", {"number": 1}))
         await asyncio.sleep(0.05)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from accounts.events import BATCH, EventFeed
+from accounts import event_handling
+from accounts.events import BATCH, BEGAN_ANEW, EventFeed
 from accounts.exceptions import Overloaded
 from accounts.models import ControlEvent
+from accounts.tasks import end
 from accounts.threads import in_thread
 from tests.accounts.test_outbox import publish_and_fail
 from tests.patience import PATIENCE_S
@@ -111,13 +114,118 @@ async def test_handler_that_hangs_deafens_nobody_for_long(
     async def hang(facts: dict[str, Any]) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("accounts.events.HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(event_handling, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(event_handling, "GIVE_UP_S", 0.5)
+    after, other = Listener(), Listener()
+    for handler in (hang, after):
+        feed.on("test", handler)
+    feed.on("other", other)
+    await publish(1)
+    await publish(2, kind="other")
+    assert await other.hears(1) == [2]
+    assert after.heard == []
+    assert await after.hears(1) == [1]
+    assert "A handler of test failed" in caplog.text
+
+
+async def test_handler_that_takes_long_is_not_cut_short(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on beside, again after a fault that passes, and those after it only then."""
+    go, faults, slow = asyncio.Event(), [OperationalError("away")], Listener()
+
+    async def take_long(facts: dict[str, Any]) -> None:
+        await go.wait()
+        if faults:
+            raise faults.pop()
+        slow(facts)
+
+    monkeypatch.setattr(event_handling, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(event_handling, "AGAIN_S", 0.01)
+    after, other = Listener(), Listener()
+    for handler in (take_long, after):
+        feed.on("test", handler)
+    feed.on("other", other)
+    await publish(1)
+    await publish(2, kind="other")
+    assert await other.hears(1) == [2]
+    assert (slow.heard, after.heard) == ([], [])
+    go.set()
+    assert await after.hears(1) == [1]
+    assert (slow.heard, faults) == ([1], [])
+
+
+async def test_who_waits_no_longer_leaves_the_handler_at_work(feed: EventFeed) -> None:
+    go, begun = asyncio.Event(), []
+
+    async def take_long(facts: dict[str, Any]) -> None:
+        begun.append(facts["number"])
+        await go.wait()
+        listener(facts)
+
     listener = Listener()
-    feed.on("test", hang)
+    feed.on("test", take_long)
+    await feed.stop()
+    await feed.start()
+    await end(*feed._tasks)
+    await publish(1)
+    for _ in range(3):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await feed.read()
+    go.set()
+    await feed.read()
+    assert (begun, listener.heard) == ([1], [1])
+
+
+@pytest.mark.parametrize("is_filled_again", [True, False])
+async def test_events_whose_positions_went_back_are_heard(
+    feed: EventFeed, caplog: pytest.LogCaptureFixture, *, is_filled_again: bool
+) -> None:
+    """A backup was restored, or a standby took over that had not heard all."""
+    listener = Listener()
+    asked_anew: list[dict[str, Any]] = []
     feed.on("test", listener)
-    await publish(1, 2)
-    assert await listener.hears(2) == [1, 2]
-    assert "A handler of" in caplog.text
+    feed.on(BEGAN_ANEW, asked_anew.append)
+    await publish(1, 2, 3)
+    await listener.hears(3)
+    await in_thread(go_back, 2 if is_filled_again else 0)
+    await until(lambda: len(asked_anew) == 1)
+    await publish(6)
+    assert (await listener.hears(4))[3:] == [6]
+    await feed.read()
+    assert asked_anew == [{}]
+    assert "The database has other control events than before" in caplog.text
+
+
+async def test_control_a_database_that_goes_on_is_asked_for_nothing_anew(feed: EventFeed) -> None:
+    listener = Listener()
+    asked_anew: list[dict[str, Any]] = []
+    feed.on("test", listener)
+    feed.on(BEGAN_ANEW, asked_anew.append)
+    for number in range(5):
+        await publish(number)
+        await feed.read()
+    await in_thread(ControlEvent.objects.filter(position__lt=feed._position).delete)
+    await feed.read()
+    assert (listener.heard, asked_anew) == ([0, 1, 2, 3, 4], [])
+
+
+def go_back(refilled: int) -> None:
+    """The last events are gone, and so many others stand in their places."""
+    with transaction.atomic():
+        lost = list(ControlEvent.objects.order_by("-position")[:2])
+        ControlEvent.objects.filter(pk__in=[event.pk for event in lost]).delete()
+        for event in lost[:refilled]:
+            ControlEvent.objects.create(position=event.position, kind="test", facts={"number": 5})
+        # Where both databases give the next position.
+        ControlEvent.objects.create(position=lost[0].position + 1, kind="nothing").delete()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - what other tasks do
+            await asyncio.sleep(0.01)
 
 
 async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts import keys
 from accounts.addresses import network_of
@@ -112,6 +113,21 @@ async def test_key_that_an_older_version_issued_is_found(ring: KeyRing) -> None:
     del issued.facts["mark"]
     await act(issued.save)
     assert await ring.find(key) is not None
+
+
+async def test_nothing_is_known_any_more_of_a_database_that_began_anew(ring: KeyRing, known: str) -> None:
+    """A key that was issued there is found, and one that was revoked there is not."""
+    await ring._events.read()
+    assert await ring.find(known) is not None
+    other = await act(make_key, await act(make_account))
+    # Nothing tells of either.
+    await act(ControlEvent.objects.all().delete)
+    await act(ApiKey.objects.filter(prefix=keys.prefix(known)).update, revoked_at=timezone.now())
+    assert await ring.find(known) is not None
+
+    await ring._events.read()
+    assert await ring.find(known) is None
+    assert await ring.find(other) is not None
 
 
 async def test_stranger_is_told_to_come_again_while_nobody_can_tell(ring: KeyRing) -> None:

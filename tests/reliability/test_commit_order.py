@@ -33,7 +33,8 @@ class Reader:
     """Reads as every process does: what stands after the last position that it saw."""
 
     def __init__(self) -> None:
-        self.position = ControlEvent.objects.last_position()
+        newest = ControlEvent.objects.newest()
+        self.position = newest.position if newest else 0
         self.heard: list[str] = []
 
     def read(self) -> list[str]:
