@@ -59,7 +59,7 @@ class MarkedRing(Ring[H]):
             await self._events.make_sure()
             if not self._may_exist(digest):
                 return None
-        holder = await self._look(digest, lambda: self.look_up(digest.hex()))
+        holder = await self._look(digest)
         if holder is None and self._is_complete and len(self._closed) < MOST_CLOSED:
             self._marks.discard(digest)
             self._closed.add(digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from .events import EventFeed
 from .models import PageSession
 from .page_tokens import PageToken
 from .rings import Ring
+from .shared_looks import SharedLooks
 from .threads import in_thread_promptly
 from .tiers import Caller
 
@@ -38,6 +40,7 @@ class PageRing(Ring[Page]):
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)
         self._sweep_above = self.SWEEP_ABOVE
+        self._callers: SharedLooks[int, Caller | None] = SharedLooks()
         for kind in ("session.ended", "password.changed", "account.changed", "tier.changed"):
             events.on(kind, self.drop)
 
@@ -51,16 +54,21 @@ class PageRing(Ring[Page]):
     async def find_again(self, key: str) -> Caller | None:
         """For a socket that is open already: its session counts, not how old the token has become."""
         token = page_tokens.read(key)
-        return None if token is None else await in_thread_promptly(find_page_caller, token.page_session)
+        return None if token is None else await self._find_caller(token)
 
     async def _ask(self, key: str, digest: bytes) -> Page | None:
         token = page_tokens.read(key)
         if token is None or token.has_ended:
             return None
-        return await self._look(digest, lambda: self._page_of(token))
+        return await self._found(digest, self._page_of(token))
 
-    def _page_of(self, token: PageToken) -> Page | None:
-        caller = find_page_caller(token.page_session)
+    async def _find_caller(self, token: PageToken) -> Caller | None:
+        """A page can have many tokens at once, and all of them look for the same."""
+        look = partial(in_thread_promptly, find_page_caller, token.page_session)
+        return await self._callers.ask(token.page_session, look)
+
+    async def _page_of(self, token: PageToken) -> Page | None:
+        caller = await self._find_caller(token)
         return None if caller is None else Page(token.page_session, caller, token)
 
     def _remember(self, digest: bytes, holder: Page) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hmac
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from prometheus_client import Counter
 from . import keys
 from .events import BEGAN_ANEW, EventFeed
 from .last_use import LastUse
+from .shared_looks import SharedLooks
 from .threads import in_thread_promptly
 
 trusted = Counter(
@@ -41,6 +43,7 @@ class Ring(ABC, Generic[H]):
         self._pepper = settings.KEY_PEPPER.encode()
         self._known: dict[bytes, H] = {}
         self._drops = 0
+        self._looks: SharedLooks[bytes, H | None] = SharedLooks()
         self.used = LastUse(self.model)
         events.on(BEGAN_ANEW, lambda facts: self.forget(lambda holder: True))
 
@@ -67,11 +70,15 @@ class Ring(ABC, Generic[H]):
     async def _ask(self, key: str, digest: bytes) -> H | None:
         if not keys.is_well_formed(key, self.lead):
             return None
-        return await self._look(digest, lambda: self.look_up(digest.hex()))
+        return await self._look(digest)
 
-    async def _look(self, digest: bytes, look: Callable[[], H | None]) -> H | None:
+    async def _look(self, digest: bytes) -> H | None:
+        look = partial(in_thread_promptly, self.look_up, digest.hex())
+        return await self._found(digest, self._looks.ask(digest, look))
+
+    async def _found(self, digest: bytes, asked: Awaitable[H | None]) -> H | None:
         drops = self._drops
-        holder = await in_thread_promptly(look)
+        holder = await asked
         # An event that came in between may have been about this very key: then do not remember it.
         if holder is not None and drops == self._drops and self._events.is_current:
             self._remember(digest, holder)
