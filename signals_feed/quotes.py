@@ -50,8 +50,10 @@ def current(symbol: str) -> Quoted | None:
 
 
 def state(facts: InstrumentFacts, quote: Quoted | None, now_ms: int) -> str:
-    """open, closed or stale, as the board says it."""
+    """open, closed or stale: as the board says it, and stale as soon as the engine is not heard. Others may
+    know a newer price then."""
     if not facts.hours.is_open(now_ms):
         return "closed"
-    is_stale = quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000
+    is_old = quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000
+    is_stale = is_old or not market.is_heard()
     return "stale" if is_stale else "open"

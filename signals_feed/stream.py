@@ -7,7 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from accounts.events import PASSING, EventFeed, feed
+from accounts.event_handling import PASSING
+from accounts.events import EventFeed, feed
 from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue

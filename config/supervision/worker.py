@@ -14,13 +14,12 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import django
-import psycopg
 import uvicorn
-from django.db import connection
+
+from accounts.waiting import wait_for_database
 
 SERVING, ALIVE, STOPPING, RETIRE = b"serving", b"alive", b"stopping", b"retire"
 ALIVE_EVERY_S = 1
-ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ def work(
     threading.Thread(target=line.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()
-    wait_for_database()
+    wait_for_database(f"This worker (pid {os.getpid()})")
     from config.start.server import Server
 
     config.callback_notify, config.timeout_notify = line.say_alive, ALIVE_EVERY_S
@@ -73,22 +72,3 @@ class Line:
 
     async def say_alive(self) -> None:
         self.say(ALIVE)
-
-
-def wait_for_database() -> None:
-    """Past the pool, whose own attempts come further and further apart."""
-    if connection.vendor != "postgresql":
-        return
-    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-    told_at = float("-inf")
-    while True:
-        try:
-            psycopg.connect(**wishes).close()
-        except psycopg.OperationalError as error:
-            if time.monotonic() - told_at > TELL_AGAIN_S:
-                told_at = time.monotonic()
-                reason = str(error).strip().splitlines()[0]
-                logger.warning("This worker (pid %s) waits for the database: %s", os.getpid(), reason)
-            time.sleep(ASK_AGAIN_S)
-        else:
-            return

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import DataError, IntegrityError
 
-from accounts.events import PASSING
+from accounts.event_handling import PASSING
 from accounts.tasks import end
 from accounts.threads import in_thread
 from market.engine.lease import Deposed

@@ -50,14 +50,18 @@ class EngineProcess:
 def engines(installation: Installation, count: int, **changes: str) -> Iterator[list[EngineProcess]]:
     """All start at once; one of them gets to run, the others stand by."""
     with ExitStack() as running:
-        started = [running.enter_context(_started(installation, number, changes)) for number in range(count)]
+        started = [
+            running.enter_context(engine_process(installation, number, changes)) for number in range(count)
+        ]
         poll(lambda: all(engine.said(WAITS) for engine in started), PATIENCE_S)
         poll(lambda: any(engine.said(RUNS) for engine in started), PATIENCE_S)
         yield started
 
 
 @contextmanager
-def _started(installation: Installation, number: int, changes: dict[str, str]) -> Iterator[EngineProcess]:
+def engine_process(
+    installation: Installation, number: int, changes: dict[str, str]
+) -> Iterator[EngineProcess]:
     log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
     with log.open("wb") as out:
         command = tied("manage.py", "run_engine")

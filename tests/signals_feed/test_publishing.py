@@ -18,6 +18,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine import checkpoints
 from market.prices.ticks import Tick
+from market.services import market
 from signals_feed.models import Announcement, Signal
 from signals_feed.quotes import Quoted
 from signals_feed.services import NotActive, Refused, Terms, close_by_hand, publish
@@ -136,6 +137,18 @@ def test_without_a_market_nothing_is_published_or_closed_by_hand(
 
     with pytest.raises(Refused, match=sentence):
         publish(BUY, anna, quote) if act == "publish" else close_by_hand(signal, by=anna, quote=quote)
+
+
+@pytest.mark.parametrize("act", ["publish", "close"])
+def test_nobody_trades_at_the_last_price_of_an_engine_that_is_not_heard(
+    monkeypatch: pytest.MonkeyPatch, anna: User, act: str
+) -> None:
+    """It is young enough yet, but whoever looks elsewhere knows a newer one."""
+    signal = publish(BUY, anna, QUOTE)
+    monkeypatch.setattr(market.hearing, "is_heard", False)
+
+    with pytest.raises(Refused, match="too old"):
+        publish(BUY, anna, QUOTE) if act == "publish" else close_by_hand(signal, by=anna, quote=QUOTE)
 
 
 def test_nobody_publishes_without_the_permission() -> None:

@@ -2,20 +2,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import Error
 
 from accounts import memory
 from accounts.events import feed as control_events
+from accounts.exceptions import Overloaded
 from accounts.tasks import end
+from accounts.troubles import Trouble
+from accounts.waiting import wait_for_database
 from instruments.catalogue import catalogue
 from market.engine.inbox import Inbox
 from market.engine.lease import Deposed
 from market.management.pending import refuse_pending_migrations
 from market.services import market
+
+logger = logging.getLogger(__name__)
+start_waits = Trouble(logger, "The engine cannot start, trying again")
 
 
 class Command(BaseCommand):
@@ -31,6 +39,7 @@ class Command(BaseCommand):
                 "The web processes hear of the market over Redis: set REDIS_URL. "
                 "Without it `manage.py serve` runs the engine itself."
             )
+        wait_for_database("The engine")
         refuse_pending_migrations()
         asyncio.run(self.run())
 
@@ -56,7 +65,15 @@ class Command(BaseCommand):
         if ending.is_set():
             await runner.stop()
             return
-        await runner.start()
+        try:
+            await runner.start()
+        except (Error, Overloaded) as error:
+            # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
+            start_waits.tell(error)
+            runner.stand_down()
+            await runner.stop()
+            return
+        start_waits.over()
         memory.settle()
         inbox = Inbox(settings.REDIS_URL)
         # Acknowledged is what a kill of this process does not take along.

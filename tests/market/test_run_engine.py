@@ -1,0 +1,43 @@
+"""A stand-in that gets its turn while the database fails has another one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.db import OperationalError
+
+from accounts.exceptions import Overloaded
+from market.management.commands.run_engine import Command
+from market.services import market
+
+
+class Runner:
+    """Its database fails while it starts."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error, self.done = error, list[str]()
+
+    async def wait_for_lease(self) -> None:
+        self.done.append("lease")
+
+    async def start(self) -> None:
+        self.done.append("start")
+        raise self.error
+
+    def stand_down(self) -> None:
+        """Nothing that is half loaded is written."""
+        self.done.append("stand down")
+
+    async def stop(self) -> None:
+        self.done.append("stop")
+
+
+@pytest.mark.parametrize("error", [OperationalError("it restarts"), Overloaded(retry_after=1)])
+async def test_engine_outlives_a_database_that_fails_as_it_starts(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    runner = Runner(error)
+    monkeypatch.setattr(market, "separate_engine", lambda: runner)
+    await Command().take_a_turn(asyncio.Event())
+    assert runner.done == ["lease", "start", "stand down", "stop"]
