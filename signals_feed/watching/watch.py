@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from accounts.events import PASSING, EventFeed, feed
+from accounts.event_handling import PASSING
+from accounts.events import EventFeed, feed
 from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
