@@ -31,6 +31,7 @@ from .reloading import load_series
 
 logger = logging.getLogger(__name__)
 bus_away = Trouble(logger, "The bus is not heard, trying again")
+database_away = Trouble(logger, "The prices wait for the database")
 
 BLOCK_MS = 1000
 RETRY_S = 0.2
@@ -146,15 +147,21 @@ class Reader:
                 self._prices.apply(record, facts)
 
     async def _catch_up(self, needed: Place) -> None:
-        """Load what the engine has written, once it has written so much."""
+        """Load what the engine has written, once it has written so much, or another has written instead: what
+        an engine sent that was killed before its first write is waited for in vain."""
         while True:
             fresh = Prices(self._prices.candle_price)
             try:
                 checkpoints, place = await self._load(fresh)
-                if place.epoch == needed.epoch and place.position >= needed.position:
-                    break
             except (Error, Overloaded) as error:
-                logger.warning("The prices wait for the database: %s", error)
+                database_away.tell(error)
+            else:
+                database_away.over()
+                if place.epoch == needed.epoch:
+                    if place.position >= needed.position:
+                        break
+                elif place.epoch != self.place.epoch:
+                    break
             await asyncio.sleep(RETRY_S)
         self._prices.replace(fresh)
         self.place, self.checkpoints = place, checkpoints
