@@ -11,6 +11,7 @@ from accounts.event_handling import PASSING
 from accounts.events import EventFeed, feed
 from accounts.tasks import end
 from accounts.threads import in_thread
+from accounts.troubles import Trouble
 from instruments.catalogue import catalogue
 from market.services import now_ms
 from market.streams.framing import frame
@@ -21,6 +22,7 @@ from market.streams.stream import Stream
 from .announcements import CLOSED, LATEST, Announced, last_position, position_of, read
 
 logger = logging.getLogger(__name__)
+telling_waits = Trouble(logger, "Announced signals wait for the database")
 
 Read = Callable[[int, int, int], Awaitable[list[Announced]]]
 # Fewer than may wait for a slow reader.
@@ -100,8 +102,9 @@ class SignalStream(Stream):
             self._wake.clear()
             try:
                 await self.tell()
+                telling_waits.over()
             except PASSING as error:
-                logger.warning("Announced signals wait for the database: %s", error)
+                telling_waits.tell(error)
                 await self._try_again()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("Announced signals could not be told, trying again")

@@ -14,10 +14,12 @@ from django.db import DataError, IntegrityError
 from accounts.event_handling import PASSING
 from accounts.tasks import end
 from accounts.threads import in_thread
+from accounts.troubles import Trouble
 from market.engine.lease import Deposed
 from signals_feed.closures import Closing, close_all
 
 logger = logging.getLogger(__name__)
+closing_waits = Trouble(logger, "Signals that were hit wait to be closed")
 
 # In one transaction, while other writers of events wait.
 MOST_AT_ONCE = 50
@@ -69,10 +71,11 @@ class Closer:
             self._wake.clear()
             try:
                 await self.work_off()
+                closing_waits.over()
             except Deposed:
                 await self._try_again()
             except PASSING as error:
-                logger.warning("%d signals wait to be closed: %s", len(self.pending), error)
+                closing_waits.tell(error)
                 await self._try_again()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("Signals could not be closed, trying again")

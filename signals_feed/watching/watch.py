@@ -14,6 +14,7 @@ from accounts.event_handling import PASSING
 from accounts.events import EventFeed, feed
 from accounts.tasks import end
 from accounts.threads import in_thread
+from accounts.troubles import Trouble
 from instruments.catalogue import catalogue
 from market import services as market
 from market.engine.witness import Ending, Start
@@ -26,6 +27,7 @@ from .ending import end_signals
 from .loading import Active, judge_stored, read_active, read_hits, read_mark_ms, write_notes
 
 logger = logging.getLogger(__name__)
+watching_waits = Trouble(logger, "The watched signals wait for the database")
 
 LOOK_S = 0.25
 # A minute is written within a second of its end.
@@ -128,8 +130,9 @@ class Watch:
         while self._is_new:
             try:
                 await self._read_all()
+                watching_waits.over()
             except PASSING as error:
-                logger.warning("The watched signals wait for the database: %s", error)
+                watching_waits.tell(error)
                 await asyncio.sleep(LOOK_S)
             except Exception:  # noqa: BLE001 - prices do not wait for what is wrong with signals
                 logger.exception("The signals could not be read before the first tick, trying again")
@@ -145,8 +148,9 @@ class Watch:
             self._wake.clear()
             try:
                 await self.look()
+                watching_waits.over()
             except PASSING as error:
-                logger.warning("The watched signals wait for the database: %s", error)
+                watching_waits.tell(error)
                 await asyncio.sleep(LOOK_S)
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("The signal watcher broke and goes on")
