@@ -12,13 +12,16 @@ from market.prices.records import Absorbed, AnyRecord, Taken
 from market.prices.ticks import Tick
 
 from .checkpoints import Checkpoint
+from .checks import shows_another_price
 from .outliers import Outliers
 from .source import Choice
+
+TRADES = " trades"
 
 
 def numbering(tick: Tick, origin: str) -> str:
     """A source numbers its trades apart from its quotes."""
-    return f"{origin} trades" if tick.side else origin
+    return f"{origin}{TRADES}" if tick.side else origin
 
 
 class Book:
@@ -32,6 +35,7 @@ class Book:
         "last",
         "outliers",
         "late_at_ms",
+        "origin",
         "passed_ms",
         "refilled_ms",
         "seq",
@@ -39,12 +43,17 @@ class Book:
         "source",
         "source_seqs",
         "switches",
+        "unsure_ms",
         "watch",
     )
 
     def __init__(self, facts: InstrumentFacts, choice: Choice) -> None:
         self.facts = facts
         self.choose(choice)
+        self.origin = choice.feed
+        """Who sent the last tick; empty where nothing more comes of it from there."""
+        self.unsure_ms: int | None = None
+        """Since when its source has sent what was refused, or is old: its price may be another than this."""
         self.simulated = is_simulated(choice.feed)
         """Of which kind the series is that goes on."""
         self.kind_since_ms: int | None = None
@@ -76,6 +85,16 @@ class Book:
         self.source = choice.feed
         self.switches = choice.switches
 
+    def note_refused(self, tick: Tick, reason: str, origin: str, at_ms: int) -> None:
+        """What the source of these prices sent, and was not believed."""
+        if not self.choice.serves(origin):
+            return
+        last = self.last
+        if last is not None and (tick.time_ms, tick.bid, tick.ask) == (last.time_ms, last.bid, last.ask):
+            self.unsure_ms = None
+        elif self.unsure_ms is None and shows_another_price(reason, tick, last, at_ms):
+            self.unsure_ms = at_ms
+
     def repeats(self, tick: Tick, origin: str) -> bool:
         """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
         if tick.source_seq is None:
@@ -87,7 +106,7 @@ class Book:
 
     def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
-        self.last = tick
+        self.last, self.origin = tick, origin
         self.outliers.note(tick)
         facts = self.facts
         update = self.flow.take(tick, facts.order_flow_source == "trades")
@@ -127,6 +146,7 @@ class Book:
     def resume(self, checkpoint: Checkpoint) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
         self.source_seqs = dict(checkpoint.source_seqs)
+        self.origin = checkpoint.source or self.choice.feed
         if checkpoint.flow_state is not None:
             self.flow.restore(msgspec.convert(checkpoint.flow_state, FlowState))
         self.kind_since_ms = checkpoint.kind_since_ms
@@ -156,5 +176,6 @@ class Book:
         self.seq = record.seq
         if record.numbering:
             self.source_seqs[record.numbering] = record.source_seq
+            self.origin = record.numbering.removesuffix(TRADES)
         if record.flow_seq:
             self.flow_seq = record.flow_seq

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 FUTURE_MS = 5_000
 # What the database has room for: ten digits before the point.
 TOO_HIGH = 1e10
+# What cannot be taken says nothing of where the price is, but that it is another than before.
+UNBELIEVED = frozenset({"not_finite", "not_positive", "crossed", "too_high", "future", "outlier"})
+# Who sends what is older than this, and nothing younger, has a clock that is behind.
+STRAGGLES_MS = 60_000
 
 
 def reason_to_refuse(
@@ -35,6 +39,15 @@ def reason_to_refuse(
     if tick.time_ms > now_ms + FUTURE_MS:
         return "future"
     return _reason_of_time(tick, last, closed_until_ms, facts)
+
+
+def shows_another_price(reason: str, tick: Tick, last: Tick | None, now_ms: int) -> bool:
+    """Whether a source that sent what was refused so has another price than the last good one. One that sends
+    a tick again, or a straggler, or after the close, has not."""
+    if reason == "too_late":
+        is_older = last is not None and tick.time_ms <= last.time_ms
+        return not is_older or now_ms - tick.time_ms > STRAGGLES_MS
+    return reason in UNBELIEVED
 
 
 def _reason_of_price(price: float, facts: InstrumentFacts) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from accounts.tasks import end
 from instruments.catalogue import InstrumentFacts, catalogue
@@ -113,8 +113,10 @@ class EngineInlet:
         self._engine.source(self._name).lost(now_ms(), why)
         logger.warning("The %s feed is lost: %s", self._name, why)
 
-    def refuse(self, reason: str, what: str = "") -> None:
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
         self._engine.source(self._name).refuse(reason, what)
+        for symbol in symbols:
+            self._engine.serves_no_more(self._name, symbol)
 
     def missing(self) -> dict[str, int]:
         at_ms = now_ms()

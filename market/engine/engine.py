@@ -66,6 +66,7 @@ class Engine:
                 source.ticks += 1
                 source.lag_ms = at_ms - tick.time_ms
                 return None
+            book.note_refused(tick, reason, origin, at_ms)
         source.refused[reason or ""] += 1
         return reason
 
@@ -130,6 +131,12 @@ class Engine:
             self._apply_if_it_closes(book, Refilled(symbol, told, basis), basis)
             taken += 1
         return taken
+
+    def serves_no_more(self, origin: str, symbol: str) -> None:
+        """Its silence says nothing of the price from now on, until it sends a tick again."""
+        book = self.books.get(symbol)
+        if book is not None and book.origin == origin:
+            book.origin = ""
 
     def source(self, origin: str) -> Source:
         source = self.sources.get(origin)
@@ -199,7 +206,7 @@ class Engine:
             state = msgspec.to_builtins(book.flow.state())
             if book.last is not None or book.seq:
                 numbers = book.seq, book.flow_seq, state, dict(book.source_seqs)
-                kind = book.simulated, book.source
+                kind = book.simulated, book.origin or book.source
                 made[book.facts.id] = Checkpoint(book.last, copied, *numbers, *kind)
         return made
 
@@ -270,6 +277,7 @@ class Engine:
         if book.switches != book.choice.switches:
             book.choose(book.choice)
             self._price(book)
+        book.unsure_ms = None
         if at_ms - tick.time_ms > self.grace_ms:
             self._note_late(book, tick.time_ms, at_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
@@ -282,21 +290,22 @@ class Engine:
 
     def _note_late(self, book: Book, time_ms: int, at_ms: int) -> None:
         """A minute that was missed and is filled now has its ticks close together: the clock lets it be
-        until no more come."""
+        until no more come. What the price is by now nobody has said."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
-            book.late_at_ms = at_ms
+            book.late_at_ms = book.unsure_ms = at_ms
 
     def _pass_time(self, book: Book, at_ms: int) -> None:
-        """A minute that went by without a tick while the source was alive is flat."""
+        """A minute that went by without a tick is flat, while who sent the last one was alive."""
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
         passed_ms = book.passed_ms
         if passed_ms is None or passed_ms < this_minute_ms:
             book.passed_ms = this_minute_ms
-            if passed_ms is not None:
-                sources = [source for name, source in self.sources.items() if book.choice.serves(name)]
-                for minute_ms in range(passed_ms, this_minute_ms, MINUTE_MS):
-                    if any(source.was_alive(minute_ms, minute_ms + MINUTE_MS) for source in sources):
-                        self._fill(book, minute_ms, minute_ms + MINUTE_MS)
+            source = self.sources.get(book.origin) if book.choice.serves(book.origin) else None
+            if passed_ms is not None and source is not None:
+                until_ms = this_minute_ms if book.unsure_ms is None else min(this_minute_ms, book.unsure_ms)
+                for end_ms in range(passed_ms + MINUTE_MS, until_ms + 1, MINUTE_MS):
+                    if source.was_alive(end_ms - MINUTE_MS, end_ms):
+                        self._fill(book, end_ms - MINUTE_MS, end_ms)
 
     def _fill(self, book: Book, start_ms: int, end_ms: int) -> None:
         facts = book.facts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from accounts.tasks import end
@@ -61,7 +62,7 @@ class Recorder:
     def lost(self, why: str) -> None:
         logger.warning("The feed is lost: %s", why)
 
-    def refuse(self, reason: str, what: str = "") -> None:
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
         self.refused[reason] += 1
 
     def missing(self) -> dict[str, int]:

@@ -133,6 +133,8 @@ def test_minute_is_closed_by_a_later_tick_or_by_the_clock_and_never_changes(step
             reason = rule.reason(tick, at_ms)
             assert both.engine.take("push", [tick], at_ms) == [reason]
             rule.taken += [tick] * (reason is None)
+            # It says that its price is still the one that was taken last.
+            assert both.engine.take("push", rule.taken[-1:], at_ms) == ["duplicate"]
         both.hand_on()
 
         assert both.closed() == rule.closed(at_ms // MINUTE_MS)

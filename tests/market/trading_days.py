@@ -138,17 +138,16 @@ class Lived(NamedTuple):
         return [msgspec.structs.replace(candle, source="") for candle in found]
 
 
-def live(story: Story, without: frozenset[int] = frozenset()) -> Lived:
-    """`without` are the steps of which no more than a sign of life comes."""
+def live(story: Story) -> Lived:
     lived = Lived(Engine(Prices("bid")), {symbol: [] for symbol in MARKETS}, [], story.moments()[-1])
     engine, at_ms = lived.engine, story.start_ms
-    for number, (step, next_ms) in enumerate(zip(story.steps, story.moments(), strict=True)):
+    for step, next_ms in zip(story.steps, story.moments(), strict=True):
         _pass_time(engine, step, at_ms, next_ms, story.clock_ms)
         at_ms = next_ms
-        ticks = [] if number in without else [step.tick(at_ms)]
-        reasons = engine.take("push", ticks, at_ms)
-        lived.reasons.extend(reasons)
-        lived.taken[step.symbol] += [tick for tick in ticks if reasons == [None]]
+        tick = step.tick(at_ms)
+        (reason,) = engine.take("push", [tick], at_ms)
+        lived.reasons.append(reason)
+        lived.taken[step.symbol] += [tick] * (reason is None)
     engine.keep_time(at_ms + ENDED_MS)
     return lived
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
-from typing import ClassVar, NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
 from accounts.tasks import end
 from market.clock import clock as market_clock
@@ -32,8 +32,10 @@ FOR_STAFF = ("unknown_symbol", "not_traded")
 # After so many different complaints about one connection, more are counted but not logged.
 MOST_LOGGED = 50
 
-Refuse = Callable[[str, str], None]
-"""Takes a reason to count ("malformed") and a sentence to log."""
+
+class Refuse(Protocol):
+    def __call__(self, reason: str, what: str, name: str = "") -> None:
+        """A reason to count ("malformed"), a sentence to log, and the venue's name that nothing comes of."""
 
 
 class Lost(Exception):
@@ -194,8 +196,9 @@ class VenueFeed(ABC):
     def _refuser(self, inlet: Inlet) -> Refuse:
         logged: set[str] = set()
 
-        def refuse(reason: str, what: str) -> None:
-            inlet.refuse(reason, what if reason in FOR_STAFF else "")
+        def refuse(reason: str, what: str, name: str = "") -> None:
+            symbols = [ours for ours, theirs in self.symbols.items() if theirs == name] if name else []
+            inlet.refuse(reason, what if reason in FOR_STAFF else "", symbols)
             if what not in logged and len(logged) < MOST_LOGGED:
                 logged.add(what)
                 logger.warning("%s: %s", self.venue, what)

@@ -85,7 +85,7 @@ class BinanceReader:
         """The names of each request, until it is answered."""
         self._last_id = PROBE_ID
         for name in left_out:
-            refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols")
+            refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols", name)
 
     def subscribe(self) -> None:
         for names in in_batches(self._names, PER_MESSAGE):
@@ -125,7 +125,7 @@ class BinanceReader:
         if names is None:
             raise ValueError(f"what was refused? {why}")
         if len(names) == 1:
-            self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"))
+            self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"), names[0])
             return
         middle = len(names) // 2
         self._ask(names[:middle])
@@ -159,9 +159,10 @@ class BinanceFeed(WebSocketFeed):
             logger.warning("Binance: nobody knows whether it has all instruments, %s failed: %s", at, why)
             return self.symbols
         for name, why in listed.unknown.items():
-            refuse("unknown_symbol", not_served(name, why, "binance:BTCUSDT"))
+            refuse("unknown_symbol", not_served(name, why, "binance:BTCUSDT"), name)
         for name, status in listed.resting.items():
-            refuse("not_traded", f"{name} is listed, but not traded there now: its status is {status}")
+            why = f"{name} is listed, but not traded there now: its status is {status}"
+            refuse("not_traded", why, name)
         if names <= listed.unknown.keys():
             raise Lost("Binance has none of the instruments; see their sources", is_lasting=True)
         return {ours: name for ours, name in self.symbols.items() if name not in listed.unknown}

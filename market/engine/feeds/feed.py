@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from market.prices.candles import Candle
@@ -17,9 +18,9 @@ class Inlet(Protocol):
     def lost(self, why: str) -> None:
         """The source is gone or silent: "the connection was closed (1006)"."""
 
-    def refuse(self, reason: str, what: str = "") -> None:
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
         """A message that made no tick is counted: "malformed", "unknown_symbol". `what` is a sentence for
-        staff, where they have to do something about it."""
+        staff, where they have to do something about it. Of `symbols` nothing comes before that."""
 
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""

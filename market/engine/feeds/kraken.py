@@ -120,7 +120,8 @@ class KrakenReader:
         if not message.success and message.symbol not in self._unknown:
             self._unknown.add(message.symbol or "")
             why = (message.error or "no reason")[:200]
-            self._refuse("unknown_symbol", not_served(message.symbol or "", why, "kraken:BTC/USD"))
+            name = message.symbol or ""
+            self._refuse("unknown_symbol", not_served(name, why, "kraken:BTC/USD"), name)
 
 
 class KrakenFeed(WebSocketFeed):

@@ -90,7 +90,7 @@ class OandaFeed(VenueFeed):
         unknown = set(self.symbols.values()) - known - self._unknown
         for name in sorted(unknown):
             why = "the account does not have it"
-            refuse("unknown_symbol", not_served(name, why, "oanda:EUR_USD"))
+            refuse("unknown_symbol", not_served(name, why, "oanda:EUR_USD"), name)
         self._unknown |= unknown
         return bool(unknown)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from market.engine.feeds.feed import Feed
@@ -20,6 +20,7 @@ class RecordingInlet:
         self.losses: list[str] = []
         self.refused: Counter[str] = Counter()
         self.complaints: list[str] = []
+        self.unserved: list[str] = []
         self.backfilled: dict[str, list[Candle]] = {}
         self.order: list[str] = []
         self._missing = missing or {}
@@ -34,8 +35,9 @@ class RecordingInlet:
         self.losses.append(why)
         self._note("lost")
 
-    def refuse(self, reason: str, what: str = "") -> None:
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
         self.refused[reason] += 1
+        self.unserved += symbols
         self.complaints += [what] * bool(what)
         self._note(f"refused {reason}")
 

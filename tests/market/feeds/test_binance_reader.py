@@ -34,7 +34,7 @@ class Binance:
         self.refused: list[tuple[str, str]] = []
         self.reader = BinanceReader(
             {name: name for name in names or ["NKNUSDT"]},
-            lambda reason, what: self.refused.append((reason, what)),
+            lambda reason, what, name="": self.refused.append((reason, what)),
             lambda text: self.said.append(json.loads(text)),
         )
 

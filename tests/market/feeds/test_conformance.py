@@ -207,6 +207,7 @@ async def test_unknown_symbol_does_not_stop_the_others(venue: FakeVenue) -> None
     assert inlet.losses == []
     (complaint,) = inlet.complaints
     assert complaint.startswith(f"{venue.symbols['XAUUSD']} is not served: ")
+    assert inlet.unserved == ["XAUUSD"]
 
 
 async def test_burst_arrives_whole_and_in_order(venue: FakeVenue) -> None:

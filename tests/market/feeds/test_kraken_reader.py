@@ -49,7 +49,7 @@ class Kraken:
         self.refused: list[tuple[str, str]] = []
         self.reader = KrakenReader(
             symbols or {"BTCUSD": "BTC/USD"},
-            lambda reason, what: self.refused.append((reason, what)),
+            lambda reason, what, name="": self.refused.append((reason, what)),
             lambda text: self.said.append(json.loads(text)),
         )
 

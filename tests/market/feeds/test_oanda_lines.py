@@ -23,7 +23,7 @@ ASKS = b'[{"price":"1.09188","liquidity":10000000},{"price":"1.09190","liquidity
 
 
 def read(line: bytes, refused: Counter[str] | None = None) -> list[Tick]:
-    def refuse(reason: str, _: str) -> None:
+    def refuse(reason: str, what: str, name: str = "") -> None:
         assert refused is not None, reason
         refused[reason] += 1
 
