@@ -25,6 +25,7 @@ from accounts.troubles import Trouble
 from market.prices.ticks import Tick
 
 logger = logging.getLogger(__name__)
+not_sent = Trouble(logger, "Pushed ticks do not reach the engine")
 no_ticks = Trouble(logger, "No pushed ticks are heard, trying again")
 no_answers = Trouble(logger, "No answers of the engine are heard, trying again")
 
@@ -123,12 +124,13 @@ class Inbox:
                 await self._request(Request(number, self._replies, origin, ticks))
                 codes = await answer
         except (RedisError, OSError) as error:
-            logger.warning("Pushed ticks do not reach the engine: %s", str(error) or type(error).__name__)
+            not_sent.tell(str(error) or type(error).__name__)
             raise IngestUnavailable from None
         finally:
             del self._waiting[number]
         if codes is None:
             raise IngestUnavailable
+        not_sent.over()
         return codes
 
     async def serve(self, handler: Handler, settle: Settle | None = None) -> None:
@@ -146,7 +148,7 @@ class Inbox:
     async def _request(self, request: Request) -> None:
         lasts_us = int(self._patience_s * BEGUN_WITHIN * 1_000_000)
         if not await self._append(keys=[REQUESTS], args=[encode(request), lasts_us, MAX_WAITING]):
-            logger.warning("Pushed ticks wait for the engine in too great a number")
+            not_sent.tell("too many of them wait")
             raise IngestUnavailable
 
     async def _listen(self) -> None:

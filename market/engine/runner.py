@@ -15,6 +15,7 @@ from django.db import Error, transaction
 from accounts.exceptions import Overloaded
 from accounts.tasks import end
 from accounts.threads import in_thread
+from accounts.troubles import Trouble
 from instruments.catalogue import InstrumentFacts, catalogue
 from market.clock import clock, go_on_from, now_ms
 from market.prices.ticks import Tick
@@ -37,6 +38,9 @@ from .store import Row
 from .witness import Ending, Start, Witness
 
 logger = logging.getLogger(__name__)
+lease_waits = Trouble(logger, "The lease waits for the database")
+candles_wait = Trouble(logger, "The candles wait for the database")
+candles_lost = Trouble(logger, "The database was away too long")
 
 CLOCK_S = 0.25
 TELL_S = 1.0
@@ -86,7 +90,9 @@ class Runner:
         try:
             self._holds = await in_thread(self.lease.take) is not None
         except (Error, Overloaded) as error:
-            logger.warning("The lease waits for the database: %s", error)
+            lease_waits.tell(error)
+        else:
+            lease_waits.over()
         return self._holds
 
     async def start(self) -> None:
@@ -254,11 +260,13 @@ class Runner:
             await in_thread(self._write, rows, made, place, notes)
             is_done = is_written = True
             self.bus.written(place)
+            candles_wait.over()
+            candles_lost.over()
         except Deposed:
             self._lost_lease(rows)
             is_done = True
         except (Error, Overloaded) as error:
-            logger.warning("%d candles wait for the database: %s", len(rows), error)
+            candles_wait.tell(error)
         finally:
             # Also when this is cancelled: to write the same again changes nothing.
             if not is_done:
@@ -290,7 +298,7 @@ class Runner:
     def _put_back(self, rows: list[Row]) -> None:
         waiting = [*rows, *self.engine.rows]
         if len(waiting) > MAX_PENDING:
-            logger.error("%d candles are lost: the database was away too long", len(waiting) - MAX_PENDING)
+            candles_lost.tell(f"{len(waiting) - MAX_PENDING} candles are lost")
         self.engine.rows = waiting[-MAX_PENDING:]
 
     async def _keep_time(self) -> None:
