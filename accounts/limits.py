@@ -59,16 +59,28 @@ class MemoryWindow:
 
     def count(self, key: str, limit: int, cost: int) -> Standing:
         now = self._clock_ns()
+        stamps = self._of_last_minute(key, now)
+        admitted = len(stamps) < limit
+        if admitted and cost:
+            stamps.append(now)
+        return self._standing(stamps, admitted, limit, now)
+
+    def note(self, key: str, limit: int) -> None:
+        """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
+        now = self._clock_ns()
+        stamps = self._of_last_minute(key, now)
+        if len(stamps) >= limit:
+            stamps.popleft()
+        stamps.append(now)
+
+    def _of_last_minute(self, key: str, now: int) -> deque[int]:
         stamps = self._admitted.get(key)
         if stamps is None:
             self._sweep(now)
             stamps = self._admitted[key] = deque()
         while stamps and stamps[0] <= now - WINDOW_NS:
             stamps.popleft()
-        admitted = len(stamps) < limit
-        if admitted and cost:
-            stamps.append(now)
-        return self._standing(stamps, admitted, limit, now)
+        return stamps
 
     @staticmethod
     def _standing(stamps: deque[int], admitted: bool, limit: int, now: int) -> Standing:

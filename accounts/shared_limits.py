@@ -63,7 +63,8 @@ class Question(NamedTuple):
 
 
 class RedisWindow:
-    """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
+    """Counts in Redis; while it does not answer, each process counts alone, together with what Redis admitted
+    through it, and a metric says so. So P processes never admit more than P times the limit."""
 
     # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
     # as often as this beside them, until it answers.
@@ -115,6 +116,8 @@ class RedisWindow:
             while self._questions or self._is_away:
                 asked, self._questions = self._questions, []
                 for question, standing in zip(asked, await self._call(asked), strict=True):
+                    if question.cost and standing.admitted:
+                        self._alone.note(question.key, question.limit)
                     question.answer(standing)
                 self._is_away = False
                 redis_away.over()

@@ -111,6 +111,19 @@ def test_slot_frees_exactly_after_a_minute(start: int) -> None:
     assert admit(window, 1).admitted
 
 
+def test_what_was_admitted_elsewhere_is_counted_for_a_minute() -> None:
+    clock = Clock()
+    window = MemoryWindow(clock)
+    for _ in range(4):
+        window.note("a", 3)
+        clock.wait(1)
+    # Of the four, the newest three are kept.
+    standing = admit(window, 3)
+    assert (standing.admitted, standing.used, standing.frees_in) == (False, 3, 57)
+    clock.wait(57)
+    assert admit(window, 3).admitted
+
+
 def test_lowered_limit_refuses_until_enough_have_left() -> None:
     clock = Clock()
     window = MemoryWindow(clock)

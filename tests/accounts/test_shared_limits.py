@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -156,6 +157,17 @@ async def test_nobody_there_is_counted_in_this_process(url: str) -> None:
     assert await admitted_of(nobody, 100, 60) == 60
     assert fallbacks._value.get() == before + 100
     await nobody.close()
+
+
+async def test_what_redis_admitted_counts_here_once_it_is_gone(tmp_path: Path) -> None:
+    with services.redis(tmp_path) as url:
+        windows = [RedisWindow(url), RedisWindow(url)]
+        before = [await admitted_of(window, 30, 40) for window in windows]
+        await windows[0].look("account:1", 40)
+    after = [await admitted_of(window, 100, 40) for window in windows]
+    for window in windows:
+        await window.close()
+    assert (before, after) == ([30, 10], [10, 30])
 
 
 @pytest.fixture

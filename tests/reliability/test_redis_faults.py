@@ -77,11 +77,14 @@ def test_killed_redis_costs_no_answer_and_is_found_again(
 ) -> None:
     with redis.running() as _, installation.serve(PROCESSES) as servers:
         key, observer = make_free_key(installation), make_free_key(installation)
-        assert rush(servers, [key])[200] == LIMIT
+        admitted = rush(servers, [key])[200]
+        assert admitted == LIMIT
         assert fallbacks(servers) == 0
         redis.kill()
-        slowest = max(ask(server, key)[1] for server in servers)
-        admitted = PROCESSES + rush(servers, [key], 200)[200]
+        first = [ask(server, key) for server in servers]
+        slowest = max(took for _, took in first)
+        admitted += [status for status, _ in first].count(200) + rush(servers, [key], 200)[200]
+        # All within one minute: what Redis had admitted is not given a second time.
         assert admitted == PROCESSES * LIMIT
         assert fallbacks(servers) == PROCESSES + 200
         with redis.running():
