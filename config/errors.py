@@ -16,6 +16,8 @@ from rest_framework.exceptions import ValidationError
 from accounts.api import ON_EVERY_ANSWER, encode, new_request_id
 from accounts.exceptions import ApiError, InvalidParameter, NotFound, Overloaded
 
+from .unavailable import unavailable
+
 logger = logging.getLogger(__name__)
 
 # PostgreSQL says so of a standby, and where somebody has switched writing off.
@@ -30,10 +32,10 @@ class InternalError(ApiError):
 def answer_error(error: Exception, context: dict[str, Any]) -> HttpResponse:
     """DRF's exception handler: any exception becomes an answer, and only a bug becomes a 500."""
     refusal = as_refusal(error)
-    if refusal.status_code >= 500:
-        logger.error(
-            "%s: %s", context["request_id"], error, exc_info=error if refusal.status_code == 500 else None
-        )
+    if refusal.status_code == 503:
+        unavailable.tell(refusal.code, context["request_id"], error)
+    elif refusal.status_code >= 500:
+        logger.error("%s: %s", context["request_id"], error, exc_info=error)
     response = HttpResponse(
         error_body(refusal, context["request_id"]),
         status=refusal.status_code,

@@ -376,14 +376,17 @@ LOGGING = {
     "formatters": {
         "line": {"()": "config.logging.line_formatter", "json": PRODUCTION},
     },
-    "filters": {"strangers": {"()": "config.logging.StrangersLeaveNoTraceback"}},
+    "filters": {
+        "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},
+        "unavailable": {"()": "config.unavailable.PagesUnavailable"},
+    },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["strangers"]},
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "accounts.access": {"level": "INFO" if ACCESS_LOG else "WARNING"},
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["unavailable"]},
         # Django's own has a handler and a form of its own, with whole addresses in it.
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         "django": {"handlers": [], "level": "INFO", "propagate": True},

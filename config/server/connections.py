@@ -7,10 +7,11 @@ import logging
 from collections import defaultdict
 from itertools import islice
 
+from accounts.repeated import Repeated
+
 from . import descriptors, metrics, refusals
 from .addresses import Groups
 from .refusals import Refusal
-from .repeated import Repeated
 
 logger = logging.getLogger(__name__)
 LOOKED_AT = 64
