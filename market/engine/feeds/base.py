@@ -110,7 +110,7 @@ class VenueFeed(ABC):
             refuse = self._refuser(inlet)
             async with self.open(refuse) as line:
                 logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
-                held = Held(inlet)
+                held = Held(inlet, self.pace.held_at_most)
                 filling = asyncio.create_task(self._fill(inlet, held), name=f"{self.venue} history")
                 try:
                     # It ends in its first step where nothing is missing.
@@ -141,6 +141,8 @@ class VenueFeed(ABC):
                     else:
                         _compare(ticks, at_ms)
                         held.take(ticks)
+                    if held.is_full:
+                        await held.released.wait()
         except TimeoutError as error:
             if patience.expired():
                 raise Lost(f"{self.venue} was silent for {silent_s:g} s") from error

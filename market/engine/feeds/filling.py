@@ -16,10 +16,13 @@ class Held:
     """Stands before the engine until the past is filled. Candles only go forward: a tick that was let in, and
     even a sign of life, would close minutes whose history is on its way."""
 
-    def __init__(self, inlet: Inlet) -> None:
+    def __init__(self, inlet: Inlet, at_most: int) -> None:
         self._inlet = inlet
+        self._at_most = at_most
         self._ticks: list[Tick] = []
         self._was_heard = self._is_over = False
+        self.is_full = False
+        self.released = asyncio.Event()
 
     def take(self, ticks: list[Tick]) -> None:
         if self._is_over:
@@ -27,6 +30,7 @@ class Held:
         else:
             self._was_heard = True
             self._ticks += ticks
+            self.is_full = len(self._ticks) >= self._at_most
 
     async def release(self) -> None:
         """Hand on what came meanwhile, then everything as it comes."""
@@ -37,4 +41,5 @@ class Held:
             self._inlet.take(first)
             await asyncio.sleep(0)
         # No await since the last look: nothing came between.
-        self._is_over = True
+        self._is_over, self.is_full = True, False
+        self.released.set()

@@ -24,6 +24,8 @@ class Pace:
     """A connection that held this long was a good one: the next begins with the shortest wait again."""
     history_s: float = 10.0
     history_at_once: int = 4
+    held_at_most: int = 100_000
+    """So many ticks may wait for the history; more are left with the venue meanwhile."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: Callable[[], float] = random.random
 

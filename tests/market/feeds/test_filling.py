@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from market.engine.feeds.base import VenueFeed
 from market.engine.feeds.filling import AT_ONCE, Held
@@ -25,9 +26,9 @@ class Filling:
         venue.may_tell_history.clear()
         venue.bars[self.name] = [(NOON_MS - minutes * MINUTE_MS, 1.0) for minutes in (3, 2, 1)]
 
-    def make_feed(self) -> VenueFeed:
+    def make_feed(self, **pace: Any) -> VenueFeed:
         # The waits are bounded by the test's patience and by nothing else.
-        feed = self.venue.make_feed(history_s=600.0, silent_s=600.0)
+        feed = self.venue.make_feed(history_s=600.0, silent_s=600.0, **pace)
         feed.now_ms = lambda: self.now_ms
         return feed
 
@@ -114,10 +115,29 @@ async def test_connection_that_is_lost_while_history_is_awaited_is_told_at_once(
     assert filling.told == ["lost", f"backfill {venue.feed_class.basis}", "ticks"]
 
 
+async def test_no_more_is_read_than_may_be_held_until_the_history_has_come(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+    quotes = [venue.quote(filling.name, 1.08 + n / 100, 1.5, NOON_MS + n, n + 1) for n in range(4)]
+
+    async with running(filling.make_feed(held_at_most=3), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(*quotes[:2])
+        await venue.send(quotes[2], NO_MESSAGE, quotes[3])
+        # The control is above: what may be read is read at once.
+        await asyncio.sleep(0.3)
+        assert filling.inlet.refused == {"malformed": 1}
+        venue.may_tell_history.set()
+        ticks = await filling.inlet.until_ticks(4)
+
+    assert [round(tick.bid, 2) for tick in ticks] == [1.08, 1.09, 1.1, 1.11]
+    assert filling.inlet.refused == {"malformed": 2}
+
+
 async def test_ticks_that_come_while_others_are_handed_on_stay_behind_them() -> None:
     inlet = RecordingInlet()
-    held = Held(inlet)
     ticks = [Tick("EURUSD", 1.0, 2.0, time_ms) for time_ms in range(3 * AT_ONCE)]
+    held = Held(inlet, len(ticks))
     held.take(ticks[:-2])
 
     releasing = asyncio.create_task(held.release())
