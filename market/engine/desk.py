@@ -129,6 +129,11 @@ class EngineInlet:
         return found
 
     def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
-        taken = self._engine.backfill(symbol, minutes, basis, now_ms())
+        facts, at_ms = catalogue.find(symbol), now_ms()
+        # Who prices it may be another by now, and its series one of another kind.
+        if facts is None or not self._engine.is_priced_by(self._name, facts, at_ms):
+            logger.info("%s: the history of %s is not taken, which does not price it now", symbol, self._name)
+            return
+        taken = self._engine.backfill(symbol, minutes, basis, at_ms)
         self._hand_on()
         logger.info("%s: %d minutes filled from the history of %s", symbol, taken, self._name)
