@@ -11,6 +11,7 @@ from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn, Protocol
 
 from accounts.tasks import end
+from instruments.catalogue import catalogue
 from market.clock import clock as market_clock
 from market.clock import now_ms as market_ms
 from market.prices.candles import Candle
@@ -93,6 +94,12 @@ class VenueFeed(ABC):
     async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
         """Closed minutes of one of our symbols, oldest first; whatever it raises is logged."""
         raise NotImplementedError
+
+    @staticmethod
+    def is_counted(symbol: str) -> bool:
+        """Whether its live volume is a number of ticks, so that one of trades or prices comes near to it."""
+        facts = catalogue.find(symbol)
+        return facts is not None and facts.volume_kind == "ticks"
 
     async def run(self, inlet: Inlet) -> None:
         self._failures = 0

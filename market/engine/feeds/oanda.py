@@ -38,8 +38,10 @@ class OandaFeed(VenueFeed):
         rest_url: str,
         pace: Pace | None = None,
         now_ms: Callable[[], int] | None = None,
+        candle_price: str = "bid",
     ) -> None:
         super().__init__(symbols, pace, now_ms)
+        self.basis = candle_price
         self._access = Access(token.strip(), account.strip())
         self._stream_url = stream_url.rstrip("/")
         self.rest_url = rest_url.rstrip("/")
@@ -56,7 +58,10 @@ class OandaFeed(VenueFeed):
                     yield Line(lines.__anext__, OandaReader(self.symbols, refuse).read)
 
     async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
-        return await oanda_history(self._client, self.rest_url, self.symbols[symbol], start_ms, end_ms)
+        name, counted = self.symbols[symbol], self.is_counted(symbol)
+        return await oanda_history(
+            self._client, self.rest_url, name, start_ms, end_ms, counted=counted, price=self.basis
+        )
 
     async def _connect(self, refuse: Refuse) -> httpx2.Response:
         response = await self._ask_for_prices()

@@ -49,7 +49,8 @@ def make_feed(
 
         names = venue_symbols(name, instruments, oanda.venue_symbol)
         access = settings.OANDA_TOKEN, settings.OANDA_ACCOUNT
-        return oanda.OandaFeed(names, *access, settings.OANDA_STREAM_URL, settings.OANDA_REST_URL)
+        addresses = settings.OANDA_STREAM_URL, settings.OANDA_REST_URL
+        return oanda.OandaFeed(names, *access, *addresses, candle_price=settings.CANDLE_PRICE)
     raise LookupError(f"There is no feed {name!r}.")
 
 

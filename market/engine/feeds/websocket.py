@@ -15,7 +15,6 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.uri import parse_uri
 
-from instruments.catalogue import catalogue
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
 
@@ -96,9 +95,7 @@ class WebSocketFeed(VenueFeed):
                     await _end(talking)
 
     async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[Candle]:
-        facts = catalogue.find(symbol)
-        counted = facts is not None and facts.volume_kind == "ticks"
-        client, name = self._rest(), self.symbols[symbol]
+        client, name, counted = self._rest(), self.symbols[symbol], self.is_counted(symbol)
         return await self.bars(client, self.rest_url, name, start_ms, end_ms, counted=counted)
 
     def _rest(self) -> httpx2.AsyncClient:

@@ -14,6 +14,7 @@ from .http_venue import HttpVenue, Reply, Request
 from .venue import FakeVenue, Visit, make_pace
 
 TOKEN, ACCOUNT = "a-token-of-the-tests", "101-004-1-001"
+APART = {"bid": 0.0, "mid": 0.5, "ask": 1.0}
 NOWHERE = b'{"errorMessage":"The resource does not exist"}'
 BAD_NAMES = b'{"errorMessage":"Invalid value specified for \'instruments\'"}'
 
@@ -47,9 +48,11 @@ class FakeOanda(FakeVenue):
         self._streams: list[Reply] = []
         self._is_hushed = False
 
-    def make_feed(self, symbols: dict[str, str] | None = None, **pace: Any) -> OandaFeed:
-        wanted = self.symbols if symbols is None else symbols
-        return OandaFeed(wanted, TOKEN, ACCOUNT, self.http.url, self.http.url, make_pace(**pace))
+    def make_feed(
+        self, symbols: dict[str, str] | None = None, candle_price: str = "bid", **pace: Any
+    ) -> OandaFeed:
+        wanted, url = self.symbols if symbols is None else symbols, self.http.url
+        return OandaFeed(wanted, TOKEN, ACCOUNT, url, url, make_pace(**pace), candle_price=candle_price)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -137,9 +140,11 @@ class FakeOanda(FakeVenue):
         if self.has_broken_history:
             await reply.whole(b"", "503 Service Unavailable")
             return
+        sides = [side for side in ("bid", "mid", "ask") if side[0].upper() in request.query["price"]]
+        # Half a unit apart, as the middle of a price is from its ends.
         bars = [
-            {"complete": True, "volume": 3, "time": iso(ms), "bid": flat, "ask": flat}
+            {"complete": True, "volume": 3, "time": iso(ms)}
+            | {side: dict.fromkeys("ohlc", str(price + APART[side])) for side in sides}
             for ms, price in self.bars.get(request.path.split("/")[3], [])
-            for flat in [dict.fromkeys("ohlc", str(price))]
         ]
         await reply.whole(msgspec.json.encode({"candles": bars}))

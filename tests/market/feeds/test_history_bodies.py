@@ -57,9 +57,9 @@ def oanda_bar(time: str = "2023-07-06T19:20:00.000000000Z", **fields: Any) -> di
     return {"complete": True, "volume": 173, "time": time, "bid": bid, "ask": ask} | fields
 
 
-def oanda_minutes(*bars: dict[str, Any]) -> list[Candle]:
+def oanda_minutes(*bars: dict[str, Any], price: str = "bid", counted: bool = True) -> list[Candle]:
     body = {"instrument": "EUR_USD", "granularity": "M1", "candles": bars}
-    return oanda.read_bars(json.dumps(body).encode(), START_MS, END_MS).candles
+    return oanda.read_bars(json.dumps(body).encode(), START_MS, END_MS, price, counted=counted).candles
 
 
 def test_kraken_bars_become_minutes_without_the_last_which_still_forms() -> None:
@@ -146,6 +146,20 @@ def test_oanda_candles_become_minutes_of_the_bid_with_the_extremes_of_the_ask() 
     assert oanda_minutes(oanda_bar()) == [
         Candle(START_MS, 1.0994, 1.0996, 1.0993, 1.09951, 173, ask_high=1.0997, ask_low=1.09939)
     ]
+
+
+def test_oanda_candles_are_of_the_mid_where_live_ones_are() -> None:
+    mid = {"o": "1.09945", "h": "1.09965", "l": "1.09935", "c": "1.09956"}
+
+    assert oanda_minutes(oanda_bar(mid=mid), price="mid") == [
+        Candle(START_MS, 1.09945, 1.09965, 1.09935, 1.09956, 173, ask_high=1.0997, ask_low=1.09939)
+    ]
+    with pytest.raises(HistoryFailed):
+        oanda_minutes(oanda_bar(), price="mid")
+
+
+def test_oanda_number_of_prices_is_no_traded_volume() -> None:
+    assert [minute.volume for minute in oanda_minutes(oanda_bar(), counted=False)] == [0]
 
 
 def test_oanda_candle_that_is_not_complete_is_left_out() -> None:

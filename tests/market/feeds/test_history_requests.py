@@ -83,21 +83,28 @@ async def test_kraken_is_asked_for_what_came_since() -> None:
     )
 
 
-async def test_oanda_is_asked_for_bid_and_ask() -> None:
+@pytest.mark.parametrize(("price", "asked_for"), [("bid", "BA"), ("mid", "MA")])
+async def test_oanda_is_asked_for_the_price_of_the_candles_and_the_ask(price: str, asked_for: str) -> None:
     async with HttpVenue(says(b'{"candles":[]}')) as venue, open_client() as client:
-        await oanda_history(client, venue.url, "EUR_USD", START_MS, START_MS + MINUTE_MS)
+        end_ms = START_MS + MINUTE_MS
+        await oanda_history(client, venue.url, "EUR_USD", START_MS, end_ms, counted=True, price=price)
 
     assert venue.requests[0][1:3] == (
         "/v3/instruments/EUR_USD/candles",
-        {"price": "BA", "granularity": "M1", "from": "2023-07-06T19:20:00Z", "to": "2023-07-06T19:21:00Z"},
+        {
+            "price": asked_for,
+            "granularity": "M1",
+            "from": "2023-07-06T19:20:00Z",
+            "to": "2023-07-06T19:21:00Z",
+        },
     )
 
 
 @pytest.mark.parametrize("history", [kraken_history, binance_history, oanda_history])
 async def test_nobody_is_asked_while_no_minute_has_ended(history: Callable[..., Any]) -> None:
-    counted = {} if history is oanda_history else {"counted": False}
     async with HttpVenue(says(b"")) as venue, open_client() as client:
-        minutes = await history(client, venue.url, "EUR/USD", START_MS, START_MS + MINUTE_MS - 1, **counted)
+        end_ms = START_MS + MINUTE_MS - 1
+        minutes = await history(client, venue.url, "EUR/USD", START_MS, end_ms, counted=False)
 
     assert (minutes, venue.requests) == ([], [])
 

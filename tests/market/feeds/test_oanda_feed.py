@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from instruments.models import Instrument
 from market.engine.feeds.oanda_lines import LONGEST_LINE
+from tests.factories import make_instrument
 
 from .fake_oanda import ACCOUNT, TOKEN, FakeOanda
 from .inlets import RecordingInlet, Waits, running
@@ -119,17 +121,25 @@ async def test_account_that_lacks_all_instruments_is_told_and_asked_seldom(oanda
     assert waits.seconds == [60.0]
 
 
-async def test_history_is_of_the_bid_and_asked_for_with_the_token(oanda: FakeOanda) -> None:
+@pytest.fixture
+def instrument(db: None, request: pytest.FixtureRequest) -> Instrument:
+    return make_instrument("EURUSD", volume_kind=request.param)
+
+
+@pytest.mark.parametrize(("instrument", "volume"), [("ticks", 3), ("traded", 0)], indirect=["instrument"])
+@pytest.mark.parametrize(("price", "close"), [("bid", 1.08), ("mid", 1.58)])
+async def test_history_is_what_live_candles_are_made_of_and_asked_for_with_the_token(
+    oanda: FakeOanda, price: str, close: float, instrument: Instrument, volume: int
+) -> None:
     inlet = RecordingInlet(missing={"EURUSD": NOON_MS - 60_000})
     oanda.bars = {"EUR_USD": [(NOON_MS - 60_000, 1.08)]}
-    feed = oanda.make_feed()
+    feed = oanda.make_feed(candle_price=price)
     feed.now_ms = lambda: NOON_MS
 
     async with running(feed, inlet):
         await inlet.until(lambda: bool(inlet.backfilled))
 
-    assert [(bar.opened_ms, bar.close, bar.volume) for bar in inlet.backfilled["EURUSD"]] == [
-        (NOON_MS - 60_000, 1.08, 3)
-    ]
-    assert "backfill bid" in inlet.order
+    (bar,) = inlet.backfilled["EURUSD"]
+    assert (bar.opened_ms, bar.close, bar.volume, bar.ask_low) == (NOON_MS - 60_000, close, volume, 2.08)
+    assert f"backfill {price}" in inlet.order
     assert oanda.http.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"

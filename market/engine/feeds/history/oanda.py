@@ -1,4 +1,4 @@
-"""OANDA's candles: bars of the bid and of the ask."""
+"""OANDA's candles: bars of the bid, of the ask and of the mid."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Bar(msgspec.Struct):
     time: str
     complete: bool
     volume: int
-    bid: Prices
     ask: Prices
+    bid: Prices | None = None
+    mid: Prices | None = None
 
-    def candle(self) -> Candle:
-        """Its volume is the number of prices, as it is live."""
-        bid, volume = self.bid, float(self.volume)
-        return Candle(to_ms(self.time), bid.o, bid.h, bid.l, bid.c, volume, self.ask.h, self.ask.l)
+    def candle(self, price: str, *, counted: bool) -> Candle:
+        """Its volume is the number of prices, which is no traded size."""
+        bar, volume = self.mid if price == "mid" else self.bid, float(self.volume) if counted else 0.0
+        if bar is None:
+            raise ValueError(f"a candle has no {price}")
+        return Candle(to_ms(self.time), bar.o, bar.h, bar.l, bar.c, volume, self.ask.h, self.ask.l)
 
 
 class Answer(msgspec.Struct):
@@ -43,23 +46,33 @@ ANSWER = msgspec.json.Decoder(Answer, strict=False)
 
 
 async def oanda_history(
-    client: httpx2.AsyncClient, rest_url: str, instrument: str, start_ms: int, end_ms: int
+    client: httpx2.AsyncClient,
+    rest_url: str,
+    instrument: str,
+    start_ms: int,
+    end_ms: int,
+    *,
+    counted: bool,
+    price: str = "bid",
 ) -> list[Candle]:
-    """One request: it may span 5,000 candles, and three days have 4,320."""
+    """One request: it may span 5,000 candles, and three days have 4,320. `counted` where the instrument's
+    live volume is a number of ticks; `price` is what its candles are made of, bid or mid."""
     start_ms, end_ms = whole_minutes(start_ms, end_ms)
     if start_ms >= end_ms:
         return []
-    params: Params = {"price": "BA", "granularity": "M1", "from": iso(start_ms), "to": iso(end_ms)}
+    which = "MA" if price == "mid" else "BA"
+    params: Params = {"price": which, "granularity": "M1", "from": iso(start_ms), "to": iso(end_ms)}
     answer = await fetch(client, f"{rest_url}/v3/instruments/{quote(instrument, safe='')}/candles", params)
-    return checked(read_bars(answer.body, start_ms, end_ms), f"OANDA {instrument}")
+    minutes = read_bars(answer.body, start_ms, end_ms, price, counted=counted)
+    return checked(minutes, f"OANDA {instrument}")
 
 
-def read_bars(body: bytes, start_ms: int, end_ms: int) -> Minutes:
+def read_bars(body: bytes, start_ms: int, end_ms: int, price: str = "bid", *, counted: bool) -> Minutes:
     minutes = Minutes(start_ms, end_ms)
     try:
         for bar in ANSWER.decode(body).candles:
             if bar.complete:
-                minutes.add(bar.candle())
+                minutes.add(bar.candle(price, counted=counted))
     except ValueError as error:
         raise HistoryFailed(f"OANDA's candles cannot be read: {error}") from None
     return minutes
