@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import hmac
 import logging
 
 from django.conf import settings
@@ -18,6 +17,7 @@ from market.streams.metrics import StreamMetrics
 from market.streams.service import order_flow, prices
 from signals_feed.stream import signals
 
+from . import metrics_token
 from .readiness.metrics import ReadinessMetrics
 
 for collector in (MarketMetrics(), StreamMetrics(prices, order_flow, signals), ReadinessMetrics()):
@@ -29,28 +29,12 @@ HEAD_WITHIN_S = 5
 LONGEST_HEAD = 8 * 1024
 # Each process of `serve --workers` takes the next free port.
 MOST_PROCESSES = 64
-REFUSED = (
-    "The metrics are shut. Set METRICS_TOKEN and send it as `Authorization: Bearer …`,"
-    " or set METRICS_PORT and ask there.\n"
-)
 
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Where a request comes from is not asked: behind a proxy on this machine everybody comes from here."""
-    if not has_token(request.headers.get("Authorization", "")):
-        headers = {"WWW-Authenticate": "Bearer"} if settings.METRICS_TOKEN else {}
-        status = 401 if settings.METRICS_TOKEN else 403
-        return HttpResponse(REFUSED, status=status, content_type="text/plain", headers=headers)
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
-
-
-def has_token(authorization: str) -> bool:
-    scheme, _, token = authorization.partition(" ")
-    expected = settings.METRICS_TOKEN
-    return bool(
-        expected and scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), expected.encode())
-    )
+    refused = metrics_token.refusal(request.headers.get("Authorization", ""))
+    return refused or HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 
 class MetricsPort:

@@ -18,9 +18,11 @@ def refusal(authorization: str) -> HttpResponse | None:
     """Where a request comes from is not asked: behind a proxy on this machine everybody comes from here."""
     if has_token(authorization):
         return None
-    headers = {"WWW-Authenticate": "Bearer"} if settings.METRICS_TOKEN else {}
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    if settings.METRICS_TOKEN:
+        headers["WWW-Authenticate"] = "Bearer"
     status = 401 if settings.METRICS_TOKEN else 403
-    return HttpResponse(REFUSED, status=status, content_type="text/plain", headers=headers)
+    return HttpResponse(REFUSED, status=status, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def has_token(authorization: str) -> bool:

@@ -18,6 +18,7 @@ from accounts.events import AWAY, feed
 from accounts.exceptions import ApiError, Overloaded
 from accounts.hosts import check_host
 
+from . import metrics_token
 from .errors import as_refusal
 from .large_bodies import StaffOnly, is_for_staff, is_from_staff
 from .page_refusals import refuse
@@ -28,14 +29,12 @@ T = TypeVar("T")
 MOST_WAITING = 128
 # A page that took so long is still waited for, if the database answers others.
 UNLESS_AWAY_S = 2.0
-# Who asks how the service is doing does not queue with those who keep it busy.
-FOR_OPERATORS = frozenset(("/readyz", "/metrics"))
 STILL_ALIVE = b'{"status": "ok"}'
 
 
-def host_of(scope: dict[str, Any]) -> str | None:
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    return b",".join(hosts).decode("latin-1") if hosts else None
+def header(scope: dict[str, Any], name: bytes) -> str | None:
+    values = [value for sent, value in scope["headers"] if sent == name]
+    return b",".join(values).decode("latin-1") if values else None
 
 
 class PageHandler(ASGIHandler):
@@ -51,28 +50,39 @@ class PageHandler(ASGIHandler):
         if path == "/healthz" and scope["method"] in ("GET", "HEAD"):
             await self.send_response(HttpResponse(STILL_ALIVE, content_type="application/json"), send)
             return
-        try:
-            # Django would take the server's own name where none is sent, and log who sends another at length.
-            check_host(host_of(scope), scope["http_version"])
-            if is_for_staff(scope):
-                await self._ask_for_staff(scope)
-        except ApiError as refusal:
-            await self._finish(refuse(scope, refusal), send)
+        refused = await self._refuse(scope)
+        if refused is not None:
+            await self._finish(refused, send)
             return
         try:
             # Before it has a thread: whoever sends slowly keeps nobody else waiting.
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        is_for_operators = path in FOR_OPERATORS
-        threads = self._reserved if is_for_operators else self._threads
+        # Who asks how the service is doing does not queue with those who keep it busy.
+        is_for_metrics = path == metrics_token.PATH
+        threads = self._reserved if is_for_metrics else self._threads
         making = asyncio.ensure_future(self._make(threads, scope, receive, body))
         try:
-            response = await (making if is_for_operators else unless_database_stops(making))
+            response = await (making if is_for_metrics else unless_database_stops(making))
         except Overloaded as refusal:
             response = refuse(scope, refusal)
         if response is not None:
             await self._finish(response, send)
+
+    async def _refuse(self, scope: dict[str, Any]) -> HttpResponse | None:
+        """Before a body is read or a thread is waited for."""
+        try:
+            # Django would take the server's own name where none is sent, and log who sends another at length.
+            check_host(header(scope, b"host"), scope["http_version"])
+            if is_for_staff(scope):
+                await self._ask_for_staff(scope)
+        except ApiError as refusal:
+            return refuse(scope, refusal)
+        if scope["path"] == metrics_token.PATH:
+            # There is one thread for them, in which strangers in any number would keep operators waiting.
+            return metrics_token.refusal(header(scope, b"authorization") or "")
+        return None
 
     async def _ask_for_staff(self, scope: dict[str, Any]) -> None:
         async def ask() -> bool:

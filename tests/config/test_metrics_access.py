@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
+from django.conf import settings
 from django.test import Client
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 from pytest_django.fixtures import Settings
 
 from config.metrics import MetricsPort
+from tests.client import Server
 from tests.patience import PATIENCE_S
 from tests.services import free_port
 
 # What a service sees of everybody behind a proxy on its own machine.
 HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "HTTP_HOST": "127.0.0.1"}
 FIGURE = "tickwire_limit_fallbacks_total"
+# More than one thread and the places in front of it.
+STRANGERS = 200
 
 
 def ask(authorization: str | None = None) -> Any:
@@ -44,6 +54,45 @@ def test_without_a_token_set_the_path_is_shut_and_says_what_to_do(
     answer = ask(authorization)
     assert answer.status_code == 403
     assert "METRICS_PORT" in answer.text
+
+
+class LongScrape(Collector):
+    """A figure that is not to be had before the event is set."""
+
+    def __init__(self) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        self.began.set()
+        self.go.wait(PATIENCE_S)
+        yield from ()
+
+
+@pytest.fixture
+def scrape() -> Iterator[LongScrape]:
+    long = LongScrape()
+    REGISTRY.register(long)
+    yield long
+    long.go.set()
+    REGISTRY.unregister(long)
+
+
+async def test_strangers_in_any_number_wait_for_no_scrape(server: Server, scrape: LongScrape) -> None:
+    limits = httpx.Limits(max_connections=STRANGERS)
+    token = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S, limits=limits) as client:
+        operator = asyncio.create_task(client.get("/metrics", headers=token))
+        assert await asyncio.to_thread(scrape.began.wait, PATIENCE_S)
+        asked = (client.get("/metrics", headers={"Authorization": "Bearer x"}) for _ in range(STRANGERS - 1))
+        refused = {answer.status_code for answer in await asyncio.gather(*asked)}
+        was_waiting = not operator.done()
+        scrape.go.set()
+        answer = await operator
+    assert (refused, was_waiting) == ({401}, True)
+    assert FIGURE in answer.text
 
 
 async def fetch(port: int, head: bytes) -> bytes:

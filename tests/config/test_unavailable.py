@@ -89,7 +89,7 @@ def away(server: Server) -> Iterator[Server]:
     def refused(self: CursorWrapper, sql: str, params: Any = None) -> Any:
         raise OperationalError("the database is away")
 
-    CursorWrapper.execute = refused  # type: ignore[method-assign]
+    CursorWrapper.execute = refused  # type: ignore[method-assign,assignment]
     yield server
     CursorWrapper.execute = execute  # type: ignore[method-assign]
 
