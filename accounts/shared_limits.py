@@ -64,7 +64,7 @@ class Question(NamedTuple):
 
 class RedisWindow:
     """Counts in Redis; while it does not answer, each process counts alone, together with what Redis admitted
-    through it, and a metric says so. So P processes never admit more than P times the limit."""
+    through it, and a metric says so: P processes admit P times the limit at most until it is back."""
 
     # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
     # as often as this beside them, until it answers.
