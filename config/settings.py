@@ -286,6 +286,7 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
 # A mail when the password, an address or a second factor changes: its owner may not be who did it.
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
+ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
 # By a mailed link, which opens an account also while its password is locked; a second factor is asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm", "signup": "accounts.signup.SignupForm"}

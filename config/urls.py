@@ -36,6 +36,7 @@ urlpatterns = [
     path("llms.txt", docs_pages.llms, name="llms"),
     path("", include("status.urls")),
     path("metrics", metrics.metrics, name="metrics"),
+    path("accounts/2fa/", include("accounts.factor_urls")),
     path("accounts/", include("allauth.urls")),
     path("", include("accounts.page_urls")),
     path("", include("signals_feed.page_urls")),

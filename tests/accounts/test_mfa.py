@@ -10,7 +10,7 @@ from allauth.mfa.models import Authenticator
 from django.core.mail import EmailMessage
 from django.test import Client
 
-from accounts.models import Attempt, User
+from accounts.models import Attempt, ControlEvent, User
 from tests.accounts.factors import (
     ACTIVATE,
     PASSWORD,
@@ -146,3 +146,26 @@ def test_a_visitor_sees_the_passkey_button_only_with_a_script(ada: User) -> None
     page = Client().get("/accounts/login/").text
     assert "data-passkey hidden>Log in with a passkey" in page
     assert "<noscript>" in page
+
+
+@pytest.mark.parametrize("path", ["recovery-codes/generate/", "totp/activate/"])
+def test_factors_are_changed_so_many_times_and_then_later(ada: User, path: str) -> None:
+    client = log_in("ada")
+    enrol(client)
+    if path == "totp/activate/":
+        client.post("/accounts/2fa/totp/deactivate/")
+    before = ControlEvent.objects.count()
+    answers = [client.post(f"/accounts/2fa/{path}", {"code": "000000"}).status_code for _ in range(30)]
+    assert answers[-5:] == [429] * 5
+    assert answers[0] in (200, 302)
+    assert ControlEvent.objects.count() - before < 20
+    assert client.get("/accounts/2fa/").status_code == 200
+
+
+def test_factors_of_one_are_changed_whatever_another_did(ada: User) -> None:
+    client = log_in("ada")
+    enrol(client)
+    for _ in range(25):
+        client.post("/accounts/2fa/recovery-codes/generate/")
+    make_account(make_user("bob", PASSWORD))
+    assert enrol(log_in("bob"))
