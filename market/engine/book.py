@@ -85,6 +85,13 @@ class Book:
         self.source = choice.feed
         self.switches = choice.switches
 
+    def describe(self, facts: InstrumentFacts) -> None:
+        """Staff have written something else of the instrument."""
+        before, self.facts = self.facts, facts
+        if (before.digits, before.pip_size) != (facts.digits, facts.pip_size):
+            self.flow.measure_by(facts.digits, self.last)
+            self.watch.measure_by(facts.digits, facts.pip_size)
+
     def note_refused(self, tick: Tick, reason: str, origin: str, at_ms: int) -> None:
         """What the source of these prices sent, and was not believed."""
         if not self.choice.serves(origin):
@@ -172,7 +179,7 @@ class Book:
         traded = record.ask_volume + record.bid_volume
         price = record.price if side else None
         self.last = Tick(record.symbol, record.bid, record.ask, record.time_ms, traded, side, price)
-        self.flow.take(self.last, self.facts.order_flow_source == "trades")
+        self.flow.follow(record)
         self.seq = record.seq
         if record.numbering:
             self.source_seqs[record.numbering] = record.source_seq

@@ -151,7 +151,7 @@ class Engine:
             self._price(book)
         elif book.facts is not facts:
             feeds = self._feeds(facts)
-            book.facts = facts
+            book.describe(facts)
             # Prices of the other kind are another series: whoever runs the engine ends this one first.
             if feeds != book.choice.feeds and is_simulated(feeds[0]) == book.simulated:
                 book.choose(Choice(feeds, at_ms))

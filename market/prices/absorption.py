@@ -55,6 +55,11 @@ class AbsorptionWatch:
         self._begins_ms = self._ends_ms = 0
         self._window = _Window()
 
+    def measure_by(self, digits: int, pip_size: float) -> None:
+        """Prices have other digits from now on, or pips another size; what is usual stays."""
+        self._window.rescale_spreads(10.0 ** (digits - self._digits))
+        self._digits, self._scale, self._pip_size = digits, 10**digits, pip_size
+
     def take(self, tick: Tick, update: FlowUpdate | None) -> Sequence[Absorption]:
         """Add a tick and the order flow it made. Returns what the window that it ended has shown."""
         time_ms = tick.time_ms
@@ -121,6 +126,12 @@ class _Window:
             self.high = price
         if price < self.low:
             self.low = price
+
+    def rescale_spreads(self, factor: float) -> None:
+        quoted, self.spreads = self.spreads, {}
+        for points, often in quoted.items():
+            rescaled = round(points * factor)
+            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
 
     def add_spread(self, points: int) -> None:
         self.spreads[points] = self.spreads.get(points, 0) + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from .records import Taken
 from .ticks import Tick
 from .timeframes import TIMEFRAMES
 
@@ -71,6 +72,19 @@ class OrderFlow:
             return FlowUpdate(0.0, volume, volume, self._units / UNITS, price, time_ms)
         self._units -= units
         return FlowUpdate(volume, 0.0, -volume, self._units / UNITS, price, time_ms)
+
+    def follow(self, record: Taken) -> None:
+        """Go on from what another made of a tick, which it knew as it came and not only as it was told."""
+        self._half_points = int((record.bid + record.ask) * self._scale + 0.5)
+        if record.flow_seq:
+            self._day_ends_ms = record.time_ms - record.time_ms % DAY_MS + DAY_MS
+            self._units = round(record.cumulative_delta * UNITS)
+            self._side = 1 if record.ask_volume else -1
+
+    def measure_by(self, digits: int, last: Tick | None) -> None:
+        """Prices have other digits from now on; what was summed up stays."""
+        self._digits, self._scale = digits, 10**digits
+        self._half_points = 0 if last is None else int((last.bid + last.ask) * self._scale + 0.5)
 
     def state(self) -> FlowState:
         return FlowState(self._day_ends_ms // DAY_MS - 1, self._units, self._side, self._half_points)

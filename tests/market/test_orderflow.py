@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.prices.orderflow import FlowUpdate, OrderFlow
+from market.engine.engine import Engine
+from market.prices.market import Prices
+from market.prices.orderflow import UNITS, FlowUpdate, OrderFlow
+from market.prices.records import Taken
 from market.prices.ticks import Tick
+from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS, ms
 
 DIGITS = 2
@@ -140,3 +144,26 @@ def test_restart_at_any_point_changes_nothing(
     after.restore(before.state())
 
     assert parts + updates_of(ticks[split:], has_sides, after) == updates_of(ticks, has_sides)
+
+
+@pytest.mark.django_db
+def test_running_sum_goes_on_after_another_engine_though_ticks_have_more_digits_than_are_told() -> None:
+    make_instrument("EURUSD", source="push", digits=2)
+    first, successor = Engine(Prices("bid")), Engine(Prices("bid"))
+    bids = [1.0, 1.004, 1.012, 1.016, 1.024, 1.016, 1.024]
+    for second, bid in enumerate(bids):
+        at_ms = NOON_MS + second * 1000
+        assert first.accept(Tick("EURUSD", bid, bid + 0.1, at_ms), at_ms) is None
+
+    for record in first.records:
+        successor.repeat(record, NOON_MS)
+
+    states = [engine.books["EURUSD"].flow.state() for engine in (first, successor)]
+    assert [state.units for state in states] == [4 * UNITS] * 2
+    assert states[0].side == states[1].side
+    after = Tick("EURUSD", 1.5, 1.6, NOON_MS + 9_000)
+    assert [engine.accept(after, NOON_MS + 9_000) for engine in (first, successor)] == [None, None]
+    told = [engine.records[-1] for engine in (first, successor)]
+    assert isinstance(told[1], Taken)
+    assert told[0] == told[1]
+    assert told[1].cumulative_delta == 5
