@@ -27,7 +27,7 @@ from .engine.local_journal import LocalJournal
 from .engine.past import Numbers, Past
 from .engine.reader import Reader
 from .engine.redis_bus import RedisBus
-from .engine.reloading import reload_candles, rounded_otherwise
+from .engine.reloading import reload_candles
 from .engine.runner import Runner
 from .engine.witness import witnesses
 from .models import EngineState
@@ -169,7 +169,7 @@ class Market:
         if self.runner is not None and self.runner.is_running:
             await self.runner.settle_kinds()
             await self.runner.desk.refresh()
-        for facts in rounded_otherwise(self.prices):
+        for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
             await self._reload({"symbol": facts.symbol})
 
     async def _reload(self, told: dict[str, Any]) -> None:

@@ -170,6 +170,7 @@ class Book:
         seq, flow_seq = self.seq, self.flow_seq
         self.choose(choice)
         self.simulated, self.passed_ms, self.refilled_ms = checkpoint.simulated, None, -1
+        self.unsure_ms = None
         self.resume(checkpoint)
         self.seq, self.flow_seq = seq, flow_seq
 

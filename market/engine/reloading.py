@@ -8,7 +8,7 @@ from django.db import transaction
 
 from accounts.outbox import ControlEvent
 from accounts.threads import in_thread
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import InstrumentFacts
 from market.models import LastQuote
 from market.prices.history import History
 from market.prices.market import Prices
@@ -20,11 +20,6 @@ from .checkpoints import tick_of
 from .engine import Engine
 from .series import present_kind
 from .simulated_past import fill_gap, last_quote
-
-
-def rounded_otherwise(prices: Prices) -> list[InstrumentFacts]:
-    """Instruments whose digits were edited since their candles were loaded."""
-    return [facts for facts in catalogue.all() if prices.history(facts).digits != facts.digits]
 
 
 async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:

@@ -26,6 +26,11 @@ class Prices:
             history = self._histories[facts.symbol] = History(facts.digits)
         return history
 
+    def rounds_otherwise(self, facts: InstrumentFacts) -> bool:
+        """Whether its digits were edited since its candles were loaded."""
+        history = self._histories.get(facts.symbol)
+        return history is not None and history.digits != facts.digits
+
     def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
         """Make a record part of what is known; returns the candles that it closed."""
         if type(record) is Taken:

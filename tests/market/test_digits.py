@@ -86,6 +86,26 @@ def test_process_without_an_engine_serves_the_digits_that_are_written_now() -> N
     assert asyncio.run(run()) == [[1.08456, 1.08789], [1.085, 1.088], [1.081, 1.085, 1.088]]
 
 
+def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_written_then() -> None:
+    make_instrument("EURUSD", source="push", digits=5)
+
+    async def run() -> list[float]:
+        async with running():
+            pass
+        runner = market.market._own_engine()
+        market.market.runner = runner
+        try:
+            for digits in (4, 3):
+                await edit(digits)
+            assert await runner.try_lease()
+            await runner.start()
+            return closes()
+        finally:
+            await market.stop()
+
+    assert asyncio.run(run()) == [1.081, 1.085, 1.088]
+
+
 def take(engine: Engine, *bids: float, **fields: Any) -> list[Taken]:
     """A tick a second."""
     first_s = engine.books["EURUSD"].seq if engine.books else 0
