@@ -63,16 +63,14 @@ class Handling:
         except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
             logger.exception("A handler of %s failed at %s", self.kind, self._facts)
 
-    async def end(self) -> None:
-        await end(self._work)
-
 
 class Handlers:
     """By kind of event."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[Handler]] = defaultdict(list)
-        self._late: dict[Handling, asyncio.Task[None]] = {}
+        self._at_work: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Task[None]] = set()
 
     def on(self, kind: str, handler: Handler) -> None:
         self._of[kind].append(handler)
@@ -83,29 +81,38 @@ class Handlers:
     async def see(self, handling: Handling) -> None:
         """Until all are done, or others have waited for long enough. Raises a fault that passes: then it is
         to be seen again. Who is called off meanwhile leaves it at work."""
-        work = handling.work()
+        work = self._work(handling)
         if (await asyncio.wait((work,), timeout=HANDLE_WITHIN_S))[0]:
             work.result()
             return
         logger.warning("The handlers of %s take longer and go on beside what follows", handling.kind)
-        self._late[handling] = asyncio.create_task(self._see_through(handling), name="a late control event")
+        late = asyncio.create_task(self._see_through(handling), name=f"late handlers of {handling.kind}")
+        self._late.add(late)
+        late.add_done_callback(self._late.discard)
 
     async def _see_through(self, handling: Handling) -> None:
-        try:
-            while True:
-                try:
-                    await handling.work()
-                except PASSING as error:
-                    late_wait.tell(error)
-                    await asyncio.sleep(AGAIN_S)
-                else:
-                    late_wait.over()
-                    return
-        finally:
-            del self._late[handling]
+        while True:
+            try:
+                await self._work(handling)
+            except PASSING as error:
+                late_wait.tell(error)
+                await asyncio.sleep(AGAIN_S)
+            else:
+                late_wait.over()
+                return
+
+    def _work(self, handling: Handling) -> asyncio.Task[None]:
+        work = handling.work()
+        self._at_work.add(work)
+        work.add_done_callback(self._ended)
+        return work
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self._at_work.discard(work)
+        if not work.cancelled():
+            # Asked for, so that nobody is warned that nobody asked.
+            work.exception()
 
     async def stop(self) -> None:
-        late = dict(self._late)
-        await end(*late.values())
-        for handling in late:
-            await handling.end()
+        await end(*self._late)
+        await end(*self._at_work)

@@ -51,6 +51,8 @@ class EventFeed:
         self._listener = Listener(self._hear)
         self._last: ControlEvent | None = None
         """All up to this one are handled."""
+        self._newest: ControlEvent | None = None
+        """Where the database began anew: the last one of before everything is asked for."""
         self._handling: Handling | None = None
         """Of the event after it."""
         self._early: dict[int, Heard] = {}
@@ -116,8 +118,6 @@ class EventFeed:
         tasks, self._tasks = self._tasks, []
         await end(*tasks, *self._told)
         await self._handlers.stop()
-        if self._handling is not None:
-            await self._handling.end()
         self._loop, self._read_at = None, float("-inf")
 
     def look_now(self) -> None:
@@ -186,13 +186,14 @@ class EventFeed:
 
     async def _begin_anew(self) -> None:
         """Positions were given out again: after a restored backup, or where a standby had not heard all."""
-        newest = await in_reserved_thread(ControlEvent.objects.newest)
         if self._handling is None or self._handling.kind != BEGAN_ANEW:
+            # Before anybody asks: what follows is heard again.
+            self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: all is asked for anew")
             self._handling = self._handlers.begin(BEGAN_ANEW, {})
             self._early.clear()
         await self._handlers.see(self._handling)
-        self._last, self._handling = newest, None
+        self._last, self._handling = self._newest, None
 
     async def _ask(self) -> list[ControlEvent]:
         self._asked_at = time.monotonic()
