@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -108,12 +109,15 @@ def test_an_hour_is_the_aggregate_of_its_minutes(get: Get) -> None:
 
 @pytest.mark.parametrize("symbol", ["BTCUSD", "ETHUSD"])
 def test_crypto_ticks_at_least_four_times_a_second(demo: Serve, keys: dict[str, str], symbol: str) -> None:
-    """By the ticks' own times: on a slow machine they come late, and are no fewer."""
+    """By the ticks' own times: on a slow machine they come late, and are no fewer in each whole second."""
     with connect(f"ws://127.0.0.1:{demo.port}/ws/market", open_timeout=PATIENCE_S) as socket:
         socket.send(json.dumps({"action": "subscribe", "symbols": [symbol], "api_key": keys["premium"]}))
-        times_ms = [json.loads(socket.recv(PATIENCE_S))["time"] for _ in range(25)][1:]
+        times_ms = [json.loads(socket.recv(PATIENCE_S))["time"] for _ in range(40)][1:]
 
-    assert times_ms[-1] - times_ms[0] <= 250 * len(times_ms)
+    seconds = Counter(time_ms // 1000 for time_ms in times_ms)
+    whole = range(times_ms[0] // 1000 + 1, times_ms[-1] // 1000)
+    assert len(whole) >= 2
+    assert all(seconds[second] >= 4 for second in whole)
 
 
 def test_every_instrument_has_a_quote_though_its_market_is_closed(get: Get) -> None:
