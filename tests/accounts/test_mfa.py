@@ -162,6 +162,15 @@ def test_factors_are_changed_so_many_times_and_then_later(ada: User, path: str) 
     assert client.get("/accounts/2fa/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["totp/activate/", "totp/deactivate/", "recovery-codes/generate/", "webauthn/add/"]
+)
+def test_who_is_not_logged_in_is_led_to_the_login(path: str) -> None:
+    answer = Client().post(f"/accounts/2fa/{path}")
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/accounts/login/")
+
+
 def test_factors_of_one_are_changed_whatever_another_did(ada: User) -> None:
     client = log_in("ada")
     enrol(client)
