@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from pytest_django import Settings
 
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
@@ -24,6 +25,11 @@ from tests.market.ticking import MINUTE_MS, NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 BIDS = [1.08123, 1.08456, 1.08789]
+
+
+@pytest.fixture(autouse=True)
+def in_one_process(settings: Settings) -> None:
+    settings.REDIS_URL = ""
 
 
 def write(**fields: Any) -> None:
