@@ -17,7 +17,7 @@ from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
 from tests.reliability.processes import Installation
 
-pytestmark = pytest.mark.usefixtures("rows")
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
 STEP_S = 300
 SET = "The machine's clock was set"
 
@@ -59,7 +59,6 @@ def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: 
     assert last_ms > STEP_S * 1000
 
 
-@pytest.mark.full
 @pytest.mark.row("56", "a venue with times of its own is followed, whatever the clock is set to")
 def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
     clock = Clock(tmp_path)
@@ -90,7 +89,6 @@ def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path
     assert apart_s < STEP_S / 2
 
 
-@pytest.mark.full
 @pytest.mark.row("56", "times in order, no tick refused, though the processes start at different times")
 def test_processes_have_one_time_over_steps_of_the_clock(
     scaled: Installation, tmp_path: Path, tell: Tell

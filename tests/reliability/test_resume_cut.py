@@ -11,7 +11,7 @@ from tests.reliability.ledger_run import SYMBOLS, Run
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import StreamService, streaming
 
-CUT_FOR_S, CONTROL_FOR_S = longer(30.0, 60.0), 3.0
+CUT_FOR_S, CONTROL_FOR_S = longer(20.0, 60.0), 3.0
 # After the reply, amid the prices.
 TAMPERED_FRAME = 100
 pytestmark = [
