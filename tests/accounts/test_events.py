@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from accounts import event_handling
+from accounts.event_handling import Handler
 from accounts.events import BATCH, BEGAN_ANEW, EventFeed
 from accounts.exceptions import Overloaded
 from accounts.models import ControlEvent
@@ -108,6 +109,18 @@ async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytes
     assert "A handler of" in caplog.text
 
 
+async def outrun(feed: EventFeed, slow: Handler) -> Listener:
+    """Another event is heard while one waits for this handler; returns the one after it."""
+    after, other = Listener(), Listener()
+    for handler in (slow, after):
+        feed.on("test", handler)
+    feed.on("other", other)
+    await publish(1)
+    await publish(2, kind="other")
+    assert await other.hears(1) == [2]
+    return after
+
+
 async def test_handler_that_hangs_deafens_nobody_for_long(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,13 +129,7 @@ async def test_handler_that_hangs_deafens_nobody_for_long(
 
     monkeypatch.setattr(event_handling, "HANDLE_WITHIN_S", 0.05)
     monkeypatch.setattr(event_handling, "GIVE_UP_S", 0.5)
-    after, other = Listener(), Listener()
-    for handler in (hang, after):
-        feed.on("test", handler)
-    feed.on("other", other)
-    await publish(1)
-    await publish(2, kind="other")
-    assert await other.hears(1) == [2]
+    after = await outrun(feed, hang)
     assert after.heard == []
     assert await after.hears(1) == [1]
     assert "A handler of test failed" in caplog.text
@@ -142,13 +149,7 @@ async def test_handler_that_takes_long_is_not_cut_short(
 
     monkeypatch.setattr(event_handling, "HANDLE_WITHIN_S", 0.05)
     monkeypatch.setattr(event_handling, "AGAIN_S", 0.01)
-    after, other = Listener(), Listener()
-    for handler in (take_long, after):
-        feed.on("test", handler)
-    feed.on("other", other)
-    await publish(1)
-    await publish(2, kind="other")
-    assert await other.hears(1) == [2]
+    after = await outrun(feed, take_long)
     assert (slow.heard, after.heard) == ([], [])
     go.set()
     assert await after.hears(1) == [1]
