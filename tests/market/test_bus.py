@@ -375,22 +375,3 @@ def test_reader_notices_an_entry_that_it_never_saw(url: str, client: Redis) -> N
 
     assert following.heard == [1, 2, 4]
     assert len(following.missed) == 1
-
-
-def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, client: Redis) -> None:
-    async def act(bus: RedisBus, following: Following) -> None:
-        await publish(bus, 1, 2)
-        await until(lambda: len(following.heard) == 2)
-        before = bus.place
-        # More than may wait for Redis: they are given up.
-        bus.publish([taken(3)] * (MAX_WAITING + 1))
-        await until(lambda: bus.place.epoch != before.epoch)
-        await publish(bus, 4, 5)
-        await until(lambda: number_of_entries(client) == 2)
-        await asyncio.to_thread(write_place, Place(bus.place.epoch, bus.place.position - 2))
-        await until(lambda: 5 in following.heard)
-
-    following = follow(url, act)
-
-    assert following.heard == [1, 2, 4, 5]
-    assert len(following.missed) == 1

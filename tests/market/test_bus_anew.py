@@ -43,6 +43,18 @@ async def begin_anew(bus: RedisBus, following: Following, client: Redis) -> Plac
     return before
 
 
+def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, client: Redis) -> None:
+    async def act(bus: RedisBus, following: Following) -> None:
+        await begin_anew(bus, following, client)
+        await asyncio.to_thread(write_place, Place(bus.place.epoch, bus.place.position - 2))
+        await until(lambda: 5 in following.heard)
+
+    following = follow(url, act)
+
+    assert following.heard == [1, 2, 4, 5]
+    assert len(following.missed) == 1
+
+
 def test_numbering_whose_engine_never_wrote_is_not_waited_for_once_another_has_written(
     url: str, client: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
