@@ -29,7 +29,6 @@ T = TypeVar("T")
 MOST_WAITING = 128
 # A page that took so long is still waited for, if the database answers others.
 UNLESS_AWAY_S = 2.0
-STILL_ALIVE = b'{"status": "ok"}'
 
 
 def header(scope: dict[str, Any], name: bytes) -> str | None:
@@ -46,10 +45,6 @@ class PageHandler(ASGIHandler):
         self._reserved = PageThreads(1, MOST_WAITING, "operators")
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        path: str = scope["path"]
-        if path == "/healthz" and scope["method"] in ("GET", "HEAD"):
-            await self.send_response(HttpResponse(STILL_ALIVE, content_type="application/json"), send)
-            return
         refused = await self._refuse(scope)
         if refused is not None:
             await self._finish(refused, send)
@@ -60,7 +55,7 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         # Who asks how the service is doing does not queue with those who keep it busy.
-        is_for_metrics = path == metrics_token.PATH
+        is_for_metrics = scope["path"] == metrics_token.PATH
         threads = self._reserved if is_for_metrics else self._threads
         making = asyncio.ensure_future(self._make(threads, scope, receive, body))
         try:
