@@ -1,8 +1,7 @@
-"""An import in a process of its own, ended in the middle; and one beside a server."""
+"""An import in a process of its own, ended in the middle."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,8 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from market.imports import UnfinishedImport
-from tests.client import Api
-from tests.factories import make_instrument, put_quote
+from tests.factories import make_instrument
 from tests.market.importing.importing import forget, import_files, rows, walk, write
 from tests.patience import PATIENCE_S
 from tests.reliability.processes import ROOT, tied
@@ -72,17 +70,3 @@ def test_import_goes_on_after_ctrl_c_and_after_kill_9(tmp_path: Path) -> None:
 
     import_files(path)
     assert rows() == whole
-
-
-def test_running_server_answers_the_imported_candles(api: Api, tmp_path: Path) -> None:
-    make_instrument("EURUSD")
-    put_quote("EURUSD")
-    ticks = walk("2026-10-05T10:00", 3)
-
-    import_files(write(tmp_path / "EURUSD.jsonl", ticks))
-
-    deadline, path = time.monotonic() + PATIENCE_S, "/api/market/EURUSD?timeframe=1m"
-    while not (bars := api.ask(path).json()["ohlcv"]) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert [bar["time"] for bar in bars] == [f"2026-10-05T10:0{minute}:00Z" for minute in range(3)]
-    assert json.dumps(bars[0]["open"]) == str(ticks[0].bid)
