@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import httpx
 import pytest
+from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
 from accounts.keys import generate
@@ -13,7 +15,8 @@ from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, in_time, shortened
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
-from tests.factories import make_account, make_key, make_tier
+from tests.factories import make_account, make_key, make_tier, make_user
+from tests.staff import staff_client
 
 INVALID = ("invalid_message", False, False)
 MESSAGES: list[tuple[str | bytes, str | None]] = [
@@ -101,13 +104,32 @@ def test_who_subscribed_in_time_is_kept(opened: Open, key: str, symbol: str) -> 
     assert in_time(0.2, subscribe).is_open
 
 
+def staff_cookie(service: Server) -> str:
+    """Of a session that opens the back office."""
+    client = staff_client(make_user(is_staff=True, is_superuser=True))
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.session.session_key}"
+    page = httpx.get(f"{service.url}/admin/", headers={"Cookie": cookie})
+    assert (page.status_code, "Log out" in page.text) == (200, True)
+    return cookie
+
+
 def test_cookies_alone_are_no_subscribe(service: Server) -> None:
     with (
         shortened(StreamConsumer, "SUBSCRIBE_WITHIN_S", 0.05),
-        Socket(service, Cookie="sessionid=staff", Origin="https://evil.example") as socket,
+        Socket(service, Cookie=staff_cookie(service), Origin="https://evil.example") as socket,
     ):
-        assert socket.refused()["error"]["code"] == "subscribe_timeout"
+        assert [frame["error"]["code"] for frame in socket.hear_all()] == ["subscribe_timeout"]
         assert socket.closed == 4408
+
+
+def test_subscribe_with_a_cookie_instead_of_a_key_brings_no_data(
+    service: Server, ticker: Ticker, symbol: str, path: str
+) -> None:
+    with Socket(service, path, Cookie=staff_cookie(service), Origin="https://evil.example") as socket:
+        socket.send({"action": "subscribe", "symbols": [symbol]})
+        ticker(symbol)
+        assert [frame["error"]["code"] for frame in socket.hear_all()] == ["invalid_api_key"]
+        assert socket.closed == 4401
 
 
 def test_twenty_messages_at_once_are_taken_and_more_are_not(opened: Open, key: str) -> None:
