@@ -189,13 +189,6 @@ CACHES = {
 }
 
 REDIS_URL = read_redis_url(env.str("REDIS_URL", ""))
-CHANNEL_LAYERS = {
-    "default": (
-        {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
-        if REDIS_URL
-        else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
-    )
-}
 
 # The market
 

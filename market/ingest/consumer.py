@@ -45,8 +45,6 @@ MAX_INVALID_A_MINUTE = 9
 
 class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     AUTH_WITHIN_S = 10.0
-    # No layer: nothing is sent to it from outside, and one whose Redis is away would take it down.
-    channel_layer_alias = "none"
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.layers import get_channel_layer
+from django.conf import settings
+from redis import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from market.streams.identity import Identity
@@ -68,3 +71,13 @@ def test_ended_socket_leaves_nothing(
     ended(service, socket)
 
     wait_until(lambda: there() == before)
+
+
+def test_no_socket_is_a_member_of_a_channel_layer_that_it_could_leave_behind(
+    opened: Open, key: str, symbol: str
+) -> None:
+    opened(key=key).subscribe(symbol)
+    assert get_channel_layer() is None
+    if settings.REDIS_URL:
+        with Redis.from_url(settings.REDIS_URL) as client:
+            assert {name.partition(b":")[0] for name in client.scan_iter()} == {b"tickwire"}
