@@ -21,6 +21,9 @@ def main() -> int:
 
     try:
         execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped.\n")
+        return 130
     except Exception as error:  # noqa: BLE001 - the top of the program: known faults become one sentence
         sentence = explain(error)
         if sentence is None:

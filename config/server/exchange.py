@@ -17,7 +17,8 @@ class Exchange(RequestResponseCycle):
     transport: HttpProtocol  # type: ignore[assignment]
 
     def send(self, message: Any) -> Coroutine[Any, Any, None]:
-        if self.more_body and not self.response_started and not self.transport.will_hear_the_rest():
+        begins = not self.response_started and not self.disconnected
+        if begins and self.more_body and not self.transport.will_hear_the_rest():
             self.keep_alive = False
         return super().send(message)
 

@@ -77,7 +77,11 @@ class HttpProtocol(ClosingProtocol):
             if self.state == HEAD and self.head.is_too_long:
                 self.refuse(refusals.LONG_HEAD if self.head.has_line else refusals.LONG_TARGET)
                 return
+            was = self.state
             self._parse(data[:size])
+            if was == BODY and self.state == HEAD:
+                # How much of the part is head is not known: all of it counts.
+                self.head.size += size
             data = data[size:]
         if self._is_upgraded:
             if data and not self.transport.is_closing():
@@ -122,6 +126,10 @@ class HttpProtocol(ClosingProtocol):
     def on_message_begin(self) -> None:
         if self.state == ANSWERING:
             raise self._stop(refusals.MALFORMED)
+        if self.state == IDLE:
+            # Behind the end of a chunked body, in the same part.
+            self.watch.idle.stop(self)
+            self.state = HEAD
         self.url = b""
         self.headers = []
         self._noted = {}

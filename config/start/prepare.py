@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from accounts.waiting import wait_for_database
 from config.demo.login import fresh_link
 from config.demo.seed import Progress, is_there, remove, seed
 from market.services import market
@@ -16,6 +17,8 @@ from market.services import market
 def prepare(out: OutputWrapper) -> str | None:
     """Bring the database to where the service can start. In production that is the operator's act.
     What comes back is the link for the demo's staff."""
+    if settings.PRODUCTION:
+        wait_for_database("The service")
     is_behind = bool(_pending())
     if settings.PRODUCTION:
         if is_behind:

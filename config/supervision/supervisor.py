@@ -122,7 +122,7 @@ class Supervisor:
         while self._signals:
             number = self._signals.pop(0)
             # A terminal that is closed sends the same as who wants new code to be loaded.
-            if number == signal.SIGHUP and not sys.stdin.isatty():
+            if number == signal.SIGHUP and not has_terminal():
                 self._begin_to_renew()
             else:
                 self._stop(number)
@@ -187,7 +187,7 @@ class Supervisor:
         delay_s, why = place.ended(now), worker.bury()
         self._workers[place] = None
         if self._is_stopping or was == "leaving":
-            del self._workers[place]
+            self._forget(place)
         elif place is self._successor:
             logger.error("A new worker (pid %s) %s, so the old ones stay", pid, why)
             self._successor = None
@@ -200,7 +200,7 @@ class Supervisor:
     def _begin_to_renew(self) -> None:
         if not self._to_renew and not self._is_stopping:
             logger.info("The workers are replaced, one after the other")
-            self._to_renew = list(self._workers)
+            self._to_renew = [place for place in self._workers if place.state != "leaving"]
 
     def _renew(self, now: float) -> None:
         """One that serves first, then the old one may go."""
@@ -222,7 +222,17 @@ class Supervisor:
     def _dismiss(self, old: Place, now: float) -> None:
         worker = self._workers[old]
         if worker is None:
-            del self._workers[old]
+            self._forget(old)
         else:
             old.leaves(now, self._stops_within_s)
             worker.stop(is_gentle=False)
+
+    def _forget(self, place: Place) -> None:
+        del self._workers[place]
+        if place in self._to_renew:
+            self._to_renew.remove(place)
+
+
+def has_terminal() -> bool:
+    """A service may be started with its standard input closed."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

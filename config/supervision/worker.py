@@ -34,7 +34,8 @@ def work(
     threading.Thread(target=line.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()
-    wait_for_database(f"This worker (pid {os.getpid()})")
+    # Who ends because it is refused would only be started again.
+    wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
     from config.start.server import Server
 
     config.callback_notify, config.timeout_notify = line.say_alive, ALIVE_EVERY_S

@@ -13,6 +13,7 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from accounts.event_handling import PASSING
+from accounts.repeated import Repeated
 from market.services import now_ms
 
 from . import protocol
@@ -27,6 +28,10 @@ from .stream import Stream
 from .wire import connection_of
 
 logger = logging.getLogger(__name__)
+# Whoever tries to open a stream meanwhile would write a line.
+ended_without_database = Repeated(
+    logger, "%d streams ended because the database does not answer, the last one of: %s"
+)
 
 
 class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -61,7 +66,7 @@ class StreamSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         except Refused as refused:
             self._refuse(refused)
         except PASSING as error:
-            logger.warning("A stream ends because the database does not answer: %s", error)
+            ended_without_database.tell(error)
             self.end(Refused("internal_error"))
         except Exception:  # noqa: BLE001 - the top of a socket: it must not end without a word
             logger.exception("A message on %s could not be answered", self.stream.kind.path)

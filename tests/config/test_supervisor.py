@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import socket
 from typing import Any
 
@@ -99,4 +100,36 @@ def test_workers_that_cannot_be_replaced_stay(machine: Machine, workers: Supervi
     machine.is_full = False
     workers._begin_to_renew()
     look(workers, *(200.0 + step for step in range(10)))
+    assert sorted(running(workers)) == [3, 4]
+
+
+def test_renewing_again_while_the_last_ones_leave_keeps_as_many(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, workers: Supervisor
+) -> None:
+    left: list[Started] = []
+    monkeypatch.setattr(Started, "stop", lambda self, *, is_gentle: left.append(self))
+    workers._begin_to_renew()
+    look(workers, *(100.0 + step for step in range(4)))
+    assert [worker.pid for worker in left] == [1, 2]
+
+    workers._begin_to_renew()
+    look(workers, 105.0)
+    for worker in left[:2]:
+        worker.die()
+    look(workers, *(106.0 + step for step in range(5)))
+    for worker in left[2:]:
+        worker.die()
+    look(workers, 112.0)
+    assert sorted(running(workers)) == [5, 6]
+
+
+def test_hangup_renews_also_where_standard_input_is_closed(
+    monkeypatch: pytest.MonkeyPatch, workers: Supervisor
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    workers._signals.append(signal.SIGHUP)
+
+    workers._obey()
+
+    look(workers, *(100.0 + step for step in range(5)))
     assert sorted(running(workers)) == [3, 4]
