@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import Max, Min, Q
 
 from market.engine.series import present_kind
+from market.imports import IMPORTED
 from market.models import Candle, FormingMinute
 
 from .closing import exit_price
@@ -60,7 +61,8 @@ def _stored(signal: Signal, until_ms: int) -> list[Decimal]:
     minutes = Candle.objects.filter(
         own, simulated=kind, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS)
     )
-    found = minutes.exclude(basis=Candle.Basis.TRADES).aggregate(high=Max(high), low=Min(low))
+    own_minutes = minutes.exclude(Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED))
+    found = own_minutes.aggregate(high=Max(high), low=Min(low))
     forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(high, low)
     known = [found["high"], found["low"], *(forming.first() or ())]
     return [price for price in known if price is not None]

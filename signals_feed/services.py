@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from accounts.models import ControlEvent, User
 from instruments.catalogue import InstrumentFacts, catalogue
@@ -121,7 +120,9 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
     """Staff take a signal back. It closes at the next tradable price, and its result counts."""
     if not reason.strip():
         raise ValueError("A cancellation needs a written reason.")
-    signal.cancel_reason, signal.cancelled_at = reason.strip(), timezone.now()
+    # By the market's time, as it ends at the market's next price.
+    at = max(moment(market.now_ms()), signal.published_at)
+    signal.cancel_reason, signal.cancelled_at = reason.strip(), at
     marked = (
         Signal.objects.active()
         .filter(pk=signal.pk, cancel_reason="")

@@ -13,8 +13,8 @@ closed before that, which usually takes milliseconds. So a restart goes on eithe
 then never happened for anybody, or closes by the very same tick: an engine that starts takes no tick and
 writes nothing before all signals are read. The checkpoint also marks the minute up to which all prices were
 judged. Minutes that were stored after it by others, as by the demo's simulation of a pause, are judged as
-minutes when the engine starts, and minutes out of a venue's history as they come; what nobody stored is
-judged by the first tick after the gap.
+minutes when the engine starts, and minutes out of a venue's history as they come; those out of files never
+are, because nobody was quoted them. What nobody stored is judged by the first tick after the gap.
 
 A signal that is published anywhere is heard of within a quarter of a second, at once in this process; the
 last ticks are remembered for it, and it is judged from the first tick after the one that it was published

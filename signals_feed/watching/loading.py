@@ -8,8 +8,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
+from django.db.models import Q
 
 from market.engine.series import present_kind
+from market.imports import IMPORTED
 from market.models import Candle
 from signals_feed.closures import Closing, by_candle, levels_of
 from signals_feed.judging import MINUTE_MS, Levels, Minute
@@ -73,7 +75,7 @@ def read_minutes(instrument_id: int, since_ms: int, until_ms: int) -> list[Minut
     rows = (
         Candle.objects.filter(instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m")
         .filter(opened_at__gte=moment(since_ms), opened_at__lte=moment(until_ms - MINUTE_MS))
-        .exclude(basis=Candle.Basis.TRADES)
+        .exclude(Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED))
         .order_by("opened_at")
     )
     return [

@@ -188,8 +188,11 @@ class Watch:
         self._gone.clear()
         news = frozenset(self._news)
         found = await in_thread(read_active, news)
-        # Minutes that are over need judging only where the remembered ticks do not reach back so far.
-        await self._judge([each for each in found if not self._parts()[0].covers(each)], 0)
+        desk, _ = self._parts()
+        # Minutes that are over need judging only where the remembered ticks do not reach back so far. Whoever
+        # is watched has been judged by every tick: a cancellation looks at nothing of the past again.
+        unseen = [each for each in found if each.id not in desk.watched and not desk.covers(each)]
+        await self._judge(unseen, 0)
         self._admit(found)
         self._news -= news
 

@@ -10,10 +10,9 @@ from django.db.models import Q
 from instruments.catalogue import InstrumentFacts
 from market.engine.series import present_kind
 from market.engine.store import moment
+from market.imports import IMPORTED
 from market.models import FormerQuote, LastQuote
 from market.prices.ticks import Tick
-
-from .storing import SOURCE
 
 
 @transaction.atomic
@@ -22,7 +21,7 @@ def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
     simulated it waits until they are real."""
     at = moment(tick.time_ms)
     bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
-    quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": SOURCE}
+    quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": IMPORTED}
     if present_kind(facts.id):
         known = FormerQuote.objects.filter(pk=facts.id, simulated=False)
         if not known.exists():

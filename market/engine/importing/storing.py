@@ -7,19 +7,19 @@ from itertools import groupby
 
 from instruments.catalogue import InstrumentFacts
 from market.engine.store import FLOATS, Row, candle_of, moment, write_candles
+from market.imports import IMPORTED
 from market.models import Candle as CandleRow
 from market.prices.candles import Candle
 from market.prices.timeframes import COARSER, TIMEFRAMES, interval_start
 
 DAY_MS = TIMEFRAMES["1d"]
-SOURCE = "import"
 
 
 def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str, now_ms: int) -> None:
     """Closed minutes in order, within a transaction: what is coarser is made of all that are stored then,
     those that came another way too."""
     for minute in minutes:
-        minute.source = SOURCE
+        minute.source = IMPORTED
     write_candles((facts.id, "1m", minute, basis) for minute in minutes)
     for day_ms, of_day in groupby(minutes, lambda minute: interval_start(minute.opened_ms, DAY_MS)):
         changed = [minute.opened_ms for minute in of_day]
