@@ -21,6 +21,8 @@ from accounts.exceptions import ApiError, HttpsRequired, Overloaded
 from accounts.limits import MemoryWindow
 from accounts.plain_http import came_plain
 from market import services
+from market.streams.guarded import TOO_BIG
+from market.streams.wire import connection_of
 
 from .door import read, take
 from .frames import Echo, error_frame, frame, read_auth, take_id
@@ -28,6 +30,7 @@ from .handshake import is_welcome, sent_key
 from .refusals import (
     MAX_BYTES,
     AuthTimeout,
+    Flood,
     InternalFault,
     InvalidIngestKey,
     InvalidMessage,
@@ -39,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 # The close codes of refusals that end a socket, by their status.
 CLOSES = {401: 4401, 403: 4403, 408: 4408, 429: 4429, 500: 4500}
-TOO_BIG, TOO_MANY_INVALID = 1009, 4400
+TOO_MANY_INVALID = 4400
 MAX_INVALID_A_MINUTE = 9
 
 
@@ -78,6 +81,7 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self._is_over = True
             await self.close()
             return
+        connection_of(self.scope, self.base_send).flooded = flooded
         await self.accept()
         self._timer = asyncio.create_task(self._expect_key(), name="ingest key awaited")
         if key := sent_key(self.scope):
@@ -168,6 +172,10 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             if told:
                 await self.send(text_data=told)
             await self.close(code)
+
+
+def flooded() -> bytes:
+    return error_frame(Flood(), services.now_ms(), {}, is_fatal=True).encode()
 
 
 open_sockets: defaultdict[int, set[IngestConsumer]] = defaultdict(set)

@@ -10,7 +10,7 @@ from msgspec import Raw
 from accounts.exceptions import ApiError, RetryLater
 from accounts.plain_json import encode
 
-from .refusals import AuthTimeout, InvalidMessage
+from .refusals import AuthTimeout, Flood, InvalidMessage
 
 MAX_ID_LENGTH = 64
 Echo = dict[str, int | str]
@@ -30,7 +30,7 @@ def error_frame(refusal: ApiError, now_ms: int, echo: Echo, *, is_fatal: bool) -
         "retry_after": None if wait_s is None else int(wait_s),
     }
     told = {name: value for name, value in details.items() if value is not None}
-    can_retry = refusal.status_code == 500 or isinstance(refusal, RetryLater | AuthTimeout)
+    can_retry = refusal.status_code == 500 or isinstance(refusal, RetryLater | AuthTimeout | Flood)
     return frame("error", now_ms, echo, error=told, fatal=is_fatal, retry=can_retry)
 
 

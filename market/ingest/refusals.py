@@ -69,6 +69,11 @@ class AuthTimeout(ApiError):
     message = "No ingest key came in time. Connect again and send it first."
 
 
+class Flood(ApiError):
+    status_code, code = 429, "too_many_messages"
+    message = "Send at most 100 pings and pongs a second. Connect again."
+
+
 class InternalFault(ApiError):
     status_code, code = 500, "internal_error"
     message = "Something failed on our side. Connect again."

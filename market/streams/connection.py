@@ -24,6 +24,9 @@ class Connection(Protocol):
     farewell: Callable[[], bytes] | None
     """Makes the payload that goes before the close when the server is shut down."""
 
+    flooded: Callable[[], bytes] | None
+    """Makes the payload that goes before the close at a flood."""
+
     @property
     def write(self) -> Callable[[bytes], object]:
         """Whole frames, at once and in order; it never waits."""
@@ -37,9 +40,9 @@ class Connection(Protocol):
         """Bytes that were written and not yet sent."""
 
     def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
-        """Its client has little to say: close on a longer message, and on floods.
+        """Its client has little to say: close on a longer message, and on many that nobody has read.
 
-        `flooded` makes the payload that goes before the close at a flood."""
+        Floods of pings, pongs and fragments close any connection."""
 
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
         """After what was written and the frames `last`; abort if the client does not read it."""

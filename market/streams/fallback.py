@@ -23,6 +23,7 @@ class AsgiConnection:
     def __init__(self, send: Send) -> None:
         self.watcher: Watcher | None = None
         self.farewell: Callable[[], bytes] | None = None
+        self.flooded: Callable[[], bytes] | None = None
         self.waiting, self.descriptor = 0, NO_DESCRIPTOR
         self._send = send
         self._queue: deque[bytes] = deque()

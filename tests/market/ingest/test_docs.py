@@ -10,7 +10,8 @@ from pathlib import Path
 from accounts.exceptions import ApiError
 from market.engine.inbox import IngestUnavailable
 from market.ingest import refusals
-from market.ingest.consumer import CLOSES, TOO_BIG, TOO_MANY_INVALID
+from market.ingest.consumer import CLOSES, TOO_MANY_INVALID
+from market.streams.guarded import TOO_BIG, TOO_MANY
 from tests.client import Server
 from tests.patience import PATIENCE_S
 
@@ -41,14 +42,19 @@ def made() -> set[tuple[int, str]]:
 
 
 def test_docs_tell_every_status_of_an_answer() -> None:
-    of_sockets_alone = {(408, "auth_timeout"), (500, "internal_error"), (400, "invalid_parameter")}
+    of_sockets_alone = {
+        (408, "auth_timeout"),
+        (500, "internal_error"),
+        (400, "invalid_parameter"),
+        (429, "too_many_messages"),
+    }
     missing = made() - told("| Status | Code |") - of_sockets_alone
     assert missing == set()
 
 
 def test_docs_tell_every_close_of_a_socket() -> None:
     numbers = {int(number) for number, *_ in rows("| Close | Code |")}
-    assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY_INVALID}
+    assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID}
 
 
 def test_script_of_the_docs_sends_what_it_reads(

@@ -65,6 +65,7 @@ class Line:
         self.at_write: Callable[[], object] | None = None
         self.watcher: Watcher | None = None
         self.farewell: Callable[[], bytes] | None = None
+        self.flooded: Callable[[], bytes] | None = None
 
     @property
     def descriptor(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from market.streams.framing import frame
-from market.streams.guarded import MOST_CONTROLS_A_SECOND, MOST_FRAGMENTS, MOST_UNREAD
+from market.streams.guarded import FEW_FRAGMENTS, MOST_CONTROLS_A_SECOND, MOST_UNREAD, SLICE_BYTES
 from tests.market.streams.wires import (
     CLOSE,
     CONT,
@@ -89,7 +89,7 @@ async def test_a_flood_that_nobody_reads_is_bounded() -> None:
     [
         masked(TEXT, b"x" * MAX_BYTES),
         masked(BINARY, BAD_UTF8),
-        masked(TEXT, b"x", fin=False) + masked(CONT, b"x", fin=False) * (MOST_FRAGMENTS - 2) + masked(CONT),
+        masked(TEXT, b"x", fin=False) + masked(CONT, b"x", fin=False) * (FEW_FRAGMENTS - 2) + masked(CONT),
         masked(PING, b"x") * MOST_CONTROLS_A_SECOND + masked(TEXT, b"x"),
         masked(TEXT, b"x") * MOST_UNREAD,
     ],
@@ -102,6 +102,33 @@ async def test_what_is_just_allowed_passes(sent: bytes) -> None:
         client.writer.write(sent)
         await until(lambda: held.received)
         assert held.disconnected is None
+
+
+@on_uvloop
+async def test_messages_that_wait_for_their_reader_wait_unparsed_and_in_order() -> None:
+    async with make_serving() as serving:
+        serving.app.is_guarding = False
+        serving.app.is_reading.clear()
+        client, held = await serving.open()
+        sent = [b"%d" % number for number in range(5_000)]
+        client.writer.write(b"".join(masked(TEXT, text) for text in sent) + masked(CLOSE, b"\x03\xe8"))
+        await until(lambda: held.connection.queue.qsize() >= MOST_UNREAD)  # type: ignore[attr-defined]
+        assert held.connection.queue.qsize() < MOST_UNREAD + SLICE_BYTES // 6  # type: ignore[attr-defined]
+        serving.app.is_reading.set()
+        await until(lambda: held.disconnected is not None)
+    assert held.received == [text.decode() for text in sent]
+
+
+@on_uvloop
+async def test_flood_that_goes_on_behind_the_close_is_parsed_no_more() -> None:
+    async with make_serving() as serving:
+        client, held = await serving.open()
+        held.connection.close(1000)
+        client.writer.write(masked(PING, b"x") * 10_000)
+        parser = held.connection.conn.reader  # type: ignore[attr-defined]
+        await until(lambda: held.connection._is_deaf)  # type: ignore[attr-defined]
+        assert len(parser.buffer) < SLICE_BYTES
+        assert await client.close_code() == 1000
 
 
 @on_uvloop

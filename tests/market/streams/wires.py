@@ -63,6 +63,7 @@ class App:
     def __init__(self, farewell: bytes = b"") -> None:
         self.held: list[Held] = []
         self.farewell = farewell
+        self.is_guarding = True
         self.is_reading = asyncio.Event()
         self.is_reading.set()
 
@@ -73,7 +74,8 @@ class App:
             return
         await receive()
         held = Held(connection_of(scope, send))
-        held.connection.guard(MAX_BYTES, lambda: FLOODED)
+        if self.is_guarding:
+            held.connection.guard(MAX_BYTES, lambda: FLOODED)
         if self.farewell:
             held.connection.farewell = lambda: self.farewell
         await send({"type": "websocket.accept"})
