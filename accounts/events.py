@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
@@ -15,7 +16,7 @@ from . import event_channel
 from .event_channel import Heard, Listener
 from .event_handling import PASSING, Handler, Handlers, Handling, is_handling
 from .exceptions import Overloaded
-from .outbox import ControlEvent
+from .outbox import ENDS_ACCESS, ControlEvent
 from .tasks import end
 from .threads import in_reserved_thread
 from .troubles import Trouble
@@ -59,8 +60,8 @@ class EventFeed:
         """Further on, by position: what all handlers have had already."""
         self._reads = 0
         self._read_at = self._began_at = float("-inf")
-        self._asked_at: float | None = None
-        """Since when the database owes an answer."""
+        self._owed: deque[float] = deque()
+        """When the database was asked what it has not answered, the oldest first."""
         self._has_failed = self._is_incomplete = False
 
     def on(self, kind: str, handler: Handler) -> None:
@@ -69,6 +70,11 @@ class EventFeed:
     @property
     def _position(self) -> int:
         return 0 if self._last is None else self._last.position
+
+    @property
+    def _asked_at(self) -> float | None:
+        """Since when the database owes an answer."""
+        return self._owed[0] if self._owed else None
 
     @property
     def is_current(self) -> bool:
@@ -106,7 +112,7 @@ class EventFeed:
         self._loop = asyncio.get_running_loop()
         self._wake, self._one_read = asyncio.Event(), asyncio.Lock()
         self._last = await in_reserved_thread(ControlEvent.objects.newest)
-        self._handling, self._has_failed, self._asked_at = None, False, None
+        self._handling, self._has_failed, self._owed = None, False, deque()
         self._early.clear()
         self._read_at = time.monotonic()
         self._tasks = [asyncio.create_task(self._poll(), name="control events")]
@@ -182,7 +188,7 @@ class EventFeed:
                 del events[0]
             for event in events:
                 await self._hand_on(event)
-        self._read_at = began_at
+        self._read_at = max(self._read_at, began_at)
 
     async def _begin_anew(self) -> None:
         """Positions were given out again: after a restored backup, or where a standby had not heard all."""
@@ -192,20 +198,22 @@ class EventFeed:
             logger.error("The database has other control events than before: all is asked for anew")
             self._handling = self._handlers.begin(BEGAN_ANEW, {})
             self._early.clear()
-        await self._handlers.see(self._handling)
+        await self._see(self._handling, float("inf"))
         self._last, self._handling = self._newest, None
 
     async def _ask(self) -> list[ControlEvent]:
-        self._asked_at = time.monotonic()
-        try:
-            events = await in_reserved_thread(self._next)
-        except Exception:
-            self._has_failed = True
-            raise
-        finally:
-            self._asked_at = None
-        self._has_failed = False
-        return events
+        """Who waits no longer leaves the question with the thread: its answer is owed until it ends there."""
+        owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(self._next))
+        owed.append(time.monotonic())
+
+        def answered(asked: asyncio.Future[list[ControlEvent]]) -> None:
+            # One thread asks, so answers come in the order of the questions.
+            owed.popleft()
+            if owed is self._owed:
+                self._has_failed = asked.cancelled() or asked.exception() is not None
+
+        asked.add_done_callback(answered)
+        return await asyncio.shield(asked)
 
     def _next(self) -> list[ControlEvent]:
         since = ControlEvent.objects.filter(position__gte=self._position).order_by("position")
@@ -216,8 +224,33 @@ class EventFeed:
         # Not by its position alone: whoever shares our Redis may tell of a database of their own.
         if self._early.pop(event.position, None) != Heard(event.position, event.kind, event.facts):
             self._handling = self._handling or self._handlers.begin(event.kind, event.facts)
-            await self._handlers.see(self._handling)
+            await self._see(self._handling, event.position)
         self._last, self._handling = event, None
+
+    async def _see(self, handling: Handling, position: float) -> None:
+        """The database is asked on meanwhile: whether it is away decides what may be trusted, and what ends
+        somebody's access waits for no handler of something else."""
+        looking = asyncio.create_task(self._look_ahead(handling.kind, position), name="control events ahead")
+        try:
+            await self._handlers.see(handling)
+        finally:
+            await end(looking)
+
+    async def _look_ahead(self, kind: str, position: float) -> None:
+        while True:
+            await asyncio.sleep(POLL_S)
+            asked_at = time.monotonic()
+            try:
+                events = await self._ask()
+            except PASSING:
+                continue
+            ahead = [event for event in events if event.position > position and event.kind in ENDS_ACCESS]
+            for event in ahead:
+                if event.position not in self._early:
+                    await self._hand_on_early(Heard(event.position, event.kind, event.facts))
+            is_whole = len(events) <= BATCH and all(event.position in self._early for event in ahead)
+            if is_whole and kind not in (*ENDS_ACCESS, BEGAN_ANEW):
+                self._read_at = asked_at
 
     def _hear(self, told: Heard) -> None:
         """Over Redis. What ends somebody's access counts at once, whether the database answers or not."""

@@ -59,8 +59,11 @@ class MarkedRing(Ring[H]):
             await self._events.make_sure()
             if not self._may_exist(digest):
                 return None
+        drops = self._drops
         holder = await self._look(digest)
-        if holder is None and self._is_complete and len(self._closed) < MOST_CLOSED:
+        # An event that came in between may have let in the very user who was still locked out at the look.
+        has_ended = holder is None and drops == self._drops
+        if has_ended and self._is_complete and len(self._closed) < MOST_CLOSED:
             self._marks.discard(digest)
             self._closed.add(digest)
         return holder
@@ -111,6 +114,7 @@ class MarkedRing(Ring[H]):
 
     def _reopen(self, facts: dict[str, Any]) -> None:
         """A user who was locked out may have been let in again: then their keys are asked for."""
+        self._drops += 1
         for digest in self._closed:
             self._marks.add(digest)
         self._closed.clear()

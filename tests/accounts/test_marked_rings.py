@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from accounts.exceptions import Overloaded
 from accounts.models import ApiKey, ControlEvent, User
 from accounts.services import revoke_key, save_user_access
 from accounts.threads import in_thread
+from accounts.tiers import Caller
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 from tests.queries import count_queries
@@ -105,6 +107,32 @@ async def test_key_of_a_user_who_is_let_in_again_works(ring: KeyRing, known: str
         await act(save_user_access, account, by="test")
         await ring._events.read()
         assert (await ring.find(known) is not None) is is_active
+
+
+async def test_user_let_in_again_while_their_key_was_looked_for_is_not_refused_for_good(
+    ring: KeyRing, known: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = (await act(row, known)).account
+    await act(User.objects.filter(pk=account.user_id).update, is_active=False)
+    loop, looked, go = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    look_up = ring.look_up
+
+    def look_and_wait(digest: str) -> Caller | None:
+        found = look_up(digest)
+        loop.call_soon_threadsafe(looked.set)
+        go.wait(PATIENCE_S)
+        return found
+
+    monkeypatch.setattr(ring, "look_up", look_and_wait)
+    finding = asyncio.create_task(ring.find(known))
+    await looked.wait()
+    await act(User.objects.filter(pk=account.user_id).update, is_active=True)
+    await act(save_user_access, account, by="test")
+    await ring._events.read()
+    go.set()
+    await finding
+
+    assert await ring.find(known) is not None
 
 
 async def test_key_that_an_older_version_issued_is_found(ring: KeyRing) -> None:
