@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +23,9 @@ from tests.services import free_port
 
 ROOT = Path(__file__).parents[2]
 STOP_WITHIN_S = 30.0
+SHIPPED = ("manage.py", "serve")
+# With none of our bounds between the sockets and the application: for controls only.
+STOCK = ("-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log")
 # One for all: httpx would make a new TLS context for each request, at 20 ms of a core.
 http = httpx.Client(timeout=60)
 
@@ -71,20 +74,34 @@ class Installation:
 
     @contextmanager
     def serve(self, count: int, **changes: str) -> Iterator[list[Process]]:
-        """Servers from their first healthy answer to the end of the context."""
+        """Servers as they are shipped, from their first healthy answer to the end of the context."""
         with ExitStack() as running:
             # All start before the first is waited for.
-            started = [running.enter_context(self._start(changes)) for _ in range(count)]
+            started = [running.enter_context(self._start(SHIPPED, 0, changes)) for _ in range(count)]
             for process, server in started:
                 wait_until_healthy(process, server)
             yield [server for _, server in started]
 
     @contextmanager
-    def _start(self, changes: Mapping[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], Process]]:
-        port, log = free_port(), self.directory / f"server-{next(self._numbers)}.log"
-        command = tied("-m", "uvicorn", "config.asgi:application", "--port", str(port))
-        command += ["--lifespan", "on", "--no-access-log"]
-        environment = self.environment(**changes)
+    def web_process(self, port: int = 0, **changes: str) -> Iterator[Process]:
+        """One of them, at a port of its own if none is named."""
+        with self._start(SHIPPED, port, changes) as (process, server):
+            wait_until_healthy(process, server)
+            yield server
+
+    @contextmanager
+    def serve_stock(self) -> Iterator[Process]:
+        """One that is not shipped: uvicorn as it comes."""
+        with self._start(STOCK, 0, {}) as (process, server):
+            wait_until_healthy(process, server)
+            yield server
+
+    @contextmanager
+    def _start(
+        self, program: Sequence[str], port: int, changes: Mapping[str, str]
+    ) -> Iterator[tuple[subprocess.Popen[bytes], Process]]:
+        port, log = port or free_port(), self.directory / f"server-{next(self._numbers)}.log"
+        command, environment = tied(*program, "--port", str(port)), self.environment(**changes)
         with log.open("wb") as out:
             process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
         try:

@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_S
 from tests.reliability.engines import poll
 from tests.reliability.ledger import Frame
 from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, web_process
+from tests.reliability.stream_services import StreamService
 from tests.running import interruptible
 from tests.services import free_port
 
@@ -111,7 +111,7 @@ class Restarts:
 
     def run(self, ends_by: signal.Signals, *, is_busy: bool = False) -> None:
         """One process, from its start to its end; the last ticks are those that half of the clients miss."""
-        with interruptible(), web_process(self.installation, self._port) as server:
+        with interruptible(), self.installation.web_process(self._port) as server:
             self._service.servers = [server]
             poll(self._push, PATIENCE_S)
             # Nobody resumes from the number 0, and the first tick is none of the order flow's.
@@ -135,7 +135,7 @@ class Restarts:
 
     def finish(self) -> None:
         """The last process: everybody hears all there is."""
-        with web_process(self.installation, self._port) as server:
+        with self.installation.web_process(self._port) as server:
             self._service.servers = [server]
             poll(self._push, PATIENCE_S)
             self.catch_up()

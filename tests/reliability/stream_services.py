@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,8 +13,7 @@ from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
 from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
-from tests.reliability.processes import ROOT, Installation, Process, http, stop, tied, wait_until_healthy
-from tests.services import free_port
+from tests.reliability.processes import Installation, Process, http
 
 Tick = dict[str, Any]
 
@@ -73,23 +71,6 @@ def streaming(
     with ExitStack() as stack:
         if installation.redis_url:
             stack.enter_context(engines(installation, 1))
-        service.servers += [stack.enter_context(web_process(installation)) for _ in range(processes)]
+        service.servers += [stack.enter_context(installation.web_process()) for _ in range(processes)]
         poll(lambda: service.push(service.make_ticks(symbols)), PATIENCE_S)
         yield service
-
-
-@contextmanager
-def web_process(installation: Installation, port: int = 0, **changes: str) -> Iterator[Process]:
-    """`manage.py serve`, which has the wire; stopped or killed in the end."""
-    port = port or free_port()
-    log = installation.directory / f"streams-{port}.log"
-    with log.open("wb") as out:
-        command = tied("manage.py", "serve", "--port", str(port))
-        environment = installation.environment(**changes)
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
-    server = Process(port, process.pid, log)
-    try:
-        wait_until_healthy(process, server)
-        yield server
-    finally:
-        stop(process)

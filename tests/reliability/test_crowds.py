@@ -20,7 +20,7 @@ from tests.reliability.conftest import Tell
 from tests.reliability.measures import rss_kib
 from tests.reliability.processes import Installation, Process
 from tests.reliability.strangers import ask, connect, connections, is_open, wait_for
-from tests.reliability.stream_services import StreamService, streaming, web_process
+from tests.reliability.stream_services import StreamService, streaming
 
 PER_ADDRESS = 20
 FEW_FILES = 256
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("rows")
 @pytest.fixture
 def capped(embedded: Installation) -> Iterator[Process]:
     most = str(PER_ADDRESS)
-    with web_process(embedded, CONNECTIONS_PER_ADDRESS=most, CONNECTIONS_CAP_LOOPBACK="1") as server:
+    with embedded.web_process(CONNECTIONS_PER_ADDRESS=most, CONNECTIONS_CAP_LOOPBACK="1") as server:
         yield server
 
 
@@ -126,7 +126,7 @@ def test_connections_beyond_the_limit_of_open_files_cost_the_oldest_strangers_th
 
 @pytest.fixture
 def server(embedded: Installation) -> Iterator[Process]:
-    with web_process(embedded) as running:
+    with embedded.web_process() as running:
         yield running
 
 

@@ -15,7 +15,6 @@ from django.test import Client
 from accounts.models import User
 from tests.factories import make_user
 from tests.reliability.conftest import Tell, sqlite_in
-from tests.reliability.stream_services import web_process
 
 PASSWORD, LOGIN = "a long walk 7", "/accounts/login/"
 ATTACKER, HOME, NEW_PLACE = "192.0.2.1", "198.51.100.7", "198.51.100.8"
@@ -126,7 +125,7 @@ def test_other_forwarded_addresses_are_no_other_addresses(tmp_path: Path) -> Non
     installation = sqlite_in(tmp_path)
     with installation.orm():
         make_user("ada", PASSWORD)
-    with web_process(installation) as server, httpx.Client(base_url=server.url, timeout=30) as client:
+    with installation.web_process() as server, httpx.Client(base_url=server.url, timeout=30) as client:
         statuses = []
         for number in range(7):
             token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get(LOGIN).text)

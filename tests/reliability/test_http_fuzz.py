@@ -20,7 +20,6 @@ from tests.reliability.conftest import Tell, longer
 from tests.reliability.http_corpus import altered, in_segments
 from tests.reliability.processes import Installation, Process
 from tests.reliability.strangers import ask, connect, wait_for
-from tests.reliability.stream_services import web_process
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(10.0, 600.0)))
 PROBE_EVERY = 50
@@ -30,7 +29,7 @@ SPARE_FILES = 20
 
 @pytest.fixture(scope="module")
 def server(embedded_for_module: Installation) -> Iterator[Process]:
-    with web_process(embedded_for_module, LOG_LEVEL="WARNING") as running:
+    with embedded_for_module.web_process(LOG_LEVEL="WARNING") as running:
         yield running
 
 

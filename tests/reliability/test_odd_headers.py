@@ -12,7 +12,6 @@ from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.processes import Installation, Process
-from tests.reliability.stream_services import web_process
 
 END = b"\r\n"
 pytestmark = pytest.mark.full
@@ -33,7 +32,7 @@ def key(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -
 def server(
     embedded_for_module: Installation, key: bytes, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Process]:
-    with django_db_blocker.unblock(), web_process(embedded_for_module) as running:
+    with django_db_blocker.unblock(), embedded_for_module.web_process() as running:
         yield running
 
 

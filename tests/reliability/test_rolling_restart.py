@@ -23,7 +23,6 @@ from tests.reliability.engines import poll
 from tests.reliability.haproxy import haproxy, is_up
 from tests.reliability.ledger import Frame, SignalLedger
 from tests.reliability.processes import Installation
-from tests.reliability.stream_services import web_process
 from tests.reliability.supervised import command_of
 from tests.services import free_port
 
@@ -113,7 +112,7 @@ def pair(installation: Installation, ports: list[int]) -> Iterator[list[ExitStac
         stacks = []
         for port in ports:
             stack = all_of_them.enter_context(ExitStack())
-            stack.enter_context(web_process(installation, port, DRAIN_S=str(DRAIN_S)))
+            stack.enter_context(installation.web_process(port, DRAIN_S=str(DRAIN_S)))
             stacks.append(stack)
         yield stacks
 
@@ -125,7 +124,7 @@ def restart(
     os.kill(pid, number)
     poll(lambda: not command_of(pid), PATIENCE_S)
     stack.close()
-    stack.enter_context(web_process(installation, port, DRAIN_S=str(DRAIN_S)))
+    stack.enter_context(installation.web_process(port, DRAIN_S=str(DRAIN_S)))
     poll(lambda: is_up(front, port), PATIENCE_S)
 
 

@@ -30,7 +30,6 @@ from tests.reliability.smuggling import (
     post,
     size,
 )
-from tests.reliability.stream_services import web_process
 
 ANSWERS_WITHIN_S = 30.0
 REFUSALS = {400, 413, 426, 505}
@@ -45,7 +44,7 @@ Front = Callable[[Path, int], AbstractContextManager[int]]
 
 @pytest.fixture(scope="module")
 def server(embedded_for_module: Installation) -> Iterator[Process]:
-    with web_process(embedded_for_module) as running:
+    with embedded_for_module.web_process() as running:
         yield running
         said = running.log.read_text()
         assert "Traceback" not in said
@@ -55,7 +54,7 @@ def server(embedded_for_module: Installation) -> Iterator[Process]:
 @pytest.fixture(scope="module")
 def stock(embedded_for_module: Installation) -> Iterator[Process]:
     """uvicorn as it comes, which can be led astray."""
-    with embedded_for_module.serve(1) as (running,):
+    with embedded_for_module.serve_stock() as running:
         yield running
 
 
@@ -100,9 +99,17 @@ def test_no_request_hides_in_another(server: Process, tell: Tell) -> None:
 
 @pytest.mark.row("38", "a desync would be seen")
 def test_a_hidden_request_that_is_answered_is_seen(stock: Process, tell: Tell) -> None:
-    heard = {name: converse(stock.port, *CASES[name].parts, NEXT) for name in HOLES}
+    heard = {name: first_astray(stock.port, CASES[name]) for name in HOLES}
     tell(f"stock uvicorn: {heard}")
     assert all(HIDDEN_STATUS in statuses for statuses in heard.values())
+
+
+def first_astray(port: int, case: Case) -> list[int]:
+    """Parts that meet the server together are sometimes read as they should be."""
+    for _ in range(ATTACKS):
+        if HIDDEN_STATUS in (statuses := converse(port, *case.parts, NEXT)):
+            break
+    return statuses
 
 
 def led_astray(port: int, parts: Sequence[bytes], gap_s: float = 0.005) -> list[list[int]]:

@@ -15,7 +15,7 @@ from tests.reliability.conftest import Tell
 from tests.reliability.flow import Flow
 from tests.reliability.measures import percentile
 from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming, web_process
+from tests.reliability.stream_services import StreamService, streaming
 from tests.reliability.swarm import Returning
 
 SYMBOLS = [f"STORM{number}" for number in range(4)]
@@ -115,7 +115,7 @@ def test_clients_of_a_killed_process_resume_at_the_other(service: StreamService,
         await crowd.go(crowd.clients)
         return places
 
-    with web_process(service.installation) as doomed, Flow(service, TICKS_A_SECOND) as flow:
+    with service.installation.web_process() as doomed, Flow(service, TICKS_A_SECOND) as flow:
         places = asyncio.run(run(flow, doomed.port, doomed.pid))
     tell(f"{len(stranded)} of {CROWD} stranded; {crowd.told(places)}")
     assert (crowd.faults, places) == (0, 1)

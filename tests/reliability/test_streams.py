@@ -23,7 +23,7 @@ from accounts.services import revoke_key
 from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.processes import Installation, Process
-from tests.reliability.stream_services import StreamService, streaming, web_process
+from tests.reliability.stream_services import StreamService, streaming
 
 SYMBOL, LIMIT, RACERS, ROUNDS = "STREAMED", 10, 100, 5
 HEARD_WITHIN_S, HOLDS_WITHIN_S, REUSED_WITHIN_S = 10.0, 2.0, 5.0
@@ -194,7 +194,7 @@ def test_streams_of_a_killed_process_are_free_soon_and_its_clients_miss_nothing(
             assert await back.hear(20) == numbers_after(held[0], 20)
             return took_s
 
-    with web_process(service.installation) as doomed:
+    with service.installation.web_process() as doomed:
         took_s = asyncio.run(run(doomed))
     poll(lambda: service.open_streams(key) == 0, HEARD_WITHIN_S)
     tell(f"{took_s:.1f} s from kill -9 to the next stream of the account, leaked 0")

@@ -40,7 +40,7 @@ from tests.reliability.soak.loads import (  # noqa: E402
     Ticks,
 )
 from tests.reliability.soak.samples import Sample, figures_of, sizes  # noqa: E402
-from tests.reliability.stream_services import StreamService, web_process  # noqa: E402
+from tests.reliability.stream_services import StreamService  # noqa: E402
 from tests.staff import staff_client  # noqa: E402
 
 SYMBOLS = [f"SOAK{number}" for number in range(10)]
@@ -99,8 +99,8 @@ def scaled(directory: Path) -> Iterator[tuple[StreamService, dict[str, int]]]:
         service = StreamService(installation, SYMBOLS)
         (engine,) = stack.enter_context(engines(installation, 1))
         for _ in range(2):
-            process = web_process(
-                installation, PUBLICATIONS_PER_MINUTE=MANY, ACTIVE_SIGNALS_PER_PUBLISHER=MANY
+            process = installation.web_process(
+                PUBLICATIONS_PER_MINUTE=MANY, ACTIVE_SIGNALS_PER_PUBLISHER=MANY
             )
             service.servers.append(stack.enter_context(process))
         until = time.monotonic() + READY_WITHIN_S
