@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.reliability.deaf import port_in
 from tests.reliability.engines import poll
 from tests.reliability.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 from tests.services import free_port
@@ -50,10 +51,21 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def sockets_of(pid: int) -> int:
-    """How many it has open."""
-    entries = Path(f"/proc/{pid}/fd")
-    return sum(os.readlink(entry).startswith("socket:") for entry in entries.iterdir())
+def clients_of(pid: int, port: int) -> set[int]:
+    """The ports of those whose connections to this one the process holds."""
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    own = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {port_in(row[2]) for row in rows if port_in(row[1]) == port and row[9] in own}
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

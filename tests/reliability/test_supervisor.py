@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,8 +18,15 @@ from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import Installation
-from tests.reliability.supervised import STARTS_WITHIN_S, Supervised, command_of, sockets_of, supervised
-from tests.reliability.swarm import listen_many
+from tests.reliability.supervised import (
+    STARTS_WITHIN_S,
+    Supervised,
+    clients_of,
+    command_of,
+    stopped,
+    supervised,
+)
+from tests.reliability.swarm import Listener, listen_many
 from tests.services import redis
 
 SOCKETS = 20
@@ -52,39 +59,58 @@ def key(installation: Installation) -> str:
         return make_key(make_account(tier=make_tier("many", streams=1_000, requests_per_minute=1_000_000)))
 
 
-def one_and_the_others(host: Supervised) -> tuple[int, list[int]]:
-    """The worker with the fewest sockets, so that the others have some."""
-    fewest = min(host.workers, key=sockets_of)
-    return fewest, [pid for pid in host.workers if pid != fewest]
+async def listen_to_each(host: Supervised, key: str) -> dict[int, list[Listener]]:
+    """As many to one worker as to the other: who is stopped lets nobody in."""
+    message = {"action": "subscribe", "api_key": key}
+    heard: dict[int, list[Listener]] = {}
+    for pid in host.workers:
+        with ExitStack() as others:
+            for other in host.workers:
+                if other != pid:
+                    others.enter_context(stopped(other))
+            heard[pid] = await listen_many([host.server.port], "/ws/signals", message, SOCKETS // 2)
+    return heard
+
+
+def held_by(pid: int, port: int, listeners: Sequence[Listener]) -> int:
+    return len(clients_of(pid, port) & {one.transport.get_extra_info("sockname")[1] for one in listeners})
+
+
+def ended(listeners: Sequence[Listener]) -> int:
+    return sum(one.ended.done() for one in listeners)
 
 
 async def test_worker_that_dies_without_its_database_comes_back_with_it(
     database: PrivatePostgres, running: ExitStack, installation: Installation, key: str, tell: Tell
 ) -> None:
     with supervised(installation) as host:
-        message = {"action": "subscribe", "api_key": key}
-        listeners = await listen_many([host.server.port], "/ws/signals", message, SOCKETS)
-        victim, (other,) = one_and_the_others(host)
-        # In a thread: the sockets have pings to answer meanwhile.
-        await asyncio.to_thread(lose_and_find_the_database, host, victim, other, running, database)
-        ended = [listener for listener in listeners if listener.ended.done()]
-        for listener in listeners:
-            if not listener.ended.done():
-                await listener.leave()
-    tell(f"{len(ended)} of {SOCKETS} sockets were the killed worker's, the others stayed")
+        heard = await listen_to_each(host, key)
+        victim, other = heard
+        port = host.server.port
+        assert [held_by(pid, port, listeners) for pid, listeners in heard.items()] == [SOCKETS // 2] * 2
+        # In threads: the sockets have pings to answer meanwhile.
+        await asyncio.to_thread(lose_the_database, host, victim, running)
+        at_once = ended(heard[victim]), ended(heard[other])
+        await asyncio.to_thread(find_the_database, host, other, running, database)
+        in_the_end = ended(heard[victim]), ended(heard[other])
+        still_held = held_by(other, port, heard[other])
+        for listener in heard[other]:
+            await listener.leave()
+    tell(f"{at_once[0]} of {SOCKETS} sockets were the killed worker's; of the other's {in_the_end[1]} ended")
     assert f"(pid {victim}) was killed by SIGKILL" in host.said
-    assert len(ended) < SOCKETS
+    assert at_once == in_the_end == (SOCKETS // 2, 0)
+    assert still_held == SOCKETS // 2
 
 
-def lose_and_find_the_database(
-    host: Supervised, victim: int, other: int, running: ExitStack, database: PrivatePostgres
-) -> None:
+def lose_the_database(host: Supervised, victim: int, running: ExitStack) -> None:
     running.close()
     os.kill(victim, signal.SIGKILL)
     poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+
+
+def find_the_database(host: Supervised, other: int, running: ExitStack, database: PrivatePostgres) -> None:
     assert host.process.poll() is None
-    assert other in host.serving
-    assert len(host.serving) == 1
+    assert host.serving == [other]
     running.enter_context(database.running())
     host.wait_for(2)
     assert other in host.serving
