@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
+import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +17,9 @@ import psycopg
 import pytest
 from redis import Redis
 
+from config.readiness.probes import READYZ, answer_probe
 from tests.factories import make_account, make_key, make_tier
+from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
@@ -94,15 +100,17 @@ def test_altered_table_fails_no_probe_while_requests_work(
     with installation.serve(1) as (server,):
         until_degraded(server, "engine")
         assert server.ask("/api/session", key).status_code == 200
-        probes, requests = [], []
+        probes, requests = [], Counter[int]()
         with altered(database, "accounts_controlevent"):
             ends_at = time.monotonic() + LOCKED_FOR_S
             while time.monotonic() < ends_at:
                 probes.append(readiness(server))
-                requests.append(server.ask("/api/limits", key).status_code)
+                requests[server.ask("/api/limits", key).status_code] += 1
                 time.sleep(0.05)
-    tell(f"{len(probes)} probes, {sum(status != 200 for status, _ in probes)} failed")
+    failed = sum(status != 200 for status, _ in probes)
+    tell(f"{len(probes)} probes, {failed} failed; requests {dict(requests)}")
     assert {status for status, _ in probes} == {200}
+    assert set(requests) == {200}
     assert any("control_events" in said["degraded"] for _, said in probes)
 
 
@@ -122,6 +130,30 @@ def test_database_that_cannot_be_written_is_named(
             staff.execute("ALTER SYSTEM RESET default_transaction_read_only")
             staff.execute("SELECT pg_reload_conf()")
         until_degraded(server, "engine")
+
+
+async def test_process_that_starts_is_not_ready() -> None:
+    """`serve` lets nobody in before; with other servers a probe may come earlier."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await answer_probe({"method": "GET", "path": READYZ}, send)
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["reasons"] == ["starting"]
+
+
+def test_process_that_stops_is_not_ready_and_answers_the_last_ones(embedded: Installation) -> None:
+    with embedded.orm():
+        key = make_key(make_account())
+    with embedded.web_process(DRAIN_S=str(PATIENCE_S)) as server:
+        until_degraded(server)
+        os.kill(server.pid, signal.SIGTERM)
+        until_reasons(server, "stopping")
+        assert readiness(server)[0] == 503
+        assert server.ask("/healthz").status_code == 200
+        assert server.ask("/api/limits", key).status_code == 200
 
 
 def test_full_disk_is_named(embedded: Installation) -> None:
