@@ -36,6 +36,8 @@ class Listener(asyncio.Protocol):
         self.frames = self.missed = 0
         self.gaps: list[str] = []
         """The epochs of those that were announced."""
+        self.notices: dict[str, int] = {}
+        """By code, the time of the last: that of the service, in milliseconds."""
         self.late_ms: list[int] = []
         """How old the newest tick of each packet was."""
 
@@ -99,6 +101,9 @@ class Listener(asyncio.Protocol):
             elif b'"type":"gap"' in payload:
                 self.gaps.append(json.loads(payload)["epoch"])
                 self.positions.clear()
+            elif b'"type":"notice"' in payload:
+                notice = json.loads(payload)
+                self.notices[notice["code"]] = notice["time"]
             elif price := PRICE.search(payload):
                 self._note(price)
 
