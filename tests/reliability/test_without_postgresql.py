@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
+from django.conf import settings
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
@@ -19,19 +21,26 @@ from websockets.sync.client import ClientConnection, connect
 from accounts.event_channel import channel_of
 from accounts.keys import generate, prefix
 from accounts.models import ApiKey
-from market.ingest.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
 from tests.reliability.conftest import Tell
 from tests.reliability.engine_processes import engines
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres, PrivateRedis
+from tests.reliability.flow import Flow
+from tests.reliability.meters import Heard, Meter, listening, unharmed
 from tests.reliability.processes import Installation, Process, http
+from tests.reliability.stream_services import StreamService
 
-SYMBOL = "OUTLASTS"
-OUTAGE_S, WITHIN_S = 8.0, 30.0
+# The second has ticks at an even rate, on which clients in C look how late they come.
+SYMBOL, FLOWING = "OUTLASTS", "FLOWS"
+OUTAGE_S, CALM_S, WITHIN_S = 8.0, 2.0, 30.0
+REFUSED_WITHIN_S, REFUSED = 3.0, ("others", "pages")
+ANSWERED_WITHIN_S, ANSWERED = 1.0, ("pushed", "quotes", "candles", "streams")
 PAGES, PAGE_WITHIN_S = 12, 60.0
+TICKS_A_SECOND, LISTENERS = 100, 10
 pytestmark = pytest.mark.usefixtures("rows")
+T = TypeVar("T")
 
 
 class Running(NamedTuple):
@@ -42,17 +51,14 @@ class Running(NamedTuple):
     database: PrivatePostgres
     stack: ExitStack
     redis: PrivateRedis
+    streams: StreamService
     key: str
     doomed: str
     unused: str
-    ingest_key: str
 
-    def push(self, bid: float) -> Any:
+    def push(self, bid: float) -> bool:
         tick = {"symbol": SYMBOL, "bid": bid, "ask": bid + 0.5, "time": time.time_ns() // 1_000_000}
-        answer = http.post(
-            f"{self.server.url}/ingest/ticks", json=[tick], headers={"X-Ingest-Key": self.ingest_key}
-        )
-        return answer.json().get("accepted", answer.text)
+        return self.streams.push([tick])
 
     def page(self) -> int:
         """One that asks who is there."""
@@ -82,22 +88,22 @@ def service(tmp_path: Path) -> Iterator[Running]:
         stack.enter_context(redis.running())
         installation = Installation(tmp_path, database.url, redis.url)
         with installation.orm():
-            make_instrument(SYMBOL, source="push")
-            account = make_account(tier=make_tier("roomy", requests_per_minute=100_000))
+            account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, streams=1_000))
             key, doomed, unused = (make_key(account) for _ in range(3))
-            ingest_key = issue_ingest_key("desk", by="test")[1]
+        streams = StreamService(installation, [FLOWING])
+        with installation.orm():
+            make_instrument(SYMBOL)
         stack.enter_context(engines(installation, 1))
         (server,) = stack.enter_context(installation.serve(1))
-        running = Running(
-            installation, server, database, with_database, redis, key, doomed, unused, ingest_key
-        )
-        poll(lambda: running.push(1.0) == 1, WITHIN_S)
+        streams.servers.append(server)
+        running = Running(installation, server, database, with_database, redis, streams, key, doomed, unused)
+        poll(lambda: running.push(1.0), WITHIN_S)
         poll(lambda: server.ask(f"/api/market/{SYMBOL}/quote", doomed).status_code == 200, WITHIN_S)
         assert running.quote() == 1.0
         yield running
 
 
-def first_tick_of_a_new_stream(service: Running) -> dict[str, Any]:
+def first_bid_of_a_new_stream(service: Running) -> float:
     with connect(f"ws://127.0.0.1:{service.server.port}/ws/market") as socket:
         wanted = {
             "action": "subscribe",
@@ -106,49 +112,109 @@ def first_tick_of_a_new_stream(service: Running) -> dict[str, Any]:
             "features": ["snapshot"],
         }
         socket.send(json.dumps(wanted))
-        assert json.loads(socket.recv(10))["type"] == "subscribed"
-        frame: dict[str, Any] = json.loads(socket.recv(10))
-        return frame
+        assert json.loads(socket.recv(WITHIN_S))["type"] == "subscribed"
+        return float(json.loads(socket.recv(WITHIN_S))["bid"])
 
 
-@pytest.mark.row("8, 52", "quotes, streams and pushed ticks refused 0; the rest 503 within 3 s, 500s 0")
+class Timed:
+    """What was asked, what came of it, and how long each took."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Counter[Any]] = defaultdict(Counter)
+        self._took_s: dict[str, list[float]] = defaultdict(list)
+
+    def __call__(self, kind: str, ask: Callable[[], T]) -> T:
+        began_at = time.monotonic()
+        answer = ask()
+        self._took_s[kind].append(time.monotonic() - began_at)
+        self.seen[kind][answer] += 1
+        return answer
+
+    def slowest_s(self, kind: str) -> float:
+        return max(self._took_s[kind])
+
+    def is_within(self, kind: str, seconds: float, calm: Timed) -> bool:
+        """Beside what the same takes while nothing is amiss: on a busy machine that is longer."""
+        return self.slowest_s(kind) <= seconds + 2 * calm.slowest_s(kind)
+
+
+def ask_pages(service: Running, timed: Timed) -> None:
+    """More at once than there are threads for them."""
+    with ThreadPoolExecutor(PAGES) as pool:
+        list(pool.map(lambda _: timed("pages", service.page), range(PAGES)))
+
+
+def ask_everything(service: Running, timed: Timed, bid: float) -> None:
+    assert timed("pushed", lambda: service.push(bid))
+    poll(lambda: timed("quotes", lambda: service.quote() >= bid), WITHIN_S)
+    paths = [("candles", f"/api/market/{SYMBOL}?timeframe=1m", service.key)]
+    paths += [("others", "/api/signals", service.key), ("others", "/api/symbols", service.unused)]
+    for kind, path, key in (*paths, ("others", f"/api/analysis/{SYMBOL}", service.key)):
+        timed(kind, lambda: service.server.ask(path, key).status_code)  # noqa: B023 - asked at once
+    assert timed("streams", lambda: first_bid_of_a_new_stream(service)) == bid
+
+
+@pytest.mark.row(
+    "8, 52",
+    "quotes, streams and pushed ticks refused 0 and answered within 1 s; the rest 503 within 3 s, 500s 0;"
+    " ticks p99 +10 % and one push (50 ms)",
+)
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, how: str, tell: Tell) -> None:
-    seen: dict[str, Counter[Any]] = {"pushed": Counter(), "quoted": Counter(), "others": Counter()}
-    slowest_s, bid = 0.0, 2.0
-    with service.without_database(how):
-        # Before anything else finds the connections gone, and more than there are threads for them.
-        with ThreadPoolExecutor(PAGES) as pool:
-            pages = Counter(pool.map(lambda _: service.page(), range(PAGES)))
-        ends_at = time.monotonic() + OUTAGE_S
-        while time.monotonic() < ends_at:
-            bid += 1
-            seen["pushed"][service.push(bid)] += 1
-            poll(lambda: service.quote() == bid, WITHIN_S)  # noqa: B023 - asked before it changes
-            candles = service.server.ask(f"/api/market/{SYMBOL}?timeframe=1m", service.key)
-            seen["quoted"][candles.status_code] += 1
-            began_at = time.monotonic()
-            others = [("/api/signals", service.key), ("/api/symbols", service.unused)]
-            others.append((f"/api/analysis/{SYMBOL}", service.key))
-            for path, key in others:
-                seen["others"][service.server.ask(path, key).status_code] += 1
-            slowest_s = max(slowest_s, (time.monotonic() - began_at) / len(others))
-            assert first_tick_of_a_new_stream(service)["bid"] == bid
-        stranger = service.server.ask("/api/symbols", generate()).status_code
-        trusted = service.server.metric("tickwire_keys_trusted_total")
-    poll(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
-    tell(f"{how} for {OUTAGE_S:.0f} s: { ({name: dict(count) for name, count in seen.items()}) }")
-    tell(f"slowest refusal {slowest_s:.1f} s, let in from memory {trusted:.0f} times, a stranger {stranger}")
-    assert set(seen["pushed"]) == {1}
-    assert set(seen["quoted"]) == {200}
+    calm, timed = Timed(), Timed()
+    with Flow(service.streams, TICKS_A_SECOND), heard_by_clients(service) as meter:
+        ask_pages(service, calm)
+        ask_everything(service, calm, 2.0)
+        before = calmly(meter)
+        with service.without_database(how):
+            ask_all_the_time(service, timed)
+            during = meter.take()
+            stranger = service.server.ask("/api/symbols", generate()).status_code
+            trusted = service.server.metric("tickwire_keys_trusted_total")
+        poll(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
+        after = calmly(meter)
+    slowest = {kind: f"{timed.slowest_s(kind):.2f} s" for kind in timed.seen}
+    tell(f"{how} for {OUTAGE_S:.0f} s: others {dict(timed.seen['others'])}; slowest {slowest}")
+    tell(f"let in from memory {trusted:.0f} times, a stranger {stranger}")
+    p99 = " → ".join(f"{heard.p99_ms:.0f}" for heard in (before, during, after))
+    tell(f"p99 of ticks before, meanwhile and after: {p99} ms, missed {during.missed}")
     # Known in another process only, or never: nobody can tell while the database is away.
-    assert set(seen["others"]) <= {200, 503}
-    assert seen["others"][503] > 0
-    assert pages == {503: PAGES}
-    assert stranger == 503
+    assert set(timed.seen["others"]) <= {200, 503}
+    assert timed.seen["others"][503] > 0
+    assert (set(timed.seen["candles"]), timed.seen["pages"], stranger) == ({200}, {503: PAGES}, 503)
     assert trusted > 0
+    assert all(timed.is_within(kind, REFUSED_WITHIN_S, calm) for kind in REFUSED)
+    assert all(timed.is_within(kind, ANSWERED_WITHIN_S, calm) for kind in ANSWERED)
+    assert (during.missed, during.ended) == (0, 0)
+    assert unharmed(during, before, after)
     poll(lambda: service.server.ask("/api/symbols", generate()).status_code == 401, WITHIN_S)
     assert service.page() == 200
+
+
+def heard_by_clients(service: Running) -> AbstractContextManager[Meter]:
+    subscribe = {"action": "subscribe", "symbols": [FLOWING], "api_key": service.key}
+    return listening(service.server.port, "/ws/market", subscribe, LISTENERS)
+
+
+def calmly(meter: Meter) -> Heard:
+    """While nothing is amiss."""
+    meter.take()
+    time.sleep(CALM_S)
+    return meter.take()
+
+
+def ask_all_the_time(service: Running, timed: Timed) -> None:
+    # Before anything else finds the connections gone.
+    ask_pages(service, timed)
+    ends_at = time.monotonic() + OUTAGE_S
+    for number in itertools.count(3):
+        ask_everything(service, timed, float(number))
+        if time.monotonic() > ends_at:
+            return
+
+
+def test_known_keys_are_trusted_for_a_quarter_of_an_hour() -> None:
+    assert settings.KEYS_TRUSTED_FOR_S == 15 * 60
 
 
 @pytest.mark.row("15", "a revocation holds also where the database cannot be asked")
@@ -189,7 +255,7 @@ def test_trust_in_known_keys_ends_also_for_open_streams(service: Running, how: s
                 age_s = wary.metric("tickwire_control_events_age_seconds")
                 assert wary.ask("/api/symbols", service.key).status_code == 503
                 # Beside it the span is 15 minutes.
-                poll(lambda: service.push(7.0) == 1, WITHIN_S)
+                poll(lambda: service.push(7.0), WITHIN_S)
                 assert json.loads(trusting.recv(PATIENCE_S))["bid"] == 7.0
             poll(lambda: wary.ask("/api/symbols", service.key).status_code == 200, WITHIN_S)
             opened(wary, service.key).close()
