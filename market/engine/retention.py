@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 
 from accounts.threads import in_thread
 from instruments.models import Instrument
@@ -93,44 +93,58 @@ def steps(now: datetime) -> Iterator[Removed]:
             cut = _midnight(now) - timedelta(days=days)
             if timeframe == "1m":
                 yield from _whole_months(cut)
-            for candles in _by_instrument(timeframe):
-                yield from _slices(candles, timeframe, cut)
+            for own in _by_instrument(timeframe):
+                yield from _slices(own, timeframe, cut)
 
 
 def _whole_months(cut: datetime) -> Iterator[Removed]:
     for month in partitions.made():
         end = partitions.next_month(month)
-        if end <= cut and not any(_needs(candles, month, end) for candles in _by_instrument("1m")):
+        if end <= cut and not any(_needs(own, month, end) for own in _by_instrument("1m")):
             yield Removed("1m", partitions.drop(month))
 
 
-def _needs(candles: QuerySet[Candle], month: datetime, end: datetime) -> bool:
-    """Whether some of the month's candles are among the last of an instrument."""
-    return candles.filter(opened_at__gte=month, opened_at__lt=end).exists() and _kept_from(candles) < end
+def _needs(own: Own, month: datetime, end: datetime) -> bool:
+    """Whether some of the month's candles are among those of an instrument that stay."""
+    return own.candles.filter(opened_at__gte=month, opened_at__lt=end).exists() and own.kept_from() < end
 
 
-def _slices(candles: QuerySet[Candle], timeframe: str, cut: datetime) -> Iterator[Removed]:
+def _slices(own: Own, timeframe: str, cut: datetime) -> Iterator[Removed]:
     """From the oldest on, so that what is left begins at a midnight whenever this is interrupted."""
+    candles = own.candles
     span = timedelta(days=max(1, BATCH * TIMEFRAMES[timeframe] // DAY_MS))
     oldest = _opened_at(candles.order_by("opened_at"))
     if oldest is None or oldest >= cut:
         return
-    cut = min(cut, _kept_from(candles))
-    while oldest is not None and oldest < cut:
-        number, _ = candles.filter(opened_at__lt=min(cut, _midnight(oldest) + span)).delete()
+    # Looked at each time: an import may begin meanwhile.
+    while oldest is not None and oldest < (until := min(cut, own.kept_from())):
+        number, _ = candles.filter(opened_at__lt=min(until, _midnight(oldest) + span)).delete()
         yield Removed(timeframe, number)
         oldest = _opened_at(candles.order_by("opened_at"))
 
 
-def _by_instrument(timeframe: str) -> Iterator[QuerySet[Candle]]:
+class Own(NamedTuple):
+    """The candles of an instrument, of one timeframe and kind."""
+
+    candles: QuerySet[Candle]
+    importing: QuerySet[UnfinishedImport]
+
+    def kept_from(self) -> datetime:
+        """The midnight before the oldest candle that a start reads, however old that is, or before the place
+        where an import goes on: a day is to be whole when its coarser candles are made."""
+        kept_from = _midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
+        goes_on_at = self.importing.aggregate(first=Min("minute_at"))["first"]
+        return kept_from if goes_on_at is None else min(kept_from, _midnight(goes_on_at))
+
+
+def _by_instrument(timeframe: str) -> Iterator[Own]:
     for instrument_id in Instrument.objects.order_by("pk").values_list("pk", flat=True):
         for simulated in (False, True):
-            yield Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe)
-
-
-def _kept_from(candles: QuerySet[Candle]) -> datetime:
-    """The midnight before the oldest candle that a start reads, however old that is."""
-    return _midnight(_opened_at(candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
+            importing = UnfinishedImport.objects.filter(instrument=instrument_id)
+            yield Own(
+                Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe),
+                importing.none() if simulated or timeframe != "1m" else importing,
+            )
 
 
 def _opened_at(candles: QuerySet[Candle], place: int = 0) -> datetime | None:

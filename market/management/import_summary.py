@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 from market.engine.importing.tally import NAMED_EACH, Fault, Tally
 from market.engine.store import moment
@@ -44,4 +45,12 @@ def summary(tally: Tally, symbol: str) -> Iterator[str]:
         yield (
             f"{gaps:,} {'gap' if gaps == 1 else 'gaps'} of more than a trading day left empty: "
             "the files lack ticks there."
+        )
+    if many := len(tally.left):
+        timeframe, opened_ms = min(tally.left, key=itemgetter(1))
+        stay = "candle stays as it was" if many == 1 else "candles stay as they were"
+        yield (
+            f"{many:,} coarser {stay}, the first at {moment(opened_ms):%Y-%m-%d %H:%M} ({timeframe}): the "
+            "one-minute candles of that time were dropped for their age, and the files hold only a part of "
+            "them. Files with all of that time replace what is there."
         )

@@ -46,6 +46,7 @@ PURE = (
     "market/engine/files/quotes.py",
     "market/engine/files/recording.py",
     "market/engine/importing/door.py",
+    "market/engine/importing/coarser.py",
     "market/engine/importing/minutes.py",
     "market/engine/importing/tally.py",
     "market/prices/absorption.py",

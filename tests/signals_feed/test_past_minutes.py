@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import time_machine
@@ -29,7 +30,7 @@ def instrument(transactional_db: None) -> Instrument:
 def through_the_stop(instrument: Instrument, source: str) -> None:
     prices = {"open": "1.0850", "high": "1.0855", "low": "1.0700", "close": "1.0850"}
     prices |= {"ask_high": "1.0857", "ask_low": "1.0702"}
-    decimals = {name: Decimal(price) for name, price in prices.items()}
+    decimals: dict[str, Any] = {name: Decimal(price) for name, price in prices.items()}
     make_candle(instrument, opened_at=NOON + timedelta(minutes=1), source=source, **decimals)
 
 

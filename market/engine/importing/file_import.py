@@ -99,13 +99,14 @@ class FileImport:
         if not waiting:
             return
         with transaction.atomic():
-            store_minutes(self._terms.facts, waiting, self._basis, self._terms.now_ms)
+            changed = store_minutes(self._terms.facts, waiting, self._basis, self._terms.now_ms)
             if self._digest:
                 UnfinishedImport.objects.update_or_create(
                     **self._identity(),
                     defaults={"minute_at": moment(self._minute_ms), **self._place._asdict()},
                 )
         self._tally.stored(waiting[0].opened_ms, waiting[-1].opened_ms, len(waiting))
+        self._tally.left = self._tally.left - changed.made | changed.left
 
     def _identity(self) -> dict[str, Any]:
         return {"instrument_id": self._terms.facts.id, "digest": self._digest, "basis": self._basis}

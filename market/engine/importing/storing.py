@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
+
+from django.db.models import QuerySet
 
 from instruments.catalogue import InstrumentFacts
 from market.engine.store import FLOATS, Row, candle_of, moment, write_candles
@@ -12,46 +15,61 @@ from market.models import Candle as CandleRow
 from market.prices.candles import Candle
 from market.prices.timeframes import COARSER, TIMEFRAMES, interval_start
 
+from .coarser import Bars, DayBefore, Key
+
 DAY_MS = TIMEFRAMES["1d"]
 
 
-def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str, now_ms: int) -> None:
+class Changed(NamedTuple):
+    """Which coarser candles."""
+
+    made: set[Key]
+    left: set[Key]
+    """Those that hold one of the minutes and stay as they were: others of their minutes were dropped."""
+
+
+def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str, now_ms: int) -> Changed:
     """Closed minutes in order, within a transaction: what is coarser is made of all that are stored then,
     those that came another way too."""
     for minute in minutes:
         minute.source = IMPORTED
-    write_candles((facts.id, "1m", minute, basis) for minute in minutes)
+    changed = Changed(set(), set())
     for day_ms, of_day in groupby(minutes, lambda minute: interval_start(minute.opened_ms, DAY_MS)):
-        changed = [minute.opened_ms for minute in of_day]
-        stored = minutes_of_day(facts, day_ms)
-        rebuilt = [
-            (timeframe, candle)
-            for timeframe, span_ms in COARSER.items()
-            for candle in _aggregate(stored, span_ms)
-            if changed[0] < candle.opened_ms + span_ms and candle.opened_ms <= changed[-1]
-        ]
-        write_candles(_closed(facts, rebuilt, basis, now_ms))
+        written = list(of_day)
+        bars = coarser_of_day(facts, day_ms)
+        known = minutes_of_day(facts, day_ms) if any(bars.values()) else []
+        before = DayBefore(bars, known, now_ms)
+        write_candles((facts.id, "1m", minute, basis) for minute in written)
+        between = written[0].opened_ms, written[-1].opened_ms
+        rebuilt = before.rebuild(minutes_of_day(facts, day_ms), *between, facts.hours)
+        write_candles(_closed(facts, rebuilt.made, basis, now_ms))
+        changed.made.update((timeframe, candle.opened_ms) for timeframe, candle in rebuilt.made)
+        changed.left.update(rebuilt.left)
+    return changed
 
 
 def minutes_of_day(facts: InstrumentFacts, day_ms: int) -> list[Candle]:
-    rows = CandleRow.objects.filter(
-        instrument_id=facts.id,
-        simulated=False,
-        timeframe="1m",
-        opened_at__gte=moment(day_ms),
-        opened_at__lt=moment(day_ms + DAY_MS),
-    )
+    rows = _of_day(facts, day_ms).filter(timeframe="1m")
     in_order = rows.order_by("opened_at").annotate(**FLOATS)
     return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS, "source")]
 
 
-def _aggregate(minutes: list[Candle], span_ms: int) -> Iterator[Candle]:
-    for opened_ms, group in groupby(minutes, lambda minute: interval_start(minute.opened_ms, span_ms)):
-        first, *later = group
-        candle = first.opened_at(opened_ms)
-        for minute in later:
-            candle.take(minute)
-        yield candle
+def coarser_of_day(facts: InstrumentFacts, day_ms: int) -> Bars:
+    bars: Bars = {timeframe: {} for timeframe in COARSER}
+    rows = _of_day(facts, day_ms).filter(timeframe__in=COARSER).annotate(**FLOATS)
+    for timeframe, *values in rows.values_list("timeframe", "opened_at", *FLOATS, "source"):
+        candle = candle_of(values)
+        bars[timeframe][candle.opened_ms] = candle
+    return bars
+
+
+def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[CandleRow]:
+    return CandleRow.objects.filter(
+        instrument_id=facts.id,
+        simulated=False,
+        opened_at__gte=moment(day_ms),
+        opened_at__lt=moment(day_ms + DAY_MS),
+    )
 
 
 def _closed(

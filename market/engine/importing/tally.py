@@ -32,6 +32,8 @@ class Tally:
         self.faults: Counter[str] = Counter()
         self.named: list[Fault] = []
         """The first few of each reason."""
+        self.left: set[tuple[str, int]] = set()
+        """Coarser candles, by timeframe and opening, that stay without what was imported into them."""
         self.span_ms: tuple[int, int] | None = None
         """The first and the last stored minute."""
 
