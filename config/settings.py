@@ -58,6 +58,8 @@ CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)
 ALLOW_PLAIN_HTTP = env.bool("ALLOW_PLAIN_HTTP", False)
 # From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
 DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
+# After that a process may take so long to stop.
+STOP_WITHIN_S = env.float("STOP_WITHIN_S", 20.0)
 
 # Figures for Prometheus: at /metrics with this token, or on a port that no proxy forwards; 0 is none.
 

@@ -11,6 +11,7 @@ from types import FrameType
 import uvicorn
 from django.conf import settings
 
+from accounts.stopping import end_within
 from config.draining import draining
 
 STEP_S = 0.1
@@ -43,6 +44,7 @@ class Server(uvicorn.Server):
         is_first = not self.should_exit
         self._pause_s = settings.DRAIN_S if is_first and self.started and sig == signal.SIGTERM else 0.0
         draining.begin()
+        end_within(settings.DRAIN_S + settings.STOP_WITHIN_S)
         super().handle_exit(sig, frame)
 
     def retire(self) -> None:

@@ -13,6 +13,7 @@ from django.db import Error
 from accounts import memory
 from accounts.events import feed as control_events
 from accounts.exceptions import Overloaded
+from accounts.stopping import end_within
 from accounts.tasks import end
 from accounts.troubles import Trouble
 from accounts.waiting import wait_for_database
@@ -46,8 +47,13 @@ class Command(BaseCommand):
     async def run(self) -> None:
         ending = asyncio.Event()
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            end_within(settings.STOP_WITHIN_S)
+            ending.set()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, ending.set)
+            loop.add_signal_handler(number, stop)
         await control_events.start()
         await catalogue.load()
         try:
@@ -66,12 +72,10 @@ class Command(BaseCommand):
             await runner.stop()
             return
         try:
-            # It may wait for Redis.
-            await first(runner.start(), ending.wait(), runner.deposed.wait())
-        except (Error, Overloaded, Deposed) as error:
+            await runner.start()
+        except (Error, Overloaded) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
-        if not runner.is_running:
             runner.stand_down()
             await runner.stop()
             return
