@@ -28,6 +28,18 @@ def read_database_url(url: str) -> dict[str, Any]:
     return database | {"OPTIONS": options}
 
 
+def session_options(idle_transaction_s: float) -> str:
+    """For libpq. Others wait for what a vanished process holds within a transaction, such as the engine's
+    lease, and by itself PostgreSQL notices after two hours that a host is gone. 0 is for ever."""
+    options = {
+        "idle_in_transaction_session_timeout": f"{idle_transaction_s * 1000:.0f}",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+    }
+    return " ".join(f"-c {name}={value}" for name, value in options.items())
+
+
 def read_redis_url(url: str) -> str:
     if not url:
         return url

@@ -8,7 +8,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from config.addresses import read_database_url, read_proxies, read_redis_url
+from config.addresses import read_database_url, read_proxies, read_redis_url, session_options
 from config.back_office import UNFOLD as UNFOLD
 from config.installation import installation_secret, tighten
 from config.openapi_settings import described_at
@@ -163,6 +163,7 @@ else:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
+            "options": session_options(env.float("DATABASE_IDLE_TRANSACTION_S", 10.0)),
             **DATABASES["default"]["OPTIONS"],
             # One for each thread that asks: of the API, of pages, and those that others must not hold up.
             "pool": {

@@ -32,6 +32,8 @@ class Command(MigrateCommand):
         for attempt in range(1, attempts + 1):
             with database.cursor() as cursor:
                 cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
+                # A migration of data may compute for longer than what serves may think.
+                cursor.execute("SET idle_in_transaction_session_timeout = '10min'")
             try:
                 super().handle(*args, **options)
             except OperationalError as error:
