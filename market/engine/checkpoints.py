@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db import DataError, IntegrityError, transaction
 
 from instruments.kinds import is_simulated
+from instruments.models import Instrument
 from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.ticks import Tick
@@ -47,31 +48,43 @@ def write(
     """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours; and with
     them what others note who heard of the same ticks."""
     try:
-        _write(rows, checkpoints, lease, place, notes)
+        with transaction.atomic():
+            _begin(lease, place, notes)
+            _put(rows, checkpoints)
     except (IntegrityError, DataError):
         # What the database will never take, such as candles of an instrument that was deleted, would
         # keep everything else waiting behind it.
-        for instrument_id in {row[0] for row in rows} | checkpoints.keys():
-            own = [row for row in rows if row[0] == instrument_id]
-            try:
-                own_checkpoint = {i: c for i, c in checkpoints.items() if i == instrument_id}
-                _write(own, own_checkpoint, lease, place, notes)
-            except (IntegrityError, DataError) as error:
-                logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
+        with transaction.atomic():
+            _begin(lease, place, notes)
+            _put_each(rows, checkpoints)
 
 
-@transaction.atomic
-def _write(
-    rows: list[Row],
-    checkpoints: dict[int, Checkpoint],
-    lease: Lease,
-    place: Place,
-    notes: Sequence[Callable[[], None]],
-) -> None:
+def _begin(lease: Lease, place: Place, notes: Sequence[Callable[[], None]]) -> None:
     # First, so that two writers wait here and not for each other's candles.
     lease.beat(place)
     for note in notes:
         note()
+
+
+def _put_each(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+    """All in the one transaction that says up to where is written: a kill between two of them would cost what
+    the second lacks."""
+    wanted = {row[0] for row in rows} | checkpoints.keys()
+    # A key that is missing would refuse everything at the end, so nobody takes one away meanwhile.
+    there = Instrument.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
+    known = set(there.values_list("pk", flat=True))
+    for instrument_id in sorted(wanted):
+        own = [row for row in rows if row[0] == instrument_id]
+        try:
+            if instrument_id not in known:
+                raise IntegrityError("there is no such instrument")
+            with transaction.atomic():
+                _put(own, {i: c for i, c in checkpoints.items() if i == instrument_id})
+        except (IntegrityError, DataError) as error:
+            logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
+
+
+def _put(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
     write_candles(rows)
     write_quotes(checkpoints.items())
     minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]

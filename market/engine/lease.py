@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from django.db import connection, transaction
+from django.db import Error, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -21,7 +21,10 @@ from market.models import EngineState
 TABLE = EngineState._meta.db_table
 # Without a beat for this long, as watched by the one who waits, the writer is gone.
 GONE_S = 4.0
-# A writer that was silent for so long before anybody watched needs no watching.
+# Who looks more seldom cannot tell whether the database answered all the time between: that counts as a beat.
+STEADY_S, BEAT_S = 2.0, 1.0
+# A writer that was silent for so long before anybody watched needs no watching, unless it is the database
+# that may have been away: one that others share, which a stand-in that started meanwhile does not know.
 LONG_GONE = timedelta(seconds=60)
 
 
@@ -40,11 +43,21 @@ class Lease:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self.writer = f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
-        self._seen: tuple[int, float] | None = None
-        """The last beat of the other, and when it was first seen."""
+        self._seen: int | None = None
+        """The last beat of the other."""
+        self._looked_s = self._silent_s = 0.0
+        """When the database was looked at last, and for how long it had answered without another beat."""
 
     def take(self) -> Place | None:
         """Where the last writer stopped, once the lease is ours. To be asked again until then."""
+        try:
+            return self._take()
+        except Error:
+            # The writer could not beat either.
+            self._silent_s = 0.0
+            raise
+
+    def _take(self) -> Place | None:
         seen, _ = EngineState.objects.get_or_create(pk=1)
         # Without a lock: who waits asks each second, and may vanish between a lock and its end.
         if seen.writer != self.writer and not self._is_free(seen):
@@ -85,14 +98,16 @@ class Lease:
         if not state.writer or lives is False:
             return True
         # By our own clock, and only while the database answers: after an outage the writer gets its time.
-        seen_at = self._monotonic()
-        if self._seen is None or self._seen[0] != state.beats:
-            is_first_look, self._seen = self._seen is None, (state.beats, seen_at)
-            if not is_first_look or lives:
+        now_s = self._monotonic()
+        gap_s, self._looked_s = now_s - self._looked_s, now_s
+        if self._seen != state.beats:
+            is_first_look, self._seen, self._silent_s = self._seen is None, state.beats, 0.0
+            if not is_first_look or lives or connection.vendor == "postgresql":
                 # The clock may have been set since the last beat of one that lives on this machine.
                 return False
             return state.beat_at is not None and database_now() - state.beat_at > LONG_GONE
-        return seen_at - self._seen[1] > GONE_S
+        self._silent_s += gap_s if gap_s <= STEADY_S else BEAT_S
+        return self._silent_s > GONE_S
 
 
 def database_now() -> datetime:

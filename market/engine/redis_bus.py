@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import BusyLoadingError, RedisError
 
 from accounts.tasks import end
 from accounts.troubles import Trouble
@@ -22,20 +23,26 @@ from .lease import Deposed, Place
 
 logger = logging.getLogger(__name__)
 bus_waits = Trouble(logger, "The bus waits for Redis")
+too_much = Trouble(logger, "Redis holds too much that waits for the database, and the oldest goes")
 
 # Some minutes of a busy market; a reader that stayed away for longer starts from the database.
 MAX_ENTRIES = 50_000
+# What the database does not hold yet is kept for a successor, however much: as far as memory allows.
+MOST_BYTES = 256 * 1024 * 1024
 # Records that wait while Redis is away. Beyond it the readers start anew from the database.
 MAX_WAITING = 100_000
 # What Redis took last is remembered, in case it comes back without it: more than any reader is behind.
 MAX_REMEMBERED = 5_000
+# So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
+AWAITED_S = 30.0
 RETRY_S = 0.25
 PATIENCE_S = 2.0
 WINDOW_S = 0.002
 
 
 class RedisBus:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, awaited_s: float = AWAITED_S, max_entries: int = MAX_ENTRIES) -> None:
+        self._awaited_s, self._max_entries = awaited_s, max_entries
         self._redis = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
         # Any: the types of redis-py allow for its client without await too.
         self._append: Any = self._redis.register_script(APPEND)
@@ -48,6 +55,9 @@ class RedisBus:
         """The last entries that Redis took."""
         self.waiting = 0
         """Records that Redis has not taken yet."""
+        self._written = Place("", 0)
+        self._unwritten_bytes = 0
+        """About how much Redis has taken since."""
         self._is_torn = False
         """Some of them were given up, or the stream is not claimed yet."""
         self._has_claimed = False
@@ -62,11 +72,8 @@ class RedisBus:
         self._has_claimed = False
         self._sent.clear()
         self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
-        tail: list[AnyRecord] | None = None
-        try:
-            tail = await self._claim_and_read(owner, place)
-        except (RedisError, OSError) as error:
-            logger.warning("The bus does not answer yet: %s", error)
+        self._written, self._unwritten_bytes = place, 0
+        tail = await self._await_tail(owner, place)
         if tail is None:
             self.place = place
             self._wake.set()
@@ -94,14 +101,25 @@ class RedisBus:
 
     def written(self, place: Place) -> None:
         """The stream keeps what it has: others may start from an older state."""
+        self._written, self._unwritten_bytes = place, 0
+        self._tell_those_who_wait()
+        too_much.over()
 
     async def settle(self) -> None:
-        """Wait until a successor would hear of all that was published so far."""
-        number = self.seal().position
-        while self._sealed and self._sealed[0][0] <= number:
+        """Wait until a successor would know of all that was published so far."""
+        place = self.seal()
+        while not self._is_kept(place):
             if self._task is None or self._task.done():
                 raise Deposed
             await self._moved.wait()
+
+    def _is_kept(self, place: Place) -> bool:
+        # Before the database has the numbering, a successor looks for another one and leaves the stream. What
+        # was given up because the numbering began anew is written by then.
+        if self._is_torn or self._written.epoch != self.place.epoch:
+            return False
+        has_left = not self._sealed or self._sealed[0][0] > place.position
+        return has_left or place.epoch != self.place.epoch
 
     async def close(self) -> None:
         await end(self._task)
@@ -111,6 +129,23 @@ class RedisBus:
             while self._sealed and self._owner is not None:
                 await self._send_first(self._owner)
         await self._redis.aclose()
+
+    async def _await_tail(self, owner: Owner, place: Place) -> list[AnyRecord] | None:
+        """None where Redis has not all that the database lacks, or has not come up."""
+        until_s = time.monotonic() + self._awaited_s
+        while True:
+            try:
+                tail = await self._claim_and_read(owner, place)
+                bus_waits.over()
+                return tail
+            except BusyLoadingError as error:
+                bus_waits.tell(error)
+            except (RedisError, OSError) as error:
+                bus_waits.tell(error)
+                if time.monotonic() > until_s:
+                    logger.warning("The bus begins anew: Redis has not come up within %g s", self._awaited_s)
+                    return None
+            await asyncio.sleep(RETRY_S)
 
     async def _claim_and_read(self, owner: Owner, place: Place) -> list[AnyRecord] | None:
         epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, "", "any"])
@@ -202,7 +237,8 @@ class RedisBus:
             await self._start_anew(owner)
             return
         number, records = self._sealed[0]
-        args = [owner.writer, self.place.epoch, number, encode(records), MAX_ENTRIES]
+        data = encode(records)
+        args = [owner.writer, self.place.epoch, number, data, self._entries_to_keep(number)]
         answer = await self._append(keys=[STREAM, HEAD], args=args)
         if answer == b"deposed":
             raise Deposed
@@ -210,5 +246,14 @@ class RedisBus:
             await self._fill_up(owner)
         elif self._sealed and self._sealed[0][0] == number:
             self._sent.append(self._sealed.popleft())
+            self._unwritten_bytes += len(data)
             self.waiting -= len(records)
             self._tell_those_who_wait()
+
+    def _entries_to_keep(self, number: int) -> int:
+        if self._unwritten_bytes > MOST_BYTES:
+            too_much.tell(f"more than {MOST_BYTES} bytes")
+            return self._max_entries
+        if self._written.epoch != self.place.epoch:
+            return number
+        return max(self._max_entries, number - self._written.position)

@@ -188,6 +188,7 @@ def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis
 def test_what_is_settled_a_successor_hears_of(url: str, client: Redis) -> None:
     async def run() -> list[int]:
         bus = await opened(url)
+        bus.written(bus.place)
         await publish(bus, 1, 50)
         await asyncio.wait_for(bus.settle(), PATIENCE_S)
         heard = seqs(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,11 +22,12 @@ from market.engine import checkpoints, store
 from market.engine.engine import Engine
 from market.engine.lease import Lease, Place
 from market.models import Candle as CandleRow
-from market.models import FormingMinute, LastQuote
+from market.models import EngineState, FormingMinute, LastQuote
 from market.prices.candles import Candle
 from market.prices.market import Prices
 from market.prices.ticks import Tick
 from market.prices.timeframes import TIMEFRAMES
+from tests.accounts.test_key_ring import around_statements
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import MINUTE_MS, NOON_MS, ms
@@ -141,6 +143,39 @@ def test_candles_of_a_deleted_instrument_do_not_hold_up_the_others(caplog: pytes
     assert len(stored()) == 1
     assert LastQuote.objects.count() == 1
     assert "were refused" in caplog.text
+
+
+@pytest.mark.parametrize("kill_at", [1, 2, 3, 4])
+@pytest.mark.parametrize("cause", ["its instrument was deleted", "the database refuses its prices"])
+def test_kill_while_one_instrument_is_refused_leaves_all_others_written_or_none(
+    cause: str, kill_at: int
+) -> None:
+    """What is behind the place is in the journal; what is before it must be in the database."""
+    bad, *good = [make_instrument(symbol).pk for symbol in ("BAD", "FIRST", "SECOND")]
+    price = -1.0
+    if cause == "its instrument was deleted":
+        Instrument.objects.filter(pk=bad).delete()
+        price = 1.0
+    rows: list[store.Row] = [
+        (pk, "1m", Candle(NOON_MS, *[price if pk == bad else 1.0] * 7), "bid")  # type: ignore[arg-type]
+        for pk in (bad, *good)
+    ]
+    last = {pk: checkpoints.Checkpoint(Tick("", 1.0, 1.0, NOON_MS), None) for pk in (bad, *good)}
+    lease, begun = Lease(), 0
+    lease.take()
+
+    def kill(sql: str, run: Callable[[], Any]) -> Any:
+        nonlocal begun
+        begun += "INSERT INTO" in sql and "market_lastquote" in sql
+        if begun == kill_at:
+            raise KeyboardInterrupt
+        return run()
+
+    with around_statements(kill), contextlib.suppress(KeyboardInterrupt):
+        checkpoints.write(rows, last, lease, Place("e1", 7))
+    written = EngineState.objects.get().position, CandleRow.objects.count(), LastQuote.objects.count()
+
+    assert written in ((0, 0, 0), (7, len(good), len(good)))
 
 
 def test_same_candle_of_two_writers_is_one_row() -> None:

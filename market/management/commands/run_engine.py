@@ -72,10 +72,12 @@ class Command(BaseCommand):
             await runner.stop()
             return
         try:
-            await runner.start()
-        except (Error, Overloaded) as error:
+            # It may wait for Redis.
+            await first(runner.start(), ending.wait(), runner.deposed.wait())
+        except (Error, Overloaded, Deposed) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
+        if not runner.is_running:
             runner.stand_down()
             await runner.stop()
             return
