@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
+from tests.debian import require_debian
 from tests.reliability.processes import Process
 
 
@@ -26,6 +31,42 @@ async def burst(server: Process, path: str, at_once: int, rounds: int) -> Counte
         for _ in range(rounds):
             await asyncio.gather(*(ask() for _ in range(at_once)))
     return statuses
+
+
+UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0}
+
+
+class Asked:
+    """What came of it, once it is over."""
+
+    said = ""
+
+    @property
+    def answered(self) -> int:
+        assert "Non-2xx" not in self.said, self.said
+        return int(self._find(r"(\d+) requests in")[1])
+
+    @property
+    def median_ms(self) -> float:
+        found = self._find(r"50%\s+([\d.]+)(us|ms|s)")
+        return float(found[1]) * UNITS_MS[found[2]]
+
+    def _find(self, pattern: str) -> re.Match[str]:
+        found = re.search(pattern, self.said)
+        assert found is not None, self.said
+        return found
+
+
+@contextmanager
+def asking(url: str, at_once: int, seconds: float) -> Iterator[Asked]:
+    """A client in C that begins with the context, and with whose end the context ends."""
+    command = [require_debian("wrk"), "-t1", f"-c{at_once}", f"-d{seconds:.0f}s", "--latency", url]
+    asked = Asked()
+    with subprocess.Popen(
+        [*command, "-H", "Accept: text/html"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield asked
+        asked.said = process.communicate()[0]
 
 
 def open_files(pid: int, name: str) -> int:

@@ -64,13 +64,13 @@ class StreamService:
 
 @contextmanager
 def streaming(
-    installation: Installation, processes: int = 1, symbols: Sequence[str] = ("STREAMED",)
+    installation: Installation, processes: int = 1, symbols: Sequence[str] = ("STREAMED",), **changes: str
 ) -> Iterator[StreamService]:
     """Its symbols have had one tick each."""
     service = StreamService(installation, symbols)
     with ExitStack() as stack:
         if installation.redis_url:
             stack.enter_context(engines(installation, 1))
-        service.servers += [stack.enter_context(installation.web_process()) for _ in range(processes)]
+        service.servers += stack.enter_context(installation.serve(processes, **changes))
         poll(lambda: service.push(service.make_ticks(symbols)), PATIENCE_S)
         yield service

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -18,11 +19,15 @@ from config.page_refusals import refuse
 from config.pages import MOST_WAITING
 from tests.factories import make_account, make_signal, make_tiers
 from tests.reliability.conftest import Tell
-from tests.reliability.measures import Memory
-from tests.reliability.page_bursts import burst, open_files, threads
+from tests.reliability.flow import Flow
+from tests.reliability.measures import Memory, percentile
+from tests.reliability.meters import listening
+from tests.reliability.page_bursts import asking, burst, open_files, threads
 from tests.reliability.processes import Installation, Process
+from tests.reliability.stream_services import StreamService, streaming
 
 AT_ONCE, ROUNDS, WARM_ROUNDS = 60, 15, 3
+SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
 PAGES, API_THREADS = 3, 4
 GROWN_MIB = 40
 DATABASE = "embedded.sqlite3"
@@ -32,14 +37,19 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 
 @pytest.fixture(scope="module")
-def server(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[Process]:
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
     with django_db_blocker.unblock():
         with embedded_for_module.orm():
             make_tiers()
             make_signal(user=make_account().user)
         sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
-        with embedded_for_module.serve(1, **sizes) as (running,):
+        with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
             yield running
+
+
+@pytest.fixture
+def server(service: StreamService) -> Process:
+    return service.servers[0]
 
 
 @pytest.fixture
@@ -86,6 +96,46 @@ async def while_bursting(server: Process, path: str, at_once: int) -> tuple[Coun
             status = (await client.get(other)).status_code
             others[other] = status if not pages.done() else 0
     return await pages, others
+
+
+@pytest.mark.row("37", "beside a burst of pages no quote and no tick waits as long as half of the pages")
+def test_quotes_and_streams_do_not_wait_for_pages(
+    service: StreamService, server: Process, path: str, tell: Tell
+) -> None:
+    key = service.make_key(requests_per_minute=10**9)
+    subscribe = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key, "features": ["seq"]}
+    with (
+        Flow(service, TICKS_A_SECOND) as flow,
+        listening(server.port, "/ws/market", subscribe, LISTENERS) as meter,
+    ):
+        calm_ms = quote_for(BESIDE_S / 2, server, key)
+        before = meter.take()
+        with asking(server.url + path, AT_ONCE, BESIDE_S) as pages:
+            quotes_ms = quote_for(BESIDE_S / 2, server, key)
+            during = meter.take()
+        flow.stop()
+    half_ms = pages.median_ms
+    tell(f"{pages.answered} pages, {AT_ONCE} at a time: half took {half_ms:.0f} ms and more")
+    tell(
+        f"{len(quotes_ms)} quotes meanwhile: p99 {percentile(calm_ms, 0.99):.0f} →"
+        f" {percentile(quotes_ms, 0.99):.0f} ms, the slowest {max(quotes_ms):.0f} ms"
+    )
+    tell(f"p99 of ticks {before.p99_ms:.0f} → {during.p99_ms:.0f} ms, missed {during.missed}")
+    assert max(quotes_ms) < half_ms
+    assert during.most_ms < half_ms
+    assert (during.missed, during.ended) == (0, 0)
+
+
+def quote_for(seconds: float, server: Process, key: str) -> list[float]:
+    """How many milliseconds each took."""
+    took_ms: list[float] = []
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        began_at = time.perf_counter()
+        assert server.ask(f"/api/market/{SYMBOL}/quote", key).status_code == 200
+        took_ms.append((time.perf_counter() - began_at) * 1000)
+        time.sleep(0.005)
+    return took_ms
 
 
 def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> None:
