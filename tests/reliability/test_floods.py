@@ -94,7 +94,7 @@ async def flood(port: int, message: dict[str, Any], until: float) -> Counter[int
     return codes
 
 
-@pytest.mark.row("21", "closed with 4413, +5 MiB, p99 of others +10 %")
+@pytest.mark.row("21", "closed with 4413, +5 MiB, p99 of others +10 % and one push (50 ms)")
 def test_flood_of_subscribes_is_ended_and_harms_nobody(
     service: StreamService, port: int, message: dict[str, Any], tell: Tell
 ) -> None:

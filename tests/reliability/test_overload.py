@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -17,7 +18,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.debian import require_debian
 from tests.reliability import meters
-from tests.reliability.conftest import Tell, longer
+from tests.reliability.conftest import Tell
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import StreamService, streaming
 
@@ -25,7 +26,9 @@ SYMBOL = "LOADED"
 # Connections that keep the service just busy, and how many times as many come.
 JUST_BUSY, TARGETS = 16, {2: 0.9, 10: 0.7}
 LISTENERS = 10
-FOR_S, ROUNDS, MOST_ROUNDS, TICK_EVERY_S = 2, longer(2, 3), 10, 0.1
+FOR_S, ROUNDS, MOST_ROUNDS, TICK_EVERY_S = 2, 3, 10, 0.1
+# Of the goodput of the processor's seconds: less by the clock is a service that waits.
+BY_THE_CLOCK = 0.5
 PATHS = {"from memory": f"/api/market/{SYMBOL}/quote", "from the database": "/api/signals"}
 
 
@@ -35,11 +38,38 @@ class Load(NamedTuple):
     refused: int
     cpu_s: float
     """That the server used for it."""
+    took_s: float
 
     @property
     def goodput(self) -> float:
         """A second of the server's processor: what others do on this machine does not count."""
         return self.answered / self.cpu_s
+
+    @property
+    def goodput_by_the_clock(self) -> float:
+        return self.answered / self.took_s
+
+
+class Round(NamedTuple):
+    """What can just be served, and then the overload: what else runs here changes from minute to minute."""
+
+    just_busy: Load
+    calm: meters.Heard
+    overloaded: Load
+    during: meters.Heard
+
+    @property
+    def left(self) -> float:
+        return self.overloaded.goodput / self.just_busy.goodput
+
+    @property
+    def left_by_the_clock(self) -> float:
+        return self.overloaded.goodput_by_the_clock / self.just_busy.goodput_by_the_clock
+
+    @property
+    def rise_ms(self) -> float:
+        """Of the p99, beyond what it may."""
+        return self.during.p99_ms - meters.allowed_ms(self.calm)
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +82,14 @@ def ask(service: StreamService, path: str, key: str, connections: int) -> Load:
     command = [require_debian("wrk"), "-t1", f"-c{connections}", f"-d{FOR_S}s", "-H", f"X-API-Key: {key}"]
     url = service.servers[0].url + path
     pid = service.servers[0].pid
-    began_s = cpu_s(pid)
+    began_s, began_at = cpu_s(pid), time.monotonic()
     said = subprocess.run([*command, url], capture_output=True, text=True, check=True, timeout=60).stdout
-    used_s = cpu_s(pid) - began_s
+    used_s, took_s = cpu_s(pid) - began_s, time.monotonic() - began_at
     asked = re.search(r"(\d+) requests in", said)
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
     assert asked is not None, said
     bad = int(refused[1]) if refused else 0
-    return Load(int(asked[1]) - bad, bad, used_s)
+    return Load(int(asked[1]) - bad, bad, used_s, took_s)
 
 
 def cpu_s(pid: int) -> float:
@@ -87,7 +117,11 @@ def ticking(service: StreamService) -> Iterator[list[bool]]:
         thread.join()
 
 
-@pytest.mark.row("37", "goodput 90 % at twice the load and 70 % at ten times, ticks p99 as before, crash 0")
+@pytest.mark.row(
+    "37",
+    "goodput of a core 90 % at twice the load and 70 % at ten times, by the clock half of that; ticks p99"
+    " +10 % and one push (50 ms) against the control of the same round; the middle of the rounds; crash 0",
+)
 @pytest.mark.parametrize("times", TARGETS)
 @pytest.mark.parametrize("kind", PATHS)
 def test_overload_leaves_what_can_be_served(
@@ -95,32 +129,42 @@ def test_overload_leaves_what_can_be_served(
 ) -> None:
     key, path = service.make_key(requests_per_minute=10**9), PATHS[kind]
     ask(service, path, key, JUST_BUSY)
-    just_busy, overloaded = [], []
-    ticks_before, ticks = [], []
     subscribe = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key}
-    port = service.servers[0].port
+    port, rounds = service.servers[0].port, list[Round]()
     with ticking(service) as taken, meters.listening(port, "/ws/market", subscribe, LISTENERS) as meter:
         meter.take()
-        for number in range(MOST_ROUNDS):
-            just_busy.append(ask(service, path, key, JUST_BUSY))
-            ticks_before.append(meter.take())
-            overloaded.append(ask(service, path, key, times * JUST_BUSY))
-            ticks.append(meter.take())
-            # What else runs on this machine changes from one minute to the next: each is compared with the
-            # one just before it.
-            left = median(each.goodput / one.goodput for each, one in zip(overloaded, just_busy, strict=True))
-            best = min(ticks, key=lambda heard: heard.p99_ms)
-            is_good = left >= TARGETS[times] and meters.unharmed(best, *ticks_before)
-            if number + 1 >= ROUNDS and is_good:
-                break
-    refused = sum(load.refused for load in overloaded)
-    calm = min(ticks_before, key=lambda heard: heard.p99_ms)
-    tell(f"ticks p99 {calm.p99_ms:.0f} → {best.p99_ms:.0f} ms, missed {sum(heard.missed for heard in ticks)}")
-    tell(
-        f"{kind}, {times} times {JUST_BUSY} connections: {left:.0%} of {just_busy[-1].goodput:.0f} answers"
-        f" a second of a core, refused {refused}; ticks taken {sum(taken)} of {len(taken)}"
-    )
-    assert left >= TARGETS[times]
-    assert meters.unharmed(best, *ticks_before)
+        while len(rounds) < ROUNDS or (len(rounds) < MOST_ROUNDS and not is_good(rounds, times)):
+            just_busy, calm = ask(service, path, key, JUST_BUSY), meter.take()
+            rounds.append(Round(just_busy, calm, ask(service, path, key, times * JUST_BUSY), meter.take()))
+    tell(f"{kind}, {times} times {JUST_BUSY} connections: {told(rounds)}; ticks taken {sum(taken)}")
+    assert is_good(rounds, times)
     assert all(taken)
+    assert sum(each.during.missed for each in rounds) == 0
     assert service.servers[0].ask("/healthz").status_code == 200
+
+
+def is_good(rounds: Sequence[Round], times: int) -> bool:
+    """In the middle one of them."""
+    return (
+        median(each.left for each in rounds) >= TARGETS[times]
+        and median(each.left_by_the_clock for each in rounds) >= BY_THE_CLOCK * TARGETS[times]
+        and median(each.rise_ms for each in rounds) <= 0
+    )
+
+
+def told(rounds: Sequence[Round]) -> str:
+    core, clock = (
+        median(each.left for each in rounds),
+        median(each.left_by_the_clock for each in rounds),
+    )
+    answers = median(each.just_busy.goodput for each in rounds)
+    calm, during = (median(heard) for heard in zip(*(p99(each) for each in rounds), strict=True))
+    return (
+        f"{core:.0%} of {answers:.0f} answers a second of a core, {clock:.0%} by the clock; refused"
+        f" {sum(each.overloaded.refused for each in rounds)}; ticks p99 {calm:.0f} → {during:.0f} ms,"
+        f" the middle of {len(rounds)} rounds"
+    )
+
+
+def p99(each: Round) -> tuple[float, float]:
+    return each.calm.p99_ms, each.during.p99_ms

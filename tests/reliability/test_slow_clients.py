@@ -96,7 +96,9 @@ async def until_ended(port: int, idle: list[Deaf], *, is_chatty: bool) -> list[f
     return closed_s + [2 * CLOSED_WITHIN_S] * len(left)
 
 
-@pytest.mark.row("9, 10", "closed within 10 s, 1.5 MiB each, p99 of others +10 %, lost to others 0")
+@pytest.mark.row(
+    "9, 10", "closed within 10 s, 1.5 MiB each, p99 of others +10 % and one push (50 ms), lost to others 0"
+)
 @pytest.mark.parametrize("is_chatty", [False, True], ids=["silent", "chatty"])
 def test_who_never_reads_is_ended_at_little_cost(
     service: StreamService, message: dict[str, Any], tell: Tell, is_chatty: bool
@@ -113,7 +115,7 @@ def test_who_never_reads_is_ended_at_little_cost(
     assert unharmed(case.during, case.before, case.after)
 
 
-@pytest.mark.row("11", "lost to the healthy 0, p99 +10 %, +300 MiB")
+@pytest.mark.row("11", "lost to the healthy 0, p99 +10 % and one push (50 ms), +300 MiB")
 def test_two_hundred_of_a_thousand_who_do_not_read(
     service: StreamService, message: dict[str, Any], tell: Tell
 ) -> None:
