@@ -8,7 +8,7 @@ from instruments.catalogue import InstrumentFacts
 from instruments.kinds import DEMO, PUSH, is_simulated
 from market.prices.absorption import Absorption, AbsorptionWatch
 from market.prices.orderflow import FlowState, OrderFlow
-from market.prices.records import Absorbed, AnyRecord, Taken
+from market.prices.records import Absorbed, AnyRecord, Passed, Refilled, Taken
 from market.prices.ticks import Tick
 
 from .checkpoints import Checkpoint
@@ -31,6 +31,7 @@ class Book:
         "flow",
         "flow_seq",
         "is_open",
+        "is_refilled",
         "kind_since_ms",
         "last",
         "outliers",
@@ -69,7 +70,9 @@ class Book:
         self.passed_ms: int | None = None
         """The minute up to which it has its flat candles."""
         self.refilled_ms = -1
-        """When the last minute opened that came from a venue's trade prices."""
+        """When the last minute opened that came from a venue's trade prices, or repeats one that did."""
+        self.is_refilled = False
+        """Whether that was the last of all."""
         self.late_at_ms = 0
         """When a tick last came of a minute that the clock would have closed."""
         self.is_open: bool | None = None
@@ -101,6 +104,15 @@ class Book:
             self.unsure_ms = None
         elif self.unsure_ms is None and shows_another_price(reason, tick, last, at_ms):
             self.unsure_ms = at_ms
+
+    def note_minute(self, opened_ms: int, record: AnyRecord) -> None:
+        """One that was closed, and by what: a flat one is of the prices that it repeats."""
+        if isinstance(record, Refilled) and record.minute.opened_ms == opened_ms:
+            self.is_refilled = record.basis == "trades"
+        elif not (isinstance(record, Passed) and record.minute_ms == opened_ms):
+            self.is_refilled = False
+        if self.is_refilled:
+            self.refilled_ms = opened_ms
 
     def repeats(self, tick: Tick, origin: str) -> bool:
         """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
@@ -170,7 +182,7 @@ class Book:
         seq, flow_seq = self.seq, self.flow_seq
         self.choose(choice)
         self.simulated, self.passed_ms, self.refilled_ms = checkpoint.simulated, None, -1
-        self.unsure_ms = None
+        self.unsure_ms, self.is_refilled = None, False
         self.resume(checkpoint)
         self.seq, self.flow_seq = seq, flow_seq
 

@@ -125,10 +125,8 @@ class Engine:
                 continue
             if last_ms is not None and last_ms + MINUTE_MS < minute.opened_ms and taken:
                 self._fill(book, last_ms + MINUTE_MS, minute.opened_ms)
-            if basis == "trades":
-                book.refilled_ms = minute.opened_ms
             told = msgspec.structs.replace(minute, source=book.source)
-            self._apply_if_it_closes(book, Refilled(symbol, told, basis), basis)
+            self._apply_if_it_closes(book, Refilled(symbol, told, basis))
             taken += 1
         return taken
 
@@ -230,12 +228,7 @@ class Engine:
             self.changed[record.symbol] = book
         elif isinstance(record, Absorbed):
             book.flow_seq = record.flow_seq
-        basis = self.prices.candle_price
-        if isinstance(record, Refilled):
-            basis = record.basis
-            if basis == "trades":
-                book.refilled_ms = record.minute.opened_ms
-        self._keep(book, self.prices.apply(record, facts), basis)
+        self._keep(book, self.prices.apply(record, facts), record)
 
     def clear(self) -> None:
         self.prices.clear()
@@ -286,7 +279,7 @@ class Engine:
         self.changed[facts.symbol] = book
         self.records += records
         if closed := self.prices.apply(records[-1], facts):
-            self._keep(book, closed, self.prices.candle_price)
+            self._keep(book, closed, records[-1])
 
     def _note_late(self, book: Book, time_ms: int, at_ms: int) -> None:
         """A minute that was missed and is filled now has its ticks close together: the clock lets it be
@@ -313,14 +306,19 @@ class Engine:
             if facts.active and facts.hours.is_open(minute_ms):
                 self._apply_if_it_closes(book, Passed(facts.symbol, minute_ms))
 
-    def _apply_if_it_closes(self, book: Book, record: AnyRecord, basis: str = "") -> None:
+    def _apply_if_it_closes(self, book: Book, record: AnyRecord) -> None:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""
         if closed := self.prices.apply(record, book.facts):
             self.records.append(record)
-            self._keep(book, closed, basis or self.prices.candle_price)
+            self._keep(book, closed, record)
 
-    def _keep(self, book: Book, closed: Sequence[Closed], basis: str) -> None:
+    def _keep(self, book: Book, closed: Sequence[Closed], record: AnyRecord) -> None:
+        basis = self.prices.candle_price
+        if isinstance(record, Refilled) and record.basis != "trades":
+            basis = record.basis
         for timeframe, candle in closed:
+            if timeframe == "1m":
+                book.note_minute(candle.opened_ms, record)
             # What contains a minute of a venue's trade prices is no candle of our own ticks.
             own = "trades" if candle.opened_ms <= book.refilled_ms else basis
             self.rows.append((book.facts.id, timeframe, candle, own))

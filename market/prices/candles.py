@@ -40,6 +40,13 @@ class Candle(msgspec.Struct, gc=False):
         if later.source != self.source:
             self.source = joined(self.source, later.source)
 
+    @property
+    def closing_ask(self) -> float:
+        """The ask at its end, of which only the extremes are kept: as far from the close as it was from the
+        low or the high, whichever is more."""
+        spread = max(self.ask_low - self.low, self.ask_high - self.high)
+        return min(max(round(self.close + spread, 8), self.ask_low), self.ask_high)
+
     def opened_at(self, opened_ms: int) -> Candle:
         return msgspec.structs.replace(self, opened_ms=opened_ms)
 
@@ -123,7 +130,7 @@ class CandleBuilder:
         if self._is_closed("1m", minute.opened_ms) or (forming and forming.opened_ms == minute.opened_ms):
             return
         if forming is None:
-            self._last = minute.close, minute.ask_low
+            self._last = minute.close, minute.closing_ask
         # A copy: the one given is part of a record that others have still to hear.
         yield from self.add_minute(msgspec.structs.replace(minute))
 
@@ -149,7 +156,7 @@ class CandleBuilder:
         if forming is None:
             price, ask = self._last
         elif ended is not None and opened_ms < forming.opened_ms:
-            price, ask = ended.close, ended.ask_low
+            price, ask = ended.close, ended.closing_ask
         else:
             return
         yield from self._close_coarser(opened_ms)
@@ -159,8 +166,8 @@ class CandleBuilder:
         """Take a closed minute from the store, so that the coarser candles go on from it."""
         for _ in self.add_minute(minute):
             pass
-        # Only a minute's extremes of the ask are stored; a last quote (`resume_forming`) knows better.
-        self._last = minute.close, minute.ask_low
+        # A last quote (`resume_forming`) knows better.
+        self._last = minute.close, minute.closing_ask
 
     def resume_forming(self, minute: Candle | None, price: float, ask: float) -> None:
         """Take the minute that formed when the store was last written, and the last price and ask."""
