@@ -9,12 +9,15 @@ import secrets
 from typing import Any, ClassVar
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context as current
 from allauth.mfa.adapter import DefaultMFAAdapter
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
+from django.contrib.sites.shortcuts import get_current_site
 from django.http import HttpRequest, HttpResponseBase
 
 from . import login_guard
+from .mails import outgoing
 
 logger = logging.getLogger(__name__)
 
@@ -48,12 +51,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
         return stronger or methods
 
-    def send_notification_mail(self, template_prefix: str, user: Any, *args: Any, **kwargs: Any) -> None:
-        """What it tells of is done already, and stands among the account's events."""
-        try:
-            super().send_notification_mail(template_prefix, user, *args, **kwargs)
-        except OSError as error:
-            logger.error("No mail was sent to %s of %s: %s", user, template_prefix, error)
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """As allauth's, but made here and sent elsewhere."""
+        request = current.request
+        about = {"request": request, "email": email, "current_site": get_current_site(request), **context}
+        outgoing.send(template_prefix, self.render_mail(template_prefix, email, about))
 
 
 class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

@@ -12,6 +12,7 @@ from accounts import memory
 from accounts.authentication import key_ring
 from accounts.events import feed
 from accounts.exceptions import Overloaded
+from accounts.mails import outgoing
 from accounts.pruning import pruner
 from accounts.streams import open_streams
 from accounts.tasks import end
@@ -68,6 +69,7 @@ class Service:
         await models_available.rounds.start()
         await metrics_port.start()
         await pruner.start()
+        outgoing.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
         memory.settle()
         monitor.start()
@@ -79,6 +81,7 @@ class Service:
         await metrics_port.stop()
         await end(self._task)
         await pruner.stop()
+        await outgoing.stop()
         await models_available.rounds.stop()
         await newsroom.stop()
         await analyses.stop()

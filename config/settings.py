@@ -296,7 +296,7 @@ MFA_TOTP_ISSUER = "Tickwire"
 MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
-# So long a page waits for a mail server that does not answer.
+# So long a mail waits for a mail server that does not answer.
 EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
 
