@@ -9,6 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 LONG := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
     $(addprefix config/test_,addresses.py faults.py full_disk.py hsts.py installation.py servers.py snippets.py) \
+    config/test_unsafe_start.py \
     market/importing/test_real_processes.py market/test_pending_migrations.py \
     $(addprefix market/test_,simulated_bars.py simulated_takers.py simulation.py) signals_feed/test_demo_signals.py \
     news/test_sentiment_commands.py news/test_sentiment_floors.py contract/test_schemathesis.py admin/test_long_lists.py
