@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from tests.patience import PATIENCE_S
 READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
 HOST = b"Host: 127.0.0.1\r\n"
 LARGE = b"x" * 8_000_000
+NOTHING: Mapping[str, Any] = {}
 
 
 class App:
@@ -53,10 +54,16 @@ class App:
 
 class CountingProtocol(HttpProtocol):
     received: ClassVar[int] = 0
+    parsed: ClassVar[int] = 0
+    """Headers."""
 
     def data_received(self, data: bytes) -> None:
         CountingProtocol.received += len(data)
         super().data_received(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        CountingProtocol.parsed += 1
+        super().on_header(name, value)
 
 
 class Serving:
@@ -95,14 +102,15 @@ def statuses(heard: bytes) -> list[int]:
 
 
 @contextmanager
-def serving(**limits: float) -> Iterator[Serving]:
+def serving(changed: Mapping[str, Any] = NOTHING, **limits: float) -> Iterator[Serving]:
+    """With other options of uvicorn's, and other limits of ours."""
     chosen = type("Chosen", (Limits,), limits)()
     protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
     CountingProtocol.received = 0
     app = App()
     with take_port("127.0.0.1", 0) as listener:
         options = UVICORN | {"http": protocol, "log_config": None, "access_log": False, "lifespan": "off"}
-        server = uvicorn.Server(uvicorn.Config(app, loop="uvloop", **options))
+        server = uvicorn.Server(uvicorn.Config(app, loop="uvloop", **options | dict(changed)))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         until(lambda: server.started)

@@ -45,6 +45,14 @@ def test_a_body_of_64_kib_is_read(server: Serving) -> None:
     assert server.app.received[-1] == MOST_BYTES
 
 
+def test_ten_mebibytes_of_an_import_are_read_and_one_more_byte_is_413(server: Serving) -> None:
+    size, path = 10 * 1024 * 1024, b"/admin/instruments/instrument/import/"
+
+    assert statuses(server.converse(post(size, CLOSE, path=path), b"x" * size)) == [200]
+    assert server.app.received[-1] == size
+    assert statuses(server.converse(post(size + 1, path=path))) == [413]
+
+
 def test_a_longer_one_is_413_before_the_application_hears_of_it(server: Serving) -> None:
     known = len(server.app.requests)
 

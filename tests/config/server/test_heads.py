@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from config.server.heads import END, MOST_BYTES, MOST_HEADERS, Head, is_one_head
-from tests.config.server.serving import HOST, Serving, hear, serving, statuses, until
+from tests.config.server.serving import HOST, CountingProtocol, Serving, hear, serving, statuses, until
 from tests.patience import PATIENCE_S
 
 GET = b"GET / HTTP/1.1\r\n" + HOST
@@ -87,8 +86,8 @@ def test_what_frames_a_body_may_not_be_endless(server: Serving, endless: bytes) 
     until(lambda: server.app.disconnected > disconnected)
 
 
-def test_megabytes_of_headers_do_not_hold_up_others(server: Serving) -> None:
-    parsed_before = len(server.app.requests)
+def test_megabytes_of_headers_are_not_parsed_and_do_not_hold_up_others(server: Serving) -> None:
+    requests, parsed = len(server.app.requests), CountingProtocol.parsed
     with server.connect() as hostile:
         hostile.settimeout(0.2)
         sent = 0
@@ -98,13 +97,12 @@ def test_megabytes_of_headers_do_not_hold_up_others(server: Serving) -> None:
                 sent += hostile.send(b"a:b\r\n" * 10_000)
         except OSError:
             pass
-        started_at = time.process_time()
         assert statuses(server.converse(GET + CLOSE)) == [200]
-        # Of both sides, who are one process: parsing it all took seconds.
-        assert time.process_time() - started_at < 1
         hostile.settimeout(PATIENCE_S)
         assert statuses(hear(hostile)) == [431]
-    assert len(server.app.requests) == parsed_before + 1
+    assert len(server.app.requests) == requests + 1
+    # Of three million: as many as a head may have, and the one that is too much.
+    assert CountingProtocol.parsed - parsed <= MOST_HEADERS + 1 + 3
 
 
 @pytest.mark.parametrize("cut", range(1, len(END) + 1))
