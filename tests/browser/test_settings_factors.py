@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from accounts.login_guard import COOKIE
 from tests.accounts.factors import PASSWORD, PERIOD_S, code_of
 from tests.browser.audit import violations
 from tests.browser.conftest import OpenPage
@@ -43,9 +44,9 @@ def plug_in(page: Page) -> None:
     session.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
 
 
-def log_in(page: Page, name: str) -> None:
+def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
     page.get_by_label("Username or e-mail").fill(name)
-    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in", exact=True).click()
 
 
@@ -90,16 +91,20 @@ def test_app_is_set_up_and_asked_for_at_the_next_login(people: None, open_page: 
     expect(page.get_by_role("heading", name="API keys")).to_be_visible()
 
 
-def test_passkey_is_added_and_logs_in_alone(people: None, server: Server, open_page: OpenPage) -> None:
-    page = open_page("/accounts/login/", address=by_name(server))
-    plug_in(page)
-    log_in(page, "ada")
+def add_passkey(page: Page) -> None:
     page.get_by_role("link", name="Two-factor").click()
     page.get_by_role("link", name="Add a passkey").click()
     confirm(page)
     page.get_by_role("textbox", name="Name").fill("phone")
     page.get_by_role("textbox", name="Name").press("Enter")
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+
+
+def test_passkey_is_added_and_logs_in_alone(people: None, server: Server, open_page: OpenPage) -> None:
+    page = open_page("/accounts/login/", address=by_name(server))
+    plug_in(page)
+    log_in(page, "ada")
+    add_passkey(page)
     page.get_by_role("link", name="Two-factor").click()
     page.get_by_role("link", name="Look at them").click()
     expect(page.get_by_role("heading", name="phone")).to_contain_text("logs in alone")
@@ -110,6 +115,27 @@ def test_passkey_is_added_and_logs_in_alone(people: None, server: Server, open_p
     log_out(page)
     log_in(page, "ada")
     page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("heading", name="API keys")).to_be_visible()
+
+
+def test_passkey_opens_an_account_whose_password_is_locked(
+    people: None, server: Server, settings: Any, open_page: OpenPage
+) -> None:
+    # A hundred would take long; fewer than lock an address.
+    settings.ACCOUNT_RATE_LIMITS = settings.ACCOUNT_RATE_LIMITS | {"login_failed_of_account": "3/h/key"}
+    page = open_page("/accounts/login/", address=by_name(server))
+    plug_in(page)
+    log_in(page, "ada")
+    add_passkey(page)
+    log_out(page)
+    # A device on which somebody logged in before opens it, too.
+    page.context.clear_cookies(name=COOKIE)
+    for _ in range(3):
+        log_in(page, "ada", "wrong")
+        expect(page.get_by_text("you specified are not correct")).to_be_visible()
+    log_in(page, "ada")
+    expect(page.get_by_text("let us mail you a link")).to_be_visible()
+    page.get_by_role("button", name="Log in with a passkey").click()
     expect(page.get_by_role("heading", name="API keys")).to_be_visible()
 
 

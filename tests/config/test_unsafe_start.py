@@ -1,4 +1,4 @@
-"""What production refuses, as a person meets it: by the command that checks, and at the start of any server."""
+"""What production refuses, as a person meets it: by the command that checks, and at any server's start."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def statuses(heard: bytes) -> list[int]:
 
 
 @contextmanager
-def serving(changed: Mapping[str, Any] = NOTHING, **limits: float) -> Iterator[Serving]:
+def serving(changed: Mapping[str, Any] = NOTHING, /, **limits: float) -> Iterator[Serving]:
     """With other options of uvicorn's, and other limits of ours."""
     chosen = type("Chosen", (Limits,), limits)()
     protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
