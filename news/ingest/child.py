@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from .parsing import Feed, NoFeed, read_feed
+from .unpacking import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "news.ingest.child"
@@ -28,6 +29,7 @@ class Question(msgspec.Struct):
     body: bytes
     content_type: str
     address: str
+    is_packed: bool = False
 
 
 class Reply(msgspec.Struct):
@@ -35,8 +37,8 @@ class Reply(msgspec.Struct):
     problem: str = ""
 
 
-async def read_apart(body: bytes, content_type: str, address: str) -> Feed:
-    question = msgspec.msgpack.encode(Question(body, content_type, address))
+async def read_apart(body: bytes, content_type: str, address: str, *, is_packed: bool = False) -> Feed:
+    question = msgspec.msgpack.encode(Question(body, content_type, address, is_packed))
     # Nothing of our environment: there are secrets in it, and a parser needs none.
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", PROGRAM),
@@ -83,7 +85,8 @@ def limit(kind: int, most: int) -> None:
 
 def answer_to(question: Question) -> Reply:
     try:
-        return Reply(read_feed(question.body, question.content_type, question.address))
+        body = unpack(question.body) if question.is_packed else question.body
+        return Reply(read_feed(body, question.content_type, question.address))
     except NoFeed as error:
         return Reply(problem=str(error))
     except (RecursionError, MemoryError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -12,6 +12,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
+from accounts.raw_bodies import PLAIN, BodyRefused, encoding, read_raw
+
 from .addresses import SCHEMES, AddressRefused, read_feed_address
 from .networks import AnyAddress, is_public, read_address
 
@@ -22,6 +24,8 @@ MAX_HOPS = 5
 # A name may have many addresses; the first ones are tried.
 MOST_TRIED = 3
 LONGEST_VALIDATOR = 300
+# What may come, and is unpacked where feeds are read (child.py).
+GZIP = frozenset(("gzip", "x-gzip"))
 REDIRECTS = (301, 302, 303, 307, 308)
 ASKS = {
     "User-Agent": "Tickwire/1 (news feeds)",
@@ -41,12 +45,13 @@ class FetchFailed(Exception):
 @dataclass(frozen=True)
 class Fetched:
     body: bytes | None
-    """None where nothing is new since the validators were given."""
+    """As it came over the wire; None where nothing is new since the validators were given."""
     content_type: str = ""
     address: str = ""
     """Where it came from at last."""
     etag: str = ""
     modified: str = ""
+    is_packed: bool = False
 
 
 class Fetcher:
@@ -65,7 +70,7 @@ class Fetcher:
                 return await self._follow(client, address, asks)
         except TimeoutError:
             raise FetchFailed(f"no whole answer within {self._timeout_s:g} s") from None
-        except AddressRefused as error:
+        except (AddressRefused, BodyRefused) as error:
             raise FetchFailed(str(error)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise FetchFailed(f"the connection failed ({type(error).__name__})") from None
@@ -117,11 +122,12 @@ class Fetcher:
         if status != 200:
             raise FetchFailed(f"the answer was {status}", retry_after_s(response))
         return Fetched(
-            await read_body(response),
+            await read_raw(response, MAX_BYTES, encodings=PLAIN | GZIP),
             response.headers.get("Content-Type", ""),
             str(url),
             validator(response, "ETag"),
             validator(response, "Last-Modified"),
+            encoding(response) in GZIP,
         )
 
     async def _resolve(self, url: httpx2.URL) -> list[AnyAddress]:
@@ -154,16 +160,6 @@ def open_client(context: ssl.SSLContext) -> httpx2.AsyncClient:
         trust_env=False,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
-
-
-async def read_body(response: httpx2.Response) -> bytes:
-    """The limit counts what was unpacked, in pieces of at most a megabyte."""
-    body = bytearray()
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > MAX_BYTES:
-            raise FetchFailed(f"the feed has more than {MAX_BYTES:,} bytes")
-    return bytes(body)
 
 
 def validator(response: httpx2.Response, name: str) -> str:

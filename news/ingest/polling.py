@@ -58,7 +58,7 @@ async def _take(source: Source, fetched: Fetched, now: datetime, scorer: Scorer)
     if fetched.body is None:
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
         return Polled()
-    feed = await read_apart(fetched.body, fetched.content_type, fetched.address)
+    feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
     reading = await in_thread(intake.read, source, feed, now)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
     tally = await in_thread(intake.store, source, reading, judged)

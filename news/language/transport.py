@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import msgspec
 
+from accounts.raw_bodies import BodyRefused, read_raw
+
 from .breaker import LONGEST_WAIT_S
 from .endpoint import Endpoint
 from .problem import LanguageFailed
@@ -23,7 +25,6 @@ async def request(
     """Until a moment of the loop's clock. Redirects are not followed: the key is for this address alone."""
     # Reading the certificates takes milliseconds that belong to the ticks on the event loop.
     certificates = await asyncio.to_thread(tls)
-    # Not compressed: a few bytes of gzip can stand for gigabytes.
     headers = {**headers, "Accept-Encoding": "identity", "Content-Type": "application/json"}
     content = None if body is None else msgspec.json.encode(body)
     try:
@@ -32,20 +33,13 @@ async def request(
             httpx2.AsyncClient(verify=certificates, timeout=None) as client,
             client.stream(method, url, headers=headers, content=content) as response,
         ):
-            return response, await read(response)
+            return response, await read_raw(response, MAX_BYTES)
     except TimeoutError:
         raise LanguageFailed("there was no whole answer in time") from None
+    except BodyRefused as error:
+        raise LanguageFailed(str(error)) from None
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise LanguageFailed(f"the connection failed ({type(error).__name__})") from None
-
-
-async def read(response: httpx2.Response) -> bytes:
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_BYTES:
-            raise LanguageFailed(f"the answer has more than {MAX_BYTES} bytes")
-    return bytes(body)
 
 
 @cache

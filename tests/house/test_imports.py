@@ -104,6 +104,7 @@ PURE = (
     "news/ingest/similarity.py",
     "news/ingest/stories.py",
     "news/ingest/subjects.py",
+    "news/ingest/unpacking.py",
     "news/labels.py",
     "news/language/breaker.py",
     "news/language/endpoint.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 
@@ -25,6 +26,33 @@ async def test_a_feed_is_read() -> None:
 async def test_what_it_refuses_it_refuses_in_words() -> None:
     with pytest.raises(NoFeed, match="the answer is empty"):
         await read_apart(b"", "", ADDRESS)
+
+
+async def test_what_is_packed_is_unpacked_there() -> None:
+    # In two members, as some servers pack.
+    packed = b"".join(gzip.compress(half) for half in halves(rss(item("Gold steadies"))))
+    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
+def halves(body: bytes) -> tuple[bytes, bytes]:
+    return body[: len(body) // 2], body[len(body) // 2 :]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (gzip.compress(b" " * 50_000_000), "the feed has more than 2,000,000 bytes"),
+        (gzip.compress(rss(item("Gold")))[:-20], "the packed answer breaks off"),
+        (b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * 1_990_000, "the packed answer breaks off"),
+        (rss(item("Gold")), "the answer says that it is gzip, and is not"),
+        (gzip.compress(rss())[:10] + b"\xff" * 100, "the answer says that it is gzip, and is not"),
+    ],
+    ids=["a bomb", "half of it", "a name without end", "no gzip", "no deflate"],
+)
+async def test_what_cannot_be_unpacked_is_told(body: bytes, reason: str) -> None:
+    with pytest.raises(NoFeed, match=reason):
+        await read_apart(body, "", ADDRESS, is_packed=True)
 
 
 async def test_thousands_of_entries_are_read_to_the_newest() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -63,6 +64,11 @@ def test_the_next_poll_asks_for_what_is_newer() -> None:
     asked: Any = source.asked  # type: ignore[attr-defined]
     assert 'if-none-match: "7"' in asked[1].lower()
     assert (str(found), source.outcome, source.etag) == ("nothing new", "nothing new", '"7"')
+
+
+def test_a_packed_feed_brings_the_same() -> None:
+    poll_one(make_source(), reply(gzip.compress(rss(item("Gold steadies", "7"))), Content_Encoding="gzip"))
+    assert titles(status="draft") == ["Gold steadies"]
 
 
 @pytest.mark.parametrize(

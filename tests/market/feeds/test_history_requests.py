@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -138,13 +139,18 @@ async def test_bad_status_is_a_failure_in_a_sentence(status: str, body: bytes, s
     assert str(failed.value) == sentence
 
 
+async def test_answer_that_is_packed_is_refused_unread() -> None:
+    with pytest.raises(HistoryFailed, match=r"packed in a way nobody asked for \(gzip\)"):
+        await asked(says(gzip.compress(b"[]"), Content_Encoding="gzip"))
+
+
 async def test_answer_without_end_is_a_failure() -> None:
     async def pour(_: Request, reply: Reply) -> None:
         await reply.begin()
         while True:
             await reply.chunk(b" " * 65_536)
 
-    with pytest.raises(HistoryFailed, match=str(MAX_BYTES)):
+    with pytest.raises(HistoryFailed, match=f"{MAX_BYTES:,}"):
         await asked(pour)
 
 

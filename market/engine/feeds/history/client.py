@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx2
 import msgspec
 
+from accounts.raw_bodies import BodyRefused, read_raw
 from market.prices.candles import Candle
 
 from .minutes import Minutes
@@ -49,7 +50,6 @@ def tls() -> ssl.SSLContext:
 
 def open_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
-        # Not compressed: a few bytes of gzip can stand for gigabytes.
         headers={"Accept-Encoding": "identity", **(headers or {})},
         timeout=TIMEOUT_S,
         verify=tls(),
@@ -72,12 +72,10 @@ async def fetch(client: httpx2.AsyncClient, url: str, params: Params, timeout_s:
 
 
 async def read(response: httpx2.Response, limit: int) -> bytes:
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > limit:
-            raise HistoryFailed(f"the answer has more than {limit} bytes")
-    return bytes(body)
+    try:
+        return await read_raw(response, limit)
+    except BodyRefused as error:
+        raise HistoryFailed(str(error)) from None
 
 
 def said(response: httpx2.Response, body: bytes) -> str:
