@@ -20,6 +20,7 @@ from .exceptions import Overloaded
 from .models import Attempt, ControlEvent, PageSession
 from .tasks import end
 from .threads import in_thread
+from .unconfirmed import unconfirmed_users
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def _followed() -> QuerySet[ControlEvent]:
 
 KINDS: tuple[Callable[[datetime], QuerySet[Any]], ...] = (
     *(expired_sessions, devices_without_session, pages_without_session),
-    *(spent_attempts, old_events, old_events_of_accounts),
+    *(spent_attempts, old_events, old_events_of_accounts, unconfirmed_users),
 )
 
 
@@ -77,7 +78,8 @@ def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int
     old = kind(now)
     found = list(old.order_by().values_list("pk", flat=True)[:AT_ONCE])
     if found:
-        old.model._default_manager.filter(pk__in=found).delete()
+        # Asked again, as one may have got a reason to stay meanwhile.
+        old.filter(pk__in=found).delete()
     return len(found)
 
 

@@ -283,6 +283,11 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
+# Forms that anybody fills in, each with a mail to whatever address; by address, or by /64.
+ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.int('SIGNUPS_A_DAY', 100)}/d/ip"
+ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105 - a limit
+# Who never confirms an address is forgotten; 0: never.
+UNCONFIRMED_KEPT_DAYS = env.int("UNCONFIRMED_KEPT_DAYS", 7)
 # By a mailed link, which opens an account also while its password is locked; a second factor is asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm", "signup": "accounts.signup.SignupForm"}
