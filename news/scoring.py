@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 # Apart from the threads of the API: a model at an endpoint takes seconds for each title.
 _pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
-# Within the claim of a poll. What is not scored by then waits for staff, as a draft.
+# What is not scored by then waits for staff, as a draft: others wait for the thread.
 PATIENCE_S = 25.0
 
 

@@ -17,13 +17,14 @@ from news.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
 from .child import read_apart
-from .claims import note_failure, note_success
+from .claims import RENEW_S, Holding, hold, note_failure, note_success
 from .fetching import Fetched, Fetcher, FetchFailed
 from .intake import Tally
 from .parsing import NoFeed
 
 logger = logging.getLogger(__name__)
 UNCHANGED = "nothing new"
+ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
 
 
 class Polled(NamedTuple):
@@ -34,13 +35,20 @@ class Polled(NamedTuple):
         return self.problem or (str(self.tally) if self.tally else "") or UNCHANGED
 
 
-async def poll(source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None) -> Polled:
+async def poll(
+    source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None, renew_s: float = RENEW_S
+) -> Polled:
     """Of a source that was claimed."""
+    async with hold(source, renew_s) as holding:
+        return await _poll(source, holding, scorer, fetcher)
+
+
+async def _poll(source: Source, holding: Holding, scorer: Scorer, fetcher: Fetcher | None) -> Polled:
     fetcher = fetcher or Fetcher(allow_loopback=settings.NEWS_FEEDS_ON_LOOPBACK)
     now = timezone.now()
     try:
         fetched = await fetcher.fetch(source.address, source.etag, source.modified)
-        polled = await _take(source, fetched, now, scorer)
+        polled = await _take(source, holding, fetched, now, scorer)
     except FetchFailed as error:
         return await _failed(source, now, str(error), error.retry_after_s)
     except NoFeed as error:
@@ -54,12 +62,15 @@ async def poll(source: Source, scorer: Scorer = score_title, fetcher: Fetcher | 
     return polled
 
 
-async def _take(source: Source, fetched: Fetched, now: datetime, scorer: Scorer) -> Polled:
+async def _take(source: Source, holding: Holding, fetched: Fetched, now: datetime, scorer: Scorer) -> Polled:
     if fetched.body is None:
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
         return Polled()
     feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
     reading = await in_thread(intake.read, source, feed, now)
+    # Before what would be paid for twice.
+    if reading.wanted and not await holding.renew():
+        return Polled(problem=ANOTHER)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
     tally = await in_thread(intake.store, source, reading, judged)
     # After the intake: had that failed, the validators would hide the same feed next time.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from news.ingest.claims import CLAIM, claim, claim_due
 from news.ingest.fetching import Fetcher
 from news.ingest.polling import Polled, poll
 from news.models import Source
+from news.scoring import Scored
 from tests.news.feed_server import FeedServer, item, redirect, reply, rss
 from tests.news.newsroom import half_up, make_source, titles
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OWN_ENTITIES = "It declares entities of its own, which no feed needs"
@@ -134,8 +137,8 @@ def with_server(act: Callable[[FeedServer], Awaitable[None]]) -> None:
 def test_a_source_is_polled_by_one_of_many() -> None:
     make_source()
     now = timezone.now()
-    (seen,) = Source.objects.due(now)
-    assert [claim(seen, now) for _ in range(3)] == [True, False, False]
+    seen = [source for _ in range(3) for source in Source.objects.due(now)]
+    assert [claim(source, now) for source in seen] == [True, False, False]
     assert claim_due(now, 10) == []
 
 
@@ -157,6 +160,60 @@ def test_a_claim_ends_by_itself_when_its_process_died() -> None:
     claim_due(now, 10)
     assert claim_due(now + CLAIM - timedelta(seconds=1), 10) == []
     assert claim_due(now + CLAIM, 10) == [source]
+
+
+def test_a_poll_that_takes_its_time_keeps_its_claim() -> None:
+    source = make_source()
+    (claimed,) = claim_due(timezone.now(), 10)
+    ends = claimed.next_poll_at
+    renewed = threading.Event()
+
+    def slow(title: str, category: str) -> Scored:
+        assert renewed.wait(PATIENCE_S)
+        return half_up(title, category)
+
+    async def run(server: FeedServer) -> None:
+        claimed.address = f"{server.url}/feed"
+        polling = asyncio.create_task(poll(claimed, slow, Fetcher(allow_loopback=True), renew_s=0.05))
+        # Twice: before a model is asked the claim is renewed too.
+        for _ in range(2):
+            known = await in_thread(next_poll_of, source)
+            while await in_thread(next_poll_of, source) == known:
+                assert not polling.done()
+                await asyncio.sleep(0.01)
+        assert await in_thread(claim_due, ends, 10) == []
+        renewed.set()
+        assert str(await polling) == "1 new"
+
+    with_server(run)
+    source.refresh_from_db()
+    assert source.polled_at is not None
+    assert source.next_poll_at - source.polled_at == timedelta(minutes=5)
+
+
+def next_poll_of(source: Source) -> datetime:
+    return Source.objects.get(pk=source.pk).next_poll_at
+
+
+def test_a_poll_that_lost_its_claim_asks_no_model() -> None:
+    source = make_source()
+    (claimed,) = claim_due(timezone.now(), 10)
+    asked: list[str] = []
+
+    def scorer(title: str, category: str) -> None:
+        asked.append(title)
+
+    async def run(server: FeedServer) -> None:
+        claimed.address = f"{server.url}/feed"
+        assert await in_thread(claim_due, claimed.next_poll_at, 10) == [source]
+        found = await poll(claimed, scorer, Fetcher(allow_loopback=True))
+        assert found.problem.startswith("it was claimed anew")
+
+    with_server(run)
+    taken = next_poll_of(source)
+    source.refresh_from_db()
+    assert (asked, source.failures, source.polled_at) == ([], 0, None)
+    assert taken == claimed.next_poll_at + CLAIM
 
 
 def test_paused_and_later_sources_are_not_due() -> None:
