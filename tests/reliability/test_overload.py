@@ -129,7 +129,7 @@ def test_overload_leaves_what_can_be_served(
 ) -> None:
     key, path = service.make_key(requests_per_minute=10**9), PATHS[kind]
     ask(service, path, key, JUST_BUSY)
-    subscribe = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key}
+    subscribe = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key, "features": ["seq"]}
     port, rounds = service.servers[0].port, list[Round]()
     with ticking(service) as taken, meters.listening(port, "/ws/market", subscribe, LISTENERS) as meter:
         meter.take()

@@ -23,7 +23,7 @@ from tests.reliability.stream_services import StreamService, streaming
 from tests.reliability.supervised import command_of
 from tests.reliability.swarm import listen_many
 
-SOCKETS, REQUESTS = 200, 20
+SOCKETS, REQUESTS, EXIT_WITHIN_S = 200, 20, 30.0
 numbers = itertools.count(1)
 pytestmark = [
     pytest.mark.usefixtures("rows"),
@@ -100,6 +100,7 @@ async def test_everybody_is_told_and_answered(
     tell(f"closed with {dict(codes)}, answered {dict(statuses)}, ended after {took_s:.1f} s")
     assert codes == {1012: SOCKETS}
     assert statuses == {200: REQUESTS}
+    assert took_s <= EXIT_WITHIN_S
 
 
 async def test_control_killed_instead_nobody_is(

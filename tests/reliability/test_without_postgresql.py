@@ -192,7 +192,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
 
 
 def heard_by_clients(service: Running) -> AbstractContextManager[Meter]:
-    subscribe = {"action": "subscribe", "symbols": [FLOWING], "api_key": service.key}
+    subscribe = {"action": "subscribe", "symbols": [FLOWING], "api_key": service.key, "features": ["seq"]}
     return listening(service.server.port, "/ws/market", subscribe, LISTENERS)
 
 
