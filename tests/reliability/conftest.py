@@ -46,6 +46,12 @@ def seed(record_property: Callable[[str, object], None]) -> int:
     return chosen
 
 
+def pytest_configure() -> None:
+    path = os.environ.get("SCORECARD")
+    if path and (fault := scorecard.fault_of(Path(path))):
+        raise pytest.UsageError(fault)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`@pytest.mark.row("9", "closed within 10 s")`: which row of the gate, and its target."""
     for item in items:

@@ -75,6 +75,15 @@ def escaped(cell: str) -> str:
     return cell.replace("|", "\\|")
 
 
+def fault_of(path: Path) -> str:
+    """Why nothing could be written there, asked before a run that takes minutes."""
+    if not path.is_file():
+        return f"SCORECARD={path}: there is no such file. Name docs/reliability.md, or a copy of it."
+    if BEGIN not in path.read_text():
+        return f"SCORECARD={path}: it has no line {BEGIN}, behind which the table goes."
+    return ""
+
+
 def write(path: Path, lines: Iterable[Line]) -> None:
     """Between the marks; the words around it stay."""
     before, _, rest = path.read_text().partition(BEGIN)

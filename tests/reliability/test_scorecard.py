@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.reliability import rows, scorecard
@@ -39,3 +41,15 @@ def test_control_what_does_not_exist_is_noticed(test: str) -> None:
 )
 def test_rows_are_read_as_they_are_written(row: str, numbers: set[int]) -> None:
     assert rows.numbers_in(row) == numbers
+
+
+def test_a_place_for_the_scorecard_is_looked_at_before_the_run(tmp_path: Path) -> None:
+    place = tmp_path / "reliability.md"
+    assert "no such file" in scorecard.fault_of(place)
+    place.write_text("words")
+    assert scorecard.BEGIN in scorecard.fault_of(place)
+    place.write_text(f"words\n{scorecard.BEGIN}\n{scorecard.END}\nmore words")
+    assert scorecard.fault_of(place) == ""
+    scorecard.write(place, [scorecard.Line("1", "shown", "0", "0", "")])
+    assert "| 1 | shown | 0 | 0 |  |" in place.read_text()
+    assert place.read_text().endswith("more words")
