@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -17,11 +18,12 @@ from tests.reliability.measures import Memory, percentile
 from tests.reliability.processes import Installation
 from tests.reliability.stream_services import streaming
 
+P99_MS = 150
 BARS, THREADS, EACH = 500, 4, longer(150, 900)
 PATH = f"/api/market/EURUSD?timeframe=1m&bars={BARS}&closed_only=true"
 
 
-@pytest.mark.row("73", "+50 MiB")
+@pytest.mark.row("73", "+50 MiB; p99 150 ms, or three times the middle one")
 @pytest.mark.full
 @pytest.mark.usefixtures("rows")
 def test_big_answers_take_no_memory_that_stays(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
@@ -45,6 +47,10 @@ def test_big_answers_take_no_memory_that_stays(embedded: Installation, tmp_path:
         memory = Memory(server.pid)
         took_ms = list(threads.map(ask, range(THREADS * EACH)))
         memory.look()
-    grown = f"+{memory.grown_mib:.1f} MiB"
-    tell(f"{len(took_ms)} answers of {BARS} bars: {grown}, p99 {percentile(took_ms, 0.99):.0f} ms")
+    grown, middle_ms, p99_ms = f"+{memory.grown_mib:.1f} MiB", median(took_ms), percentile(took_ms, 0.99)
+    tell(
+        f"{len(took_ms)} answers of {BARS} bars: {grown}, p99 {p99_ms:.0f} ms, the middle {middle_ms:.0f} ms"
+    )
     assert memory.grown_mib <= 50
+    # On a slow machine all take longer; a stall is longer than the others.
+    assert p99_ms <= max(P99_MS, 3 * middle_ms)
