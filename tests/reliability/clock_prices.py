@@ -90,7 +90,7 @@ class Prices:
         poll(lambda: all(self.quoted(server)[each] > before[each] for each in self.symbols), PATIENCE_S)
 
     def wait_for_metric(self, server: Process, name: str, value: float) -> None:
-        poll(lambda: server.metric(name) == value, PATIENCE_S)
+        poll(lambda: server.metric(name) >= value, PATIENCE_S)
 
     def candles(self, server: Process, symbol: str, *, closed_only: bool) -> Candles:
         path = f"{symbol}?timeframe=1m&bars=500&closed_only={str(closed_only).lower()}"
