@@ -7,6 +7,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,17 @@ from websockets.sync.client import connect as open_socket
 from tests.debian import require_debian
 from tests.market.streams.wires import handshake
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
+from tests.reliability.conftest import Tell, longer
 from tests.reliability.measures import rss_kib
 from tests.reliability.processes import Installation, Process
 from tests.reliability.strangers import ask, connect, connections, is_open, wait_for
 from tests.reliability.stream_services import StreamService, streaming
 
 PER_ADDRESS = 20
-FEW_FILES = 256
+FEW_FILES, SPARE_FILES = 256, 1_000
+SILENT, SLOW, SLOW_A_SECOND = longer(3_000, 10_000), longer(500, 2_000), 200
+# Besides what is promised: they are looked at now and then, and this machine does other things.
+LATE_S = 15
 CROWD, LEGIT = "127.0.0.9", "127.0.0.200"
 pytestmark = pytest.mark.usefixtures("rows")
 
@@ -66,19 +70,30 @@ def test_a_connection_that_ends_makes_room_also_as_a_stream(capped: Process) -> 
         wait_for(has_room)
 
 
-@pytest.mark.row("44", "legit connect success >= 99 %, RSS <= +200 MB")
+@pytest.mark.row("44", "3,000 (10,000 in the full gate): legit connect success >= 99 %, RSS <= +200 MB")
 def test_a_crowd_that_says_nothing_leaves_room_for_others(capped: Process, tell: Tell) -> None:
     sources = [f"127.0.1.{number}" for number in range(1, 101)]
     before = rss_kib(capped.pid)
-    with connections(capped.port, 3_000, sources):
+    with open_files(SILENT + SPARE_FILES), connections(capped.port, SILENT, sources):
         statuses = []
         for _ in range(100):
             with connect(capped.port, LEGIT) as client:
                 statuses.append(ask(client))
         grown_mib = (rss_kib(capped.pid) - before) / 1024
-    tell(f"{statuses.count(200)} of 100 served beside 3,000 silent ones; RSS +{grown_mib:.0f} MiB")
+    tell(f"{statuses.count(200)} of 100 served beside {SILENT:,} silent ones; RSS +{grown_mib:.0f} MiB")
     assert statuses.count(200) >= 99
     assert grown_mib <= 200
+
+
+@contextmanager
+def open_files(count: int) -> Iterator[None]:
+    """This process may have as many."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(count, before[0]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @pytest.fixture
@@ -130,34 +145,51 @@ def server(embedded: Installation) -> Iterator[Process]:
         yield running
 
 
-@pytest.mark.row("43", "connection life <= 10/30 s, or idle 75 s; service available 100 % of probes")
+@pytest.mark.row(
+    "43", "2,000: the service holds them <= 10/30 s, or idle 75 s, and 15 s more; available 100 % of probes"
+)
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("kind", "within_s"),
+    ("kind", "life_s"),
     # An answer that fits into the kernel's buffers is read from there, on a connection that is idle for us.
-    [("-H", 60), ("-B", 60), ("-X", 120)],
+    [("-H", 10), ("-B", 30), ("-X", 75)],
     ids=["heads", "bodies", "reading"],
 )
 def test_slow_clients_are_given_up(
-    server: Process, kind: str, within_s: int, tmp_path: Path, tell: Tell
+    server: Process, kind: str, life_s: int, tmp_path: Path, tell: Tell
 ) -> None:
-    """Debian's slowhttptest: it stops when all its connections have been closed."""
-    probes = []
-    command = [require_debian("slowhttptest"), kind, "-c", "500", "-r", "200", "-i", "5", "-l", str(within_s)]
-    command += ["-u", f"{server.url}/docs/streams", "-x", "10"]
+    """Debian's slowhttptest."""
+    command = [require_debian("slowhttptest"), kind, "-c", str(SLOW), "-r", str(SLOW_A_SECOND), "-i", "5"]
+    command += ["-l", f"{PATIENCE_S:.0f}", "-u", f"{server.url}/docs/streams", "-x", "10"]
     command += ["-w", "512", "-y", "1024", "-n", "5", "-z", "32"]
+    opened_in_s, before = SLOW / SLOW_A_SECOND, sockets_of(server.pid)
+    held, probes = [0], []
     with (tmp_path / "slow.log").open("wb") as out:
         attack = subprocess.Popen(command, stdout=out, stderr=out, cwd=tmp_path)
     began_at = time.monotonic()
     try:
-        while attack.poll() is None:
+        # Two may be probes that have just been answered.
+        while held[-1] > 2 or time.monotonic() - began_at < opened_in_s:
+            assert time.monotonic() - began_at < PATIENCE_S
             with connect(server.port) as client:
                 probes.append(ask(client))
+            held.append(sockets_of(server.pid) - before)
             time.sleep(0.2)
     finally:
         attack.kill()
         attack.wait()
     ended_after_s = time.monotonic() - began_at
-    tell(f"{probes.count(200)} of {len(probes)} probes served; all 500 gone after {ended_after_s:.0f} s")
+    tell(f"{probes.count(200)} of {len(probes)} probes served, {max(held):,} held at once")
+    tell(f"all {SLOW:,}, opened in {opened_in_s:.0f} s, gone after {ended_after_s:.0f} s")
     assert set(probes) == {200}
-    assert "No open connections left" in (tmp_path / "slow.log").read_text()
+    assert max(held) > SLOW / 4
+    assert ended_after_s <= opened_in_s + life_s + LATE_S
+
+
+def sockets_of(pid: int) -> int:
+    """How many it has open."""
+    found = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += str(entry.readlink()).startswith("socket:")
+    return found
