@@ -99,6 +99,8 @@ class Monitor:
         now = time.monotonic()
         age_ms = market.now_ms() - market.status().at_ms
         self.picture.note("engine", OK if age_ms <= GONE_MS else "silent", now)
+        if not settings.REDIS_URL:
+            self.picture.note("journal", "incomplete" if market.status().has_hole else OK, now)
         self.picture.note("control_events", OK if feed.is_current else "unread", now)
 
     def _look_at_database(self) -> None:

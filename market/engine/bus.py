@@ -57,7 +57,7 @@ class LocalBus:
             self.place = Place(place.epoch, found.tail[-1].number if found.tail else place.position)
             self._past = found.past
         if self._journal is not None:
-            self._journal.begin(self.place.epoch, anew=found is None)
+            self._journal.begin(self.place, anew=found is None)
         return [record for entry in (found.tail if found else ()) for record in entry.records]
 
     def take_past(self) -> Past:
@@ -78,18 +78,28 @@ class LocalBus:
     def seal(self) -> Place:
         """Everything published so far has a number; returns the last. None is given for nothing: between what
         the database holds and what the journal does it would be missing."""
-        if not self._is_open:
-            return self.place
-        self._is_open = False
-        self.place = Place(self.place.epoch, self.place.position + 1)
+        if self._is_open:
+            self._is_open = False
+            self.place = Place(self.place.epoch, self.place.position + 1)
+            if self._journal is not None:
+                self._journal.turn()
         if self._journal is not None:
-            self._journal.turn()
+            self._journal.go_on(self.place)
         return self.place
 
     def written(self, place: Place) -> None:
         """The database holds everything up to there."""
         if self._journal is not None:
             self._journal.forget(place.position, now_ms())
+
+    @property
+    def is_whole(self) -> bool:
+        """A kill takes nothing along that was published, whether or not it is written."""
+        return self._journal is None or self._journal.is_whole
+
+    @property
+    def has_hole(self) -> bool:
+        return self._journal is not None and self._journal.has_hole
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""

@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from accounts.troubles import Trouble
 from market.prices.records import AnyRecord
 
 from .lease import Place
@@ -78,6 +79,15 @@ class LocalJournal:
         """`numbers` are those that the engine knows of; when this opens, from the database."""
         self._folder, self._numbers = folder, numbers
         self._lock: BinaryIO | None = None
+        self._is_off = False
+        """Nothing is written: the disk would not take it."""
+        self.has_hole = False
+        """What the database does not hold yet is not all here."""
+        self._lacks: int | None = None
+        """Up to this number nothing is here: the database has to hold that."""
+        self._trouble = Trouble(
+            logger, f"The journal in {folder} has a hole, a kill can cost a second of ticks"
+        )
         self._file: BinaryIO | None = None
         self._last = self._last_ms = self._bytes = self._size = 0
         self._segments: list[Segment] = []
@@ -95,24 +105,49 @@ class LocalJournal:
             return self._read(place)
         except (OSError, msgspec.MsgspecError) as error:
             logger.warning("The journal in %s cannot be read: %s", self._folder, error)
+            if self._lock is None:
+                self._is_off = self.has_hole = True
             return None
 
-    def begin(self, epoch: str, *, anew: bool) -> None:
-        if self._lock is None:
+    @property
+    def is_whole(self) -> bool:
+        """A kill takes nothing along that was published."""
+        return self._is_on and self._lacks is None
+
+    @property
+    def _is_on(self) -> bool:
+        return self._lock is not None and not self._is_off
+
+    def begin(self, place: Place, *, anew: bool) -> None:
+        if not self._is_on:
             return
         try:
             if anew:
+                self._lacks, self._bytes = place.position, 0
                 for path in (*self._paths(UNWRITTEN), *self._paths(KEPT)):
                     path.unlink()
                 self._segments.clear()
                 self._kept.clear()
                 self._kept_bytes = 0
-            self._write_head(Head(epoch, _boot(), given=self._numbers()))
+            self._write_head(Head(place.epoch, _boot(), given=self._numbers()))
         except OSError as error:
             self._give_up(error)
 
+    def go_on(self, place: Place) -> None:
+        """Behind a hole, if there is one: what is before it the database will hold, or nobody."""
+        if not self._is_off:
+            return
+        try:
+            if self._lock is None and not self._take_lock():
+                return
+        except OSError as error:
+            self._trouble.tell(error)
+            return
+        self._is_off = False
+        self.begin(place, anew=True)
+
     def add(self, number: int, records: list[AnyRecord], at_ms: int) -> None:
-        if self._lock is None:
+        if not self._is_on:
             return
         data = encode(Entry(number, records, at_ms))
         try:
@@ -141,6 +176,9 @@ class LocalJournal:
 
     def forget(self, number: int, now_ms: int) -> None:
         """The database holds all up to it."""
+        if self._is_on and self._lacks is not None and number >= self._lacks:
+            self._lacks, self.has_hole = None, False
+            self._trouble.over()
         while self._segments and self._segments[0].last <= number:
             segment = self._segments.pop(0)
             try:
@@ -157,7 +195,7 @@ class LocalJournal:
     def close(self, place: Place) -> None:
         self.turn()
         if self._lock is not None:
-            if not self._segments:
+            if not self._segments and self._is_on:
                 self._write_head(Head(place.epoch, _boot(), place.position, self._numbers()))
             self._lock.close()
             self._lock = None
@@ -251,19 +289,15 @@ class LocalJournal:
 
     def _give_up(self, error: OSError) -> None:
         """A journal with a hole is none: after a kill the numbering begins anew."""
-        logger.error(
-            "The journal in %s ends: until a restart, a kill can cost a second of ticks: %s",
-            self._folder,
-            error,
-        )
-        for each in (self._lock, self._file):
-            if each is not None:
-                each.close()
-        self._lock = self._file = None
+        self._trouble.tell(error)
+        self._is_off = self.has_hole = True
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         try:
             self._folder.joinpath("head").unlink(missing_ok=True)
         except OSError as further:
-            logger.error("Nor can it be taken away: %s", further)
+            logger.error("The journal in %s cannot be taken away: %s", self._folder, further)
 
 
 def _entries(data: bytes) -> tuple[list[Entry], int]:

@@ -105,6 +105,15 @@ class RedisBus:
         self._tell_those_who_wait()
         too_much.over()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whoever waits for what he published to be kept asks `settle`."""
+        return True
+
+    @property
+    def has_hole(self) -> bool:
+        return False
+
     async def settle(self) -> None:
         """Wait until a successor would know of all that was published so far."""
         place = self.seal()

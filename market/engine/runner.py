@@ -48,6 +48,18 @@ FLUSH_S = 1.0
 # More than this waits for the database only when it has been away for hours; then the oldest go.
 MAX_PENDING = 200_000
 KEPT_ROWS = 2_000
+# Written every second: a database that has taken nothing for so long takes nothing.
+UNWRITTEN_S = 3.0
+
+
+class NothingKept(Overloaded):
+    message = (
+        "Neither the database nor the disk takes anything: ticks that are taken now could be lost. Send them "
+        "again later; /readyz and the log say what is wrong."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(retry_after=2)
 
 
 class Runner:
@@ -74,6 +86,8 @@ class Runner:
         self._steps = 0
         """How often the machine's clock was set, as far as that is told."""
         self._flush_now = asyncio.Event()
+        self._written_s = 0.0
+        """When the database took something last; never, if it refused since."""
         self._writing = threading.Lock()
         self._flushing, self._changing = asyncio.Lock(), asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -131,6 +145,10 @@ class Runner:
         # Before a feed sends anything: what its source is may have changed while no engine ran.
         await self.settle_kinds()
         await self._fill_simulated()
+        self._written_s = time.monotonic()
+        if self._holds and self._flush_now.is_set():
+            # A numbering that begins anew is known to a successor before anything is acknowledged in it.
+            await self.flush()
         self._run(self._keep_time, 0, "market clock")
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
@@ -158,7 +176,9 @@ class Runner:
         self.engine.clear()
 
     def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
-        """Ticks that somebody sent by himself."""
+        """Ticks that somebody sent by himself, and may forget once they are taken."""
+        if self._holds and not self.bus.is_whole and time.monotonic() - self._written_s > UNWRITTEN_S:
+            raise NothingKept
         if clock.off_ms and ticks:
             clock.weigh(max(tick.time_ms for tick in ticks))
         reasons = self.engine.take(origin, ticks, now_ms())
@@ -259,6 +279,7 @@ class Runner:
         try:
             await in_thread(self._write, rows, made, place, notes)
             is_done = is_written = True
+            self._written_s = time.monotonic()
             self.bus.written(place)
             candles_wait.over()
             candles_lost.over()
@@ -266,6 +287,7 @@ class Runner:
             self._lost_lease(rows)
             is_done = True
         except (Error, Overloaded) as error:
+            self._written_s = -inf
             candles_wait.tell(error)
         finally:
             # Also when this is cancelled: to write the same again changes nothing.
@@ -325,7 +347,8 @@ class Runner:
         # Between processes only one may speak; an engine within its process speaks to that alone.
         if self._holds or isinstance(self.bus, LocalBus):
             writer = self.writer if self._holds else ""
-            status = status_of(self.engine, now_ms(), writer, self.bus.place.epoch, clock)
+            place, has_hole = self.bus.place, self.bus.has_hole
+            status = status_of(self.engine, now_ms(), writer, place.epoch, clock, has_hole=has_hole)
             self.bus.publish([told(status)])
 
     async def _keep_writing(self) -> None:

@@ -54,6 +54,8 @@ class EngineStatus(msgspec.Struct, frozen=True):
     clock_off_ms: int = 0
     """The market's time from the machine's, which was set."""
     clock_steps: int = 0
+    has_hole: bool = False
+    """The journal of an engine within its process lacks something that the database lacks too."""
 
 
 # A feed that was not heard for this long is silent, though its connection stands.
@@ -61,7 +63,13 @@ SILENT_MS = 15_000
 
 
 def status_of(
-    engine: Engine, at_ms: int, writer: str, epoch: str, clock: SteadyClock | None = None
+    engine: Engine,
+    at_ms: int,
+    writer: str,
+    epoch: str,
+    clock: SteadyClock | None = None,
+    *,
+    has_hole: bool = False,
 ) -> EngineStatus:
     return EngineStatus(
         at_ms=at_ms,
@@ -73,6 +81,7 @@ def status_of(
         waiting_rows=len(engine.rows),
         clock_off_ms=0 if clock is None else clock.off_ms,
         clock_steps=0 if clock is None else clock.steps,
+        has_hole=has_hole,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from accounts.threads import in_thread
 from market.engine import checkpoints
@@ -205,10 +205,11 @@ def test_writer_that_does_not_come_back_after_an_outage_is_replaced_all_the_same
 
 
 @pytest.mark.usefixtures("clock")
-def test_writer_gone_for_long_is_replaced_at_the_first_look() -> None:
+def test_writer_gone_for_long_is_replaced_at_the_first_look_at_a_file() -> None:
     make_state(silent=2 * LONG_GONE)
 
-    assert Lease().take() is not None
+    # A server may have been away meanwhile, a file cannot have been.
+    assert (Lease().take() is not None) == (connection.vendor == "sqlite")
 
 
 @pytest.mark.usefixtures("clock")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 from market.engine.bus import LocalBus
 from market.engine.lease import Place
 from market.engine.local_journal import Head, LocalJournal, encode
-from market.engine.past import KEEP_MS
+from market.engine.past import KEEP_MS, Numbers
 from market.prices.records import AnyRecord, Ended, Taken, Told
 
 started: list[Process] = []
@@ -46,9 +46,9 @@ def taken(seq: int) -> Taken:
 class Process:
     """One process after the other over the same folder."""
 
-    def __init__(self, folder: Path, seq: int = 1_000) -> None:
-        """`seq` is the last that the database holds."""
-        self.journal = LocalJournal(folder, lambda: {"EURUSD": (seq, 0)})
+    def __init__(self, folder: Path, seq: int | Callable[[], Numbers] = 1_000) -> None:
+        """`seq` is the last that the database holds, or what the engine knows of."""
+        self.journal = LocalJournal(folder, seq if callable(seq) else lambda: {"EURUSD": (seq, 0)})
         started.append(self)
         self.bus = LocalBus(lambda records: None, self.journal)
 
@@ -280,6 +280,74 @@ def test_an_entry_that_fits_in_part_ends_the_journal_though_the_next_would_fit(t
 
     assert second.start(written) == []
     assert second.bus.place.epoch != written.epoch
+
+
+def test_journal_goes_on_once_the_disk_takes_it_again_and_the_database_has_what_it_lacks(
+    tmp_path: Path,
+) -> None:
+    first = begun(tmp_path)
+    first.bus.written(first.bus.seal())
+    first.bus.publish([taken(1)])
+    with full_disk(first):
+        first.bus.publish([taken(2)])
+    assert (first.bus.has_hole, first.bus.is_whole) == (True, False)
+    first.bus.publish([taken(3)])
+    lacks = first.bus.seal()
+    first.bus.publish([taken(4)])
+    assert (first.bus.has_hole, first.bus.is_whole) == (True, False)
+    first.bus.written(lacks)
+    assert (first.bus.has_hole, first.bus.is_whole) == (False, True)
+    first.bus.publish([taken(5)])
+    first.kill()
+    second = Process(tmp_path)
+
+    assert second.start(lacks) == [taken(4), taken(5)]
+    assert second.bus.place.epoch == lacks.epoch
+
+
+@pytest.mark.parametrize("after", ["nothing", "a tick"])
+def test_kill_before_the_database_has_what_the_journal_lacks_begins_the_numbering_anew(
+    tmp_path: Path, after: str
+) -> None:
+    numbers = {"EURUSD": (1, 0)}
+    first = Process(tmp_path, lambda: numbers)
+    first.start(Place("", 0))
+    first.bus.publish([taken(1)])
+    written = first.bus.seal()
+    first.bus.written(written)
+    with full_disk(first):
+        first.bus.publish([taken(2)])
+        numbers["EURUSD"] = (2, 0)
+    first.bus.seal()
+    if after == "a tick":
+        first.bus.publish([taken(3)])
+    first.kill()
+    second = Process(tmp_path, 1)
+
+    assert second.start(written) == []
+    assert second.bus.place.epoch != written.epoch
+
+
+def test_folder_that_can_be_written_later_has_a_journal_then(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "journal"
+    first = begun(folder)
+    assert first.bus.has_hole
+    (tmp_path / "file").unlink()
+    written = first.bus.seal()
+    first.bus.written(written)
+    first.bus.publish([taken(1)])
+    first.kill()
+
+    assert Process(folder).start(written) == [taken(1)]
+
+
+@contextmanager
+def full_disk(process: Process) -> Iterator[None]:
+    process.bus.seal()
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        process.journal._file = full
+        yield
 
 
 @contextmanager
