@@ -59,6 +59,7 @@ def load_history(
     history: History, facts: InstrumentFacts, *, simulated: bool, before_ms: int | None = None
 ) -> None:
     """The series of one kind, or what of it opened before a moment."""
+    history.simulated = simulated
     for timeframe in TIMEFRAMES:
         for candle in store.read_candles(facts, timeframe, simulated=simulated, before_ms=before_ms):
             history.restore(timeframe, candle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterable
 
 from django.db import transaction
@@ -21,13 +23,29 @@ from .engine import Engine
 from .series import present_kind
 from .simulated_past import fill_gap, last_quote
 
+logger = logging.getLogger(__name__)
+
+# A change of kind reaches every process within a moment, and what waits behind this may not wait long.
+TRIES, AGAIN_S = 5, 0.1
+
 
 async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
     """Beside what goes on forming. What was closed before this must be written; what closes while it reads is
     not lost. Returns the stored quote, if it is newer than the one that is known."""
-    fresh = History(facts.digits)
-    stored = await in_thread(_load_present, fresh, facts)
-    old = prices.history(facts)
+    for _ in range(TRIES):
+        old, fresh = prices.history(facts), History(facts.digits)
+        stored = await in_thread(_load_present, fresh, facts)
+        if prices.history(facts) is old and old.simulated in (None, fresh.simulated):
+            return _go_on_with(fresh, old, stored, prices, facts)
+        # What is read may be of one kind and what is known of the other, while that changes.
+        await asyncio.sleep(AGAIN_S)
+    logger.warning("The candles of %s are not loaded anew: its source changes", facts.symbol)
+    return None
+
+
+def _go_on_with(
+    fresh: History, old: History, stored: Tick | None, prices: Prices, facts: InstrumentFacts
+) -> Tick | None:
     stored_ms = fresh.last_closed_ms("1m") or 0
     for minute in old.recent:
         if minute.opened_ms > stored_ms:

@@ -85,6 +85,8 @@ class History:
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
+        self.simulated: bool | None = None
+        """Of which kind what was loaded is; None where nothing was."""
         self.builder = CandleBuilder()
         self.day = Day(digits)
         self.recent: deque[Candle] = deque(maxlen=RECENT)

@@ -19,7 +19,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.boot import load
 from market.engine.engine import DEMO, Engine
-from market.engine.reloading import reload_candles
+from market.engine.reloading import load_series, reload_candles
 from market.engine.runner import Runner
 from market.models import Candle, FormerQuote, FormingMinute, LastQuote
 from market.prices.market import Prices
@@ -263,6 +263,37 @@ def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(ins
             return [bar["close"] for bar in room.bars()]
 
     assert asyncio.run(run()) == [1.5, 1.5]
+
+
+async def changing(*, is_read_before: bool, is_heard: bool) -> list[float]:
+    """Candles are loaded anew while the kind changes: in the database, and in memory if that is heard."""
+    async with Room() as room:
+        room.tick("demo", 1.5, -70)
+        room.tick("demo", 1.5, 1)
+        await room.runner.flush()
+        instrument = await in_thread(Instrument.objects.get)
+        await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
+        facts, prices = catalogue.get("EURUSD"), room.engine.prices
+        real = await load_series(facts, NOON_MS, simulated=False)
+        if not is_read_before:
+            await in_thread(LastQuote.objects.update, simulated=False)
+        reading = asyncio.create_task(reload_candles(prices, facts))
+        await asyncio.sleep(0)
+        if is_heard:
+            prices.put_history("EURUSD", real)
+        await in_thread(LastQuote.objects.update, simulated=False)
+        await reading
+        return [bar["close"] for bar in room.bars()]
+
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+def test_candles_that_are_loaded_while_the_kind_changes_are_of_the_new_one(is_read_before: bool) -> None:
+    assert asyncio.run(changing(is_read_before=is_read_before, is_heard=True)) == [1.0802]
+
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+def test_candles_of_one_kind_are_not_put_beside_those_of_the_other(is_read_before: bool) -> None:
+    assert asyncio.run(changing(is_read_before=is_read_before, is_heard=False)) == [1.5, 1.5]
 
 
 class Told(Idle):
