@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,9 +19,11 @@ from .models import LIFETIME, Announcement
 
 CLOSED = "closed/"
 AFTER_CLOSURE = "closed:"
+AFTER_POSITION = "after:"
 # As long as a signal lives that nothing else closes.
 REPLAYED_FOR = LIFETIME
 LATEST = 2**63 - 1
+DIGITS = re.compile("[0-9]{1,18}")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -69,8 +72,26 @@ def last_position() -> int:
     return Announcement.objects.last_position()
 
 
-def position_of(signal_id: str) -> int | None:
-    """Where a client goes on that had this last, a signal or its end; None where nobody can say."""
+def place(position: int) -> str:
+    """What a client says in `since` that has heard of no signal yet."""
+    return f"{AFTER_POSITION}{position}"
+
+
+def position_of(since: str) -> int | None:
+    """Where a client goes on that had this last: a signal, its end or a place; None where nobody can say."""
+    if since.startswith(AFTER_POSITION):
+        return _position_of_place(since.removeprefix(AFTER_POSITION))
+    return _position_of_signal(since)
+
+
+def _position_of_place(digits: str) -> int | None:
+    if not DIGITS.fullmatch(digits):
+        return None
+    position = int(digits)
+    return position if Announcement.objects.is_whole_after(position, timezone.now() - REPLAYED_FOR) else None
+
+
+def _position_of_signal(signal_id: str) -> int | None:
     is_closure = signal_id.startswith(AFTER_CLOSURE)
     try:
         wanted = UUID(signal_id.removeprefix(AFTER_CLOSURE))

@@ -9,7 +9,7 @@ from market.streams import protocol
 from market.streams.consumer import StreamConsumer, is_known
 from market.streams.messages import AnyMessage, Subscribe, Unsubscribe
 
-from .announcements import topics_of, variant_of
+from .announcements import place, topics_of, variant_of
 from .stream import signals
 
 
@@ -20,14 +20,17 @@ class SignalsConsumer(StreamConsumer):
     """After which the client goes on, if it was away."""
 
     async def take(self, message: AnyMessage) -> None:
-        self._place = None
+        self._place, missed = None, None
         if isinstance(message, Subscribe) and message.since is not UNSET:
             await self._identity.show(message.api_key)
             self._place = await signals.find(message.since)
+            if self._place is not None:
+                # Before the reply: a client that is told it goes on must not learn that nobody can read it.
+                missed = await signals.look_back(self._place)
         await super().take(message)
-        if self._place is not None and self._seat is not None:
+        if missed is not None and self._seat is not None:
             wanted = self._subscriptions
-            await signals.replay(self._seat, self._place, topics_of(wanted), variant_of(wanted))
+            await signals.replay(self._seat, missed, topics_of(wanted), variant_of(wanted))
 
     def _subscribe(self, message: Subscribe) -> None:
         """Without an await: no frame comes before the reply, and none is missed after it."""
@@ -35,7 +38,10 @@ class SignalsConsumer(StreamConsumer):
             return
         wanted = self._subscriptions
         change = wanted.subscribe(message, is_known)
-        goes_on = protocol.Continuation(unrecovered=self._unrecovered(message))
+        goes_on = protocol.Continuation(
+            since=place(signals.position if self._place is None else self._place),
+            unrecovered=self._unrecovered(message),
+        )
         name = signals.kind.name
         self._say(protocol.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, goes_on))
         if self._place is None:

@@ -162,6 +162,17 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
         told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
         return told.values_list("position", flat=True).first()
 
+    def is_whole_after(self, position: int, since: datetime) -> bool:
+        """Whether such a place was given, and all that was announced after it is of `since` or later."""
+        columns = ("kind", "signal__published_at", "signal__closed_at")
+        first = self.filter(position__gt=position).order_by("position").values_list(*columns).first()
+        if first is None:
+            # A database that was restored may end before it.
+            return position <= self.last_position()
+        kind, published_at, closed_at = first
+        at: datetime = closed_at if kind == Announcement.Kind.CLOSED else published_at
+        return at >= since
+
 
 class Announcement(models.Model):
     """What the stream tells of a signal, and the place of it in commit order. It has a table of its own,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from accounts.event_handling import PASSING
 from accounts.events import EventFeed, feed
@@ -32,6 +32,14 @@ AGAIN_S = 0.25
 
 async def read_in_thread(after: int, upto: int, limit: int) -> list[Announced]:
     return await in_thread(read, after, upto, limit)
+
+
+class Missed(NamedTuple):
+    """The first portion of what a client missed."""
+
+    upto: int
+    """So far it was looked for; there may be more before, if the portion is full."""
+    found: list[Announced]
 
 
 class SignalStream(Stream):
@@ -73,18 +81,26 @@ class SignalStream(Stream):
                     self.position = announced.position
                     self.hub.publish(announced.outgoing(now_ms()), *announced.topics)
 
-    async def replay(self, seat: Seat, after: int, topics: set[str], variant: int) -> None:
-        """What `topics` bring that the seat did not hear before, then have the hub go on from there."""
-        had = seat.topics
+    async def look_back(self, after: int) -> Missed:
         if after > self.position:
             # It was told by another process, which is ahead of this one.
             await self.tell()
-        while after < self.position and seat.is_open:
-            await seat.drained()
-            upto = self.position
-            found = await self._read(after, upto, self._chunk)
+        upto = self.position
+        return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
+
+    async def replay(self, seat: Seat, missed: Missed, topics: set[str], variant: int) -> None:
+        """What `topics` bring that the seat did not hear before, then have the hub go on from there."""
+        had = seat.topics
+        await seat.drained()
+        while seat.is_open:
+            upto, found = missed
             send(seat, [each for each in found if each.topics & topics and not each.topics & had], variant)
             after = upto if len(found) < self._chunk else found[-1].position
+            if after >= self.position:
+                break
+            await seat.drained()
+            if seat.is_open:
+                missed = await self.look_back(after)
         # No await since the comparison: nothing was told meanwhile.
         self.move(seat, topics, variant)
 

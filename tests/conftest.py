@@ -52,12 +52,16 @@ TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defi
 
 
 ONE_DEMO = ("tests/demo/test_first_run.py", "tests/demo/test_next_runs.py")
+ONE_BUILD = ("tests/clients/test_returning.py", "tests/clients/test_typescript.py")
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests run in one worker, because they share what is slow to start; so do those of one demo."""
+    """A file's tests run in one worker, because they share what is slow to start; so do those of one demo or
+    one build."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(ONE_BUILD):
+            return "build"
         return "demo" if nodeid.startswith(ONE_DEMO) else nodeid.partition("::")[0]
 
 

@@ -77,7 +77,8 @@ SAID: Examples = {
 _plain = encode(TICK)
 _numbered = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213})
 _recovered = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_211}, unrecovered=[])
-_all_told = protocol.Continuation(unrecovered=[])
+_all_told = protocol.Continuation(since="after:9041", unrecovered=[])
+_from_now = protocol.Continuation(since="after:9041")
 _lost = protocol.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213}, unrecovered=["EURUSD"])
 
 
@@ -115,6 +116,7 @@ TOLD: Examples = {
         "With seq": _subscribed(_numbered),
         "What was missed follows": _subscribed(_recovered),
         "Too much was missed": _subscribed(_lost),
+        "Signals from now on": wire(protocol.subscribed("signals", ["*"], [], NOW_MS, goes_on=_from_now)),
         "The signals after since follow": wire(
             protocol.subscribed("signals", ["*"], [], NOW_MS, goes_on=_all_told)
         ),

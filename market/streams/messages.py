@@ -61,7 +61,7 @@ class Subscribe(Message, tag="subscribe", frozen=True):
         Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
         Meta(
             description="The last that was received: replays what came after it on /ws/signals. The id of a"
-            ' signal, or "closed:" and the id if that was a closure.'
+            ' signal, "closed:" and the id if that was a closure, or the since of a reply.'
         ),
     ] = UNSET
     takeover: Annotated[

@@ -39,6 +39,13 @@ class Subscribed(Control, tag="subscribed", kw_only=True):
         str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
     ] = UNSET
     positions: Positions | UnsetType = UNSET
+    since: Annotated[
+        str | UnsetType,
+        Meta(
+            description="On signals: the place after which they go on, valid in since, for who loses the"
+            " connection before the first signal."
+        ),
+    ] = UNSET
     recovered: Annotated[
         bool | UnsetType, Meta(description="After resume or since: whether everything missed follows.")
     ] = UNSET
@@ -122,6 +129,8 @@ class Continuation(msgspec.Struct, frozen=True, kw_only=True):
 
     epoch: str | UnsetType = UNSET
     positions: dict[str, int] | UnsetType = UNSET
+    since: str | UnsetType = UNSET
+    """The same for signals, which have no numbers."""
     unrecovered: list[str] | UnsetType = UNSET
     """Empty: all was recovered. Unset: nothing was to be."""
 
@@ -145,6 +154,7 @@ def subscribed(
             rejected=rejected,
             epoch=goes_on.epoch,
             positions=goes_on.positions,
+            since=goes_on.since,
             recovered=UNSET if lost is UNSET else not lost,
             unrecovered=lost or UNSET,
             id=id,

@@ -3,6 +3,8 @@ import { Refused } from "./token.js";
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
+// What breaks off sooner than this after its reply has not come back: the pauses go on growing.
+const STEADY_MS = 10_000;
 const PING_MS = 5_000;
 // The service says something at least every 10 seconds.
 const SILENCE_MS = 15_000;
@@ -25,6 +27,7 @@ export class Stream {
     this.positions = {};
     this.state = { status: "connecting", reconnects: 0, rtt: null, recovered: true, isStale: false, message: "" };
     this.pauseMs = FIRST_PAUSE_MS;
+    this.answeredAt = Infinity;
     this.wasLive = false;
   }
 
@@ -58,6 +61,7 @@ export class Stream {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = (this.socket = new WebSocket(`${scheme}://${location.host}${this.path}`));
     this.wasAnswered = false;
+    this.answeredAt = Infinity;
     this.error = null;
     socket.onopen = () => socket === this.socket && this.subscribe(key);
     socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(data));
@@ -112,7 +116,7 @@ export class Stream {
 
   live() {
     this.wasAnswered = true;
-    this.pauseMs = FIRST_PAUSE_MS;
+    this.answeredAt = performance.now();
     const reconnects = this.state.reconnects + (this.wasLive ? 1 : 0);
     this.note({ status: "live", reconnects, recovered: true, isStale: false, message: "" });
     this.wasLive = true;
@@ -123,9 +127,11 @@ export class Stream {
     this.tell({ missed: symbols });
   }
 
-  on_gap({ symbols, epoch }) {
+  on_gap({ symbols, epoch, positions }) {
     this.epoch = epoch;
+    if (symbols.includes("*")) this.positions = {};
     for (const symbol of symbols) delete this.positions[symbol];
+    Object.assign(this.positions, positions);
     this.miss(symbols);
   }
 
@@ -178,6 +184,8 @@ export class Stream {
 
   again(afterS = 0) {
     this.stopTimers();
+    if (performance.now() - this.answeredAt >= STEADY_MS) this.pauseMs = FIRST_PAUSE_MS;
+    this.answeredAt = Infinity;
     this.note({ status: this.wasLive ? "reconnecting" : "connecting", message: this.error?.message ?? "" });
     const pauseMs = Math.max(afterS * 1000, this.pauseMs * (0.5 + Math.random()));
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from tickwire import ApiError, AsyncClient, Client, StreamError
 from tickwire.calls import read
+from tickwire.cli import newest_place
 from tickwire.session import Session
 
 from market import services as market
@@ -142,6 +143,15 @@ def test_signals_published_meanwhile_are_replayed(client: Client, server: Server
     drop_sockets(server)
     later = publish_signal(SYMBOL, publisher)
     assert next(followed)["id"] == later
+
+
+def test_command_follows_from_before_its_list_also_where_that_is_empty(client: Client) -> None:
+    missed: list[str] = []
+    start = newest_place(client)
+    published = [publish_signal(SYMBOL, make_user("marta"))]
+    followed = client.follow_signals(since=start, on_missed=missed.extend)
+    assert ([next(followed)["id"]], missed) == (published, [])
+    assert newest_place(client) == published[0]
 
 
 def test_bad_key_ends_the_stream_at_once(server: Server, key: str) -> None:

@@ -11,29 +11,15 @@ from typing import Any
 import pytest
 
 from tests.client import Server, drop_sockets
+from tests.clients.conftest import CLIENT
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
-from tests.npm import require_npm
 from tests.patience import PATIENCE_S
 
-CLIENT = Path("clients/typescript")
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"
 TYPES = "tests/clients/types.mts"
-
-
-@pytest.fixture(scope="session")
-def modules() -> Path:
-    return require_npm(CLIENT)
-
-
-@pytest.fixture(scope="session")
-def built(modules: Path) -> None:
-    done = subprocess.run(
-        ["node", modules / "typescript/bin/tsc", "-p", CLIENT], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout
 
 
 @pytest.fixture

@@ -278,7 +278,7 @@ async def test_two_who_tell_at_once_tell_it_once() -> None:
 async def test_lag_tells_when_a_frame_was_sent() -> None:
     stream = make_stream(Journal([make_announced(1), make_announced(2)]), position=1)
     seat, line = join(stream)
-    await stream.replay(seat, 0, {"*"}, SENT)
+    await stream.replay(seat, await stream.look_back(0), {"*"}, SENT)
     await stream.tell()
     stream.hub.flush()
     assert [set(frame) for frame in frames(line)] == [{"n", "sent"}] * 2

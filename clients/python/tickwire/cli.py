@@ -17,6 +17,9 @@ from .synchronous import Client
 
 CANDLE = ("time", "open", "high", "low", "close", "volume")
 
+# A place before all signals, where there is none yet.
+BEGINNING = "after:0"
+
 
 def main(arguments: list[str] | None = None) -> int:
     wanted = parser().parse_args(arguments)
@@ -93,14 +96,20 @@ def show_prices(client: Client, wanted: argparse.Namespace) -> None:
 
 
 def show_signals(client: Client, wanted: argparse.Namespace) -> None:
+    start = newest_place(client) if wanted.follow else None
     feed = client.signals(status=wanted.status, symbol=wanted.symbol, limit=wanted.limit)
     for signal in reversed(feed["items"]):
         say(describe(signal))
     if wanted.follow:
-        # From the newest that was shown, so that none falls between the two.
-        since = feed["items"][0]["id"] if feed["items"] else None
+        # From the newest that was shown, so that none falls between the two; or from what was newest before.
+        since = feed["items"][0]["id"] if feed["items"] else start
         for signal in client.follow_signals(*filter(None, [wanted.symbol]), since=since):
             say(describe(signal))
+
+
+def newest_place(client: Client) -> str:
+    newest = client.signals(status="all", limit=1)["items"]
+    return str(newest[0]["id"]) if newest else BEGINNING
 
 
 def describe(signal: Json) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 
 from .errors import Json, StreamError
@@ -12,6 +13,8 @@ from .errors import Json, StreamError
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 15.0
+# What breaks off sooner than this after its reply has not come back: the waits go on growing.
+STEADY_S = 10.0
 # A restart of the service is over by then; what lasts longer, somebody should hear of.
 QUIET_FAILURES = 3
 # The service says something at least every ten seconds.
@@ -39,7 +42,9 @@ class Session:
         features: Sequence[str] = (),
         on_missed: OnMissed = warn,
         on_notice: OnNotice = log_notice,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self.path, self._on_notice = path, on_notice
         self._api_key, self._symbols, self._on_missed = api_key, [s.upper() for s in symbols], on_missed
         self._features = sorted({"seq", "heartbeat", *features})
@@ -48,10 +53,11 @@ class Session:
         self._error: Json | None = None
         self._failures = 0
         self._was_live = False
+        self._answered_at: float | None = None
 
     def subscribe(self) -> str:
         """The first message of a connection."""
-        self._error = None
+        self._error = self._answered_at = None
         message: Json = {"action": "subscribe", "api_key": self._api_key, "features": self._features}
         if self._symbols:
             message["symbols"] = self._symbols
@@ -69,8 +75,7 @@ class Session:
         if kind == "subscribed":
             self.take_reply(frame)
         elif kind == "gap":
-            self._epoch = frame["epoch"]
-            self._lose(frame["symbols"])
+            self._take_gap(frame)
         elif kind == "error":
             self._take_error(frame)
         elif kind == "notice":
@@ -90,14 +95,17 @@ class Session:
         if unknown:
             logger.warning("Unknown symbols: %s", ", ".join(unknown))
         self._epoch = reply.get("epoch")
-        lost = reply.get("unrecovered", [])
-        for symbol, seq in reply.get("positions", {}).items():
+        lost, positions = reply.get("unrecovered", []), reply.get("positions", {})
+        # Of 0 nothing was ever sent.
+        placeless = [symbol for symbol, seq in positions.items() if seq and symbol not in self._positions]
+        for symbol, seq in positions.items():
             if symbol in lost or symbol not in self._positions:
                 self._positions[symbol] = seq
-        self._failures = 0
-        if self._was_live and lost:
+        if self._was_live:
+            lost = sorted({*lost, *placeless})
+        self._answered_at, self._was_live = self._clock(), True
+        if lost:
             self._on_missed(lost)
-        self._was_live = True
 
     def note(self, frame: Json) -> None:
         if "seq" in frame:
@@ -108,17 +116,22 @@ class Session:
         error = self._error or {}
         if error and not error["retry"]:
             raise StreamError(error)
+        was_answered = self._answered_at is not None
+        if self._answered_at is not None and self._clock() - self._answered_at >= STEADY_S:
+            self._failures = 0
         longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * float(2**self._failures))
         self._failures += 1
         if self._failures == QUIET_FAILURES:
             why = error.get("message") or failure or type(failure).__name__
-            logger.warning("%s cannot be opened, and is tried again: %s", self.path, why)
+            what = "does not stay open" if was_answered else "cannot be opened"
+            logger.warning("%s %s, and is tried again: %s", self.path, what, why)
         return max(longest_s * random.uniform(0.5, 1.0), float(error.get("retry_after", 0)))  # noqa: S311
 
-    def _lose(self, symbols: list[str]) -> None:
-        for symbol in symbols:
-            self._positions.pop(symbol, None)
-        self._on_missed(symbols)
+    def _take_gap(self, gap: Json) -> None:
+        self._epoch, lost = gap["epoch"], gap["symbols"]
+        kept = {} if "*" in lost else {name: seq for name, seq in self._positions.items() if name not in lost}
+        self._positions = kept | gap.get("positions", {})
+        self._on_missed(lost)
 
     def _take_error(self, frame: Json) -> None:
         if frame["fatal"]:
@@ -128,7 +141,8 @@ class Session:
 
 
 class SignalSession(Session):
-    """Signals have no numbers: the place is the last that was told, a signal or its end."""
+    """Signals have no numbers: the place is the last that was told, a signal or its end, and before the first
+    the one in the reply."""
 
     def __init__(
         self,
@@ -147,6 +161,13 @@ class SignalSession(Session):
             message["events"] = ["signal.closed"]
         if self._since is not None:
             message["since"] = self._since
+
+    def take_reply(self, reply: Json) -> None:
+        had_no_place = self._was_live and self._since is None
+        super().take_reply(reply)
+        self._since = reply.get("since", self._since)
+        if had_no_place:
+            self._on_missed(reply["symbols"])
 
     def hear(self, text: str | bytes) -> Json | None:
         frame = super().hear(text)

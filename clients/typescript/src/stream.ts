@@ -8,7 +8,7 @@ export interface StreamOptions {
   onMissed?: (symbols: string[]) => void;
   /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`), before a restart. */
   onNotice?: (notice: Notice) => void;
-  /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. */
+  /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. Without it, from now on. */
   since?: string;
 }
 
@@ -32,10 +32,19 @@ interface Reply {
   epoch?: string;
   positions?: Record<string, number>;
   unrecovered?: string[];
+  since?: string;
+}
+
+interface Gap {
+  symbols: string[];
+  epoch: string;
+  positions?: Record<string, number>;
 }
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 15_000;
+// What breaks off sooner than this after its reply has not come back: the waits go on growing.
+const STEADY_MS = 10_000;
 // The service says something at least every ten seconds.
 const SILENCE_MS = 20_000;
 // A browser's socket takes whatever comes: who reads no more would fill its memory.
@@ -55,6 +64,7 @@ export class Stream<F> implements AsyncIterable<F> {
   private since: string | undefined;
   private waitMs = FIRST_WAIT_MS;
   private wasLive = false;
+  private answeredAt: number | undefined;
   private isClosed = false;
 
   constructor(
@@ -101,6 +111,7 @@ export class Stream<F> implements AsyncIterable<F> {
   private open(): void {
     const socket = (this.socket = new this.Socket(this.url));
     this.refusal = undefined;
+    this.answeredAt = undefined;
     socket.onopen = () => socket.send(JSON.stringify(this.subscribe()));
     socket.onmessage = ({ data }) => socket === this.socket && this.hear(JSON.parse(String(data)));
     socket.onclose = () => socket === this.socket && this.lost();
@@ -127,29 +138,37 @@ export class Stream<F> implements AsyncIterable<F> {
     this.expectSoon();
     const { type } = frame;
     if (type === "subscribed") this.takeReply(frame as unknown as Reply);
-    else if (type === "gap") this.takeGap(frame as unknown as { symbols: string[]; epoch: string });
+    else if (type === "gap") this.takeGap(frame as unknown as Gap);
     else if (type === "error") this.takeError(frame as unknown as { error: Refusal; fatal: boolean; retry: boolean });
     else if (type === "notice") this.options.onNotice?.(frame as unknown as Notice);
     else if (!type || !SILENT.has(type)) this.take(frame);
   }
 
-  private takeReply({ symbols, rejected, epoch, positions = {}, unrecovered = [] }: Reply): void {
+  private takeReply({ symbols, rejected, epoch, positions = {}, unrecovered = [], since }: Reply): void {
     if (rejected.length && !symbols.length && !this.wasLive) {
       const unknown = rejected.map(({ symbol }) => symbol).join(", ");
       return this.fail({ code: "symbol_not_found", status: 404, message: `There is no such symbol: ${unknown}.` });
     }
     this.epoch = epoch;
+    const lost = new Set(unrecovered);
     for (const [symbol, seq] of Object.entries(positions)) {
-      if (unrecovered.includes(symbol) || !(symbol in this.positions)) this.positions[symbol] = seq;
+      const isPlaceless = !(symbol in this.positions);
+      if (lost.has(symbol) || isPlaceless) this.positions[symbol] = seq;
+      // Of 0 nothing was ever sent.
+      if (isPlaceless && this.wasLive && seq) lost.add(symbol);
     }
-    if (this.wasLive && unrecovered.length) this.missed(unrecovered);
+    // Of signals the place is that of the reply until the first of them comes.
+    if (epoch === undefined && this.wasLive && this.since === undefined) for (const symbol of symbols) lost.add(symbol);
+    if (since !== undefined) this.since = since;
     this.wasLive = true;
-    this.waitMs = FIRST_WAIT_MS;
+    this.answeredAt = performance.now();
+    if (lost.size) this.missed([...lost].sort());
   }
 
-  private takeGap({ symbols, epoch }: { symbols: string[]; epoch: string }): void {
+  private takeGap({ symbols, epoch, positions = {} }: Gap): void {
     this.epoch = epoch;
-    for (const symbol of symbols) delete this.positions[symbol];
+    const kept = Object.entries(this.positions).filter(([symbol]) => !symbols.includes(symbol));
+    this.positions = { ...(symbols.includes("*") ? {} : Object.fromEntries(kept)), ...positions };
     this.missed(symbols);
   }
 
@@ -183,6 +202,8 @@ export class Stream<F> implements AsyncIterable<F> {
     clearTimeout(this.timer);
     if (this.isClosed) return;
     if (this.refusal && !this.refusal.retry) return this.fail(this.refusal);
+    const wasSteady = this.answeredAt !== undefined && performance.now() - this.answeredAt >= STEADY_MS;
+    if (wasSteady) this.waitMs = FIRST_WAIT_MS;
     const waitMs = Math.max(this.waitMs * (0.5 + Math.random() / 2), 1000 * (this.refusal?.retry_after ?? 0));
     this.waitMs = Math.min(2 * this.waitMs, LONGEST_WAIT_MS);
     this.timer = setTimeout(() => this.open(), waitMs);

@@ -138,6 +138,7 @@ def test_all_signals_come_without_symbols(
 ) -> None:
     socket = opened(SIGNALS, key=key)
     reply = socket.ask({"action": "subscribe", **named, "id": 7})
+    assert reply.pop("since").startswith("after:")
     assert reply == {"type": "subscribed", "stream": "signals", "symbols": ["*"], "rejected": [], "id": 7}
     signal = published()
     assert socket.hear()["id"] == str(signal.pk)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.npm import require_npm
+from tests.patience import PATIENCE_S
+
+CLIENT = Path("clients/typescript")
+
+
+@pytest.fixture(scope="session")
+def modules() -> Path:
+    return require_npm(CLIENT)
+
+
+@pytest.fixture(scope="session")
+def built(modules: Path) -> None:
+    command = ["node", modules / "typescript/bin/tsc", "-p", CLIENT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,76 @@
+"""A service that says and does what a test wants: each connection is a script of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import Queue
+from typing import Any
+
+from websockets.sync.server import ServerConnection, serve
+
+from tests.patience import PATIENCE_S
+
+Frame = dict[str, Any]
+Script = Callable[[ServerConnection], None]
+
+
+class Service:
+    """The first scripts are of one connection each, the last is of all others."""
+
+    def __init__(self, *scripts: Script) -> None:
+        self._scripts = list(scripts)
+        self._asked: Queue[tuple[float, Frame]] = Queue()
+        self.url = ""
+
+    def asked(self) -> tuple[float, Frame]:
+        """When the next subscribe came, and what it said."""
+        return self._asked.get(timeout=PATIENCE_S)
+
+    def take(self, connection: ServerConnection) -> None:
+        message = json.loads(connection.recv(PATIENCE_S))
+        self._asked.put((time.monotonic(), message))
+        script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
+        script(connection)
+
+
+@contextmanager
+def serving(*scripts: Script) -> Iterator[Service]:
+    service = Service(*scripts)
+    with serve(service.take, "127.0.0.1", 0, compression=None) as server:
+        service.url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield service
+        server.shutdown()
+        thread.join(PATIENCE_S)
+
+
+def says(*frames: Frame, then: int | None = None) -> Script:
+    """These, and then it closes with the code, or goes on without a word."""
+
+    def script(connection: ServerConnection) -> None:
+        for frame in frames:
+            connection.send(json.dumps(frame))
+        if then is not None:
+            connection.close(then)
+            return
+        # Until the client has had enough.
+        for _ in connection:
+            pass
+
+    return script
+
+
+def reply(*symbols: str, **more: Any) -> Frame:
+    return {
+        "type": "subscribed",
+        "stream": "market",
+        "symbols": list(symbols),
+        "rejected": [],
+        "time": 1,
+        **more,
+    }
