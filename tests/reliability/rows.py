@@ -157,11 +157,12 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     65: (
         "tests/accounts/test_mfa_staff.py::test_staff_without_a_factor_reach_no_page_of_the_admin",
         "tests/accounts/test_mfa.py::test_a_recovery_code_works_once",
+        "tests/accounts/test_mfa.py::test_a_code_that_was_used_is_refused",
     ),
     66: (
-        "tests/admin/test_customers.py::test_a_new_tier_of_an_account_is_told_to_every_process",
-        "tests/admin/test_keys.py::test_rolling_tells_who_did_it",
-        "tests/admin/test_news_queue.py::test_a_draft_is_decided_and_it_is_logged",
+        "tests/admin/test_every_act_is_logged.py::test_it_is_logged_with_its_actor",
+        "tests/admin/test_every_act_is_logged.py::test_all_that_can_be_done_is_walked_through",
+        "tests/admin/test_every_act_is_logged.py::test_all_buttons_of_the_queue_are_walked_through",
     ),
     67: (
         "tests/accounts/test_services.py::test_rolled_key_works_for_the_overlap_and_then_no_more",
