@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from django.db import connection, transaction
 
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.clock import now_ms
 from market.models import EngineState
 from market.prices.history import History
 from market.prices.market import Prices
-from market.prices.timeframes import TIMEFRAMES, interval_start
+from market.prices.timeframes import MINUTE_MS, TIMEFRAMES, interval_start
 
 from . import checkpoints, store
 from .checkpoints import Checkpoint
@@ -68,4 +70,14 @@ def load_history(
     if last_ms is not None:
         first_ms = min(interval_start(last_ms, DAY_MS), last_ms - DAY_MS)
         minutes = store.read_minutes_since(facts, first_ms, simulated=simulated)
-        history.resume(minute for minute in minutes if minute.opened_ms <= last_ms)
+        at_ms = max(now_ms() if before_ms is None else before_ms, last_ms + MINUTE_MS)
+        closed = (minute for minute in minutes if minute.opened_ms <= last_ms)
+        history.resume(closed, at_ms, _over_ms(facts, at_ms))
+
+
+def _over_ms(facts: InstrumentFacts, at_ms: int) -> float:
+    """What ends by then has nothing more to come."""
+    if facts.hours.is_open(at_ms):
+        return at_ms
+    reopens_ms = facts.hours.next_open(at_ms)
+    return inf if reopens_ms is None else reopens_ms

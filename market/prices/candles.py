@@ -71,6 +71,8 @@ class CandleBuilder:
         self._coarser: dict[str, Candle] = {}
         self._ended: dict[str, Candle] = {}
         """The last candle of each interval that ended."""
+        self._early: dict[str, int] = {}
+        """Which of those ended before their time, because no session was to open in what was left of it."""
         self._last: tuple[float, float] | None = None
         """The last price and ask: what a flat candle repeats."""
         self.source = ""
@@ -141,12 +143,41 @@ class CandleBuilder:
             yield from self._close_minute(minute)
         yield from self._close_coarser(now_ms)
 
-    def close_again(self, timeframe: str, opened_ms: int) -> Iterator[Closed]:
+    def halt(self, reopens_ms: int) -> Iterator[Closed]:
+        """Until then no time passes for candles, so what ends before has ended."""
+        for timeframe, candle in self.close_until(reopens_ms):
+            if timeframe in COARSER:
+                self._early[timeframe] = candle.opened_ms
+            yield timeframe, candle
+
+    def reopen(self, time_ms: int) -> Iterator[tuple[str, int]]:
+        """A session did open where none was to: what had ended early forms again. Yields which."""
+        for timeframe, opened_ms in list(self._early.items()):
+            ended = self._ended[timeframe]
+            if time_ms >= opened_ms + COARSER[timeframe] or ended.opened_ms != opened_ms:
+                del self._early[timeframe]
+            elif time_ms >= opened_ms:
+                # A copy: it may be waiting to be written in a thread.
+                self._coarser[timeframe] = msgspec.structs.replace(ended)
+                del self._early[timeframe], self._ended[timeframe]
+                yield timeframe, opened_ms
+
+    def close_again(self, timeframe: str, opened_ms: int, *, is_early: bool = False) -> Iterator[Closed]:
         """It is known from elsewhere that the intervals up to this one were closed."""
         candle = self._coarser.get(timeframe)
         if candle is not None and candle.opened_ms <= opened_ms:
             self._ended[timeframe] = self._coarser.pop(timeframe)
+            if is_early:
+                self._early[timeframe] = opened_ms
             yield timeframe, candle
+
+    def is_early(self, timeframe: str) -> bool:
+        """Whether its last candle ended before its time."""
+        return timeframe in self._early
+
+    def unfinished(self, timeframe: str) -> Candle | None:
+        """What the closed minutes of an interval make so far that is not closed."""
+        return self._coarser.get(timeframe)
 
     def fill(self, opened_ms: int) -> Iterator[Closed]:
         """A minute went by without a tick while the source was alive: a flat candle."""

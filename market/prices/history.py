@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import inf
 
 import msgspec
 
 from accounts.plain_json import number
 
-from .candles import Candle, CandleBuilder, Closed
+from .candles import VOLUME_DECIMALS, Candle, CandleBuilder, Closed
 from .day import Day
 from .timeframes import COARSER, TIMEFRAMES
 
@@ -64,6 +65,12 @@ class _Series:
             self._joined = start, end, b",".join(self.encoded[start:end])
         return self._joined[2]
 
+    def take_back(self, opened_ms: int) -> None:
+        """The last candle, if it is this one: it forms again."""
+        if self.opened_ms and self.opened_ms[-1] == opened_ms:
+            self._joined = None
+            del self.opened_ms[-1], self.encoded[-1]
+
     def keep(self, candle: Candle, digits: int) -> bool:
         """False for a candle older than the last. The same one again is the last one, gone on."""
         self._joined = None
@@ -92,16 +99,23 @@ class History:
         self.recent: deque[Candle] = deque(maxlen=RECENT)
         """The last closed minutes, as candles."""
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
+        self._restored: dict[str, Candle] = {}
+        """The last of each that came from the store."""
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
         if self.builder.extend(time_ms, price, ask, volume):
             return []
+        self._reopen(time_ms)
         return self._keep(self.builder.add(time_ms, price, ask, volume))
 
     def close_until(self, now_ms: int) -> list[Closed]:
         return self._keep(self.builder.close_until(now_ms))
 
+    def halt(self, reopens_ms: int) -> list[Closed]:
+        return self._keep(self.builder.halt(reopens_ms))
+
     def fill(self, opened_ms: int) -> list[Closed]:
+        self._reopen(opened_ms)
         return self._keep(self.builder.fill(opened_ms))
 
     def add_minute(self, minute: Candle) -> list[Closed]:
@@ -110,25 +124,45 @@ class History:
     def restore(self, timeframe: str, candle: Candle) -> None:
         """Take a closed candle from the store."""
         self._series[timeframe].keep(candle, self.digits)
+        self._restored[timeframe] = candle
 
-    def resume(self, minutes: Iterable[Candle]) -> None:
-        """Closed minutes out of the store: what the forming candles go on from."""
+    def resume(self, minutes: Iterable[Candle], at_ms: float = inf, over_ms: float = inf) -> None:
+        """Closed minutes out of the store: what the forming candles go on from. It is `at_ms`, and what ends
+        by `over_ms` has nothing more to come: a closed market's hour is stored before it ends."""
         for minute in minutes:
             self.builder.resume(minute)
             self._remember(minute)
-        # A closed market's hour is stored before it ends, and so is one that the clock closed.
-        for _ in self._closed_as_in(self):
-            pass
+        for timeframe, span_ms in COARSER.items():
+            candle, opened_ms = self.builder.unfinished(timeframe), self.last_closed_ms(timeframe)
+            if candle is None or opened_ms is None or candle.opened_ms > opened_ms:
+                continue
+            ends_ms = opened_ms + span_ms
+            is_stored = candle.opened_ms < opened_ms or not self._is_more(candle, timeframe)
+            if is_stored and ends_ms <= over_ms:
+                for _ in self.builder.close_again(timeframe, opened_ms, is_early=ends_ms > at_ms):
+                    pass
+            else:
+                self._series[timeframe].take_back(opened_ms)
 
     def close_like(self, other: History) -> None:
         """What is closed there is closed here."""
-        self._keep(self._closed_as_in(other))
-
-    def _closed_as_in(self, other: History) -> Iterator[Closed]:
         for timeframe in COARSER:
-            opened_ms = other.last_closed_ms(timeframe)
+            opened_ms, is_early = other.last_closed_ms(timeframe), other.builder.is_early(timeframe)
             if opened_ms is not None:
-                yield from self.builder.close_again(timeframe, opened_ms)
+                self._keep(self.builder.close_again(timeframe, opened_ms, is_early=is_early))
+
+    def _is_more(self, candle: Candle, timeframe: str) -> bool:
+        """Whether its minutes are those of the stored one and others: that was written before its time, and
+        nobody came to write it again."""
+        stored = self._restored[timeframe]
+        volume = round(stored.volume, VOLUME_DECIMALS)
+        changes = candle.high - stored.high, stored.low - candle.low, candle.volume - volume
+        is_all = candle.open == stored.open and min(changes) >= 0
+        return is_all and (max(changes) > 0 or candle.close != stored.close)
+
+    def _reopen(self, time_ms: int) -> None:
+        for timeframe, opened_ms in self.builder.reopen(time_ms):
+            self._series[timeframe].take_back(opened_ms)
 
     def last_closed_ms(self, timeframe: str) -> int | None:
         opened_ms = self._series[timeframe].opened_ms

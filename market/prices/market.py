@@ -45,8 +45,7 @@ class Prices:
                 # Before the minute and not after: what it belongs to must not be closed without it.
                 return history.close_until(record.minute_ms) + history.fill(record.minute_ms)
             case Halted():
-                # Until it opens again no time passes for candles, so what ends before then has ended.
-                return history.close_until(record.reopens_ms)
+                return history.halt(record.reopens_ms)
             case Refilled():
                 return history.add_minute(record.minute)
             case Began():
