@@ -21,10 +21,16 @@ class Decided(Exception):
     """Somebody else was first: the item is no draft any more."""
 
 
+class Reworded(Exception):
+    """The draft is not what was read before it was decided."""
+
+
 @transaction.atomic
-def publish(item: NewsItem, *, only_draft: bool = False) -> None:
-    """Put an item into the feed, with the time at which its source published it."""
-    found = _locked(item, only_draft)
+def publish(item: NewsItem, *, seen: str | None = None) -> None:
+    """Put an item into the feed, with the time at which its source published it.
+
+    `seen` is the mark of a draft as it was read: if it reads differently now, nothing is done. Below too."""
+    found = _locked(item, seen)
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
     NewsItem.objects.filter(pk=found.pk).update(status=Status.PUBLISHED)
@@ -32,8 +38,8 @@ def publish(item: NewsItem, *, only_draft: bool = False) -> None:
 
 
 @transaction.atomic
-def reject(item: NewsItem, *, only_draft: bool = False) -> None:
-    found = _locked(item, only_draft)
+def reject(item: NewsItem, *, seen: str | None = None) -> None:
+    found = _locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(status=Status.REJECTED)
 
 
@@ -44,9 +50,9 @@ def take_back(item: NewsItem) -> None:
 
 
 @transaction.atomic
-def choose_category(item: NewsItem, category: str, scored: Scored | None, *, by: str) -> None:
+def choose_category(item: NewsItem, category: str, scored: Scored | None, *, by: str, seen: str) -> None:
     """Of a draft, from the queue; with what the model says of its title for that category."""
-    found = _locked(item, only_draft=True)
+    found = _locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(category=category)
     replace_model_score(found, scored, by=by)
 
@@ -63,9 +69,9 @@ def replace_model_score(item: NewsItem, scored: Scored | None, *, by: str) -> No
 
 
 @transaction.atomic
-def override_score(item: NewsItem, score: float | None, *, by: str, only_draft: bool = False) -> None:
+def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | None = None) -> None:
     """Staff know better than the model, or take their own score back."""
-    found = _locked(item, only_draft)
+    found = _locked(item, seen)
     if score is None:
         if found.status == Status.PUBLISHED:
             raise Unscored("A published item keeps a score. Reject it first.")
@@ -106,8 +112,12 @@ def give_score(item: NewsItem, scored: Scored, *, by: str, is_taken: bool = True
         item.save(update_fields=("sentiment_score", "model"))
 
 
-def _locked(item: NewsItem, only_draft: bool = False) -> NewsItem:
+def _locked(item: NewsItem, seen: str | None = None) -> NewsItem:
     found = NewsItem.objects.select_for_update().get(pk=item.pk)
-    if only_draft and found.status != Status.DRAFT:
+    if seen is None:
+        return found
+    if found.status != Status.DRAFT:
         raise Decided(f"“{found.title}” is {found.status} already. Nothing was changed.")
+    if found.mark != seen:
+        raise Reworded(f"“{found.title}” has changed since you read it. Nothing was done: read it again.")
     return found

@@ -52,15 +52,18 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def act(request: HttpRequest) -> HttpResponse:
-    """`act` says what, `item` on which: one, or several that were chosen."""
-    chosen = [pk for text in request.POST.getlist("item") if (pk := whole_number(text))]
+    """`act` says what, `item` on which: one, or several ticked ones, each with the mark of what was read."""
+    sent = (text.partition(":") for text in request.POST.getlist("item"))
+    chosen = {pk: mark for number, _, mark in sent if (pk := whole_number(number))}
     if not chosen:
         messages.warning(request, "Choose at least one draft.")
-    for item in NewsItem.objects.filter(pk__in=chosen[:SHOWN]):
-        act_on(request, item, request.POST.get("act", ""), request.POST.get("score", ""))
+    for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
+        wanted, score = request.POST.get("act", ""), request.POST.get("score", "")
+        act_on(request, item, wanted, score, seen=chosen[item.pk])
     # On to the next, unless the one at hand is still to be decided.
-    waits = NewsItem.objects.filter(pk__in=chosen[:1], status=NewsItem.Status.DRAFT).exists()
-    at = chosen[0] if waits else whole_number(request.POST.get("next", ""))
+    first = next(iter(chosen), 0)
+    waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
+    at = first if waits else whole_number(request.POST.get("next", ""))
     return redirect(f"{reverse('news_queue')}?at={at}")
 
 

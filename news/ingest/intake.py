@@ -12,11 +12,10 @@ from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import Scored, Scorer, patiently
-from news.services import STAFF, give_score
 
+from .changes import as_filed, changed_item, take_change
 from .known import Known
 from .parsing import Feed
-from .similarity import title_key
 from .stories import Story, read_stories
 
 Status = NewsItem.Status
@@ -63,7 +62,11 @@ def read(source: Source, feed: Feed, polled_at: datetime) -> Reading:
         feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
     )
     known = Known(source, stories)
-    changed = [_as_filed(known, story) for story in stories if _is_changed(known, story)]
+    changed = [
+        as_filed(story, item, source, instruments)
+        for story in stories
+        if (item := changed_item(known, story)) is not None
+    ]
     wanted = [*changed, *(story for story in stories if _is_new(known, story))]
     return Reading(feed, stories, old, wanted, instruments)
 
@@ -80,7 +83,7 @@ def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> Tally:
     with transaction.atomic():
         _one_at_a_time()
         known = Known(source, reading.stories)
-        changed = sum(_take_change(known, story, scored) for story, scored in judged)
+        changed = _changed(known, source, reading, judged)
         new = [one for one in judged if _is_new(known, one[0])]
         published = _store(source, new, reading.instruments)
     return Tally(
@@ -101,33 +104,14 @@ def _is_new(known: Known, story: Story) -> bool:
     return True
 
 
-def _is_changed(known: Known, story: Story) -> bool:
-    """A draft that reads as it came takes a new title; what staff edited or decided stays as it is."""
-    item = known.by_guid.get(story.entry.guid_key)
-    return (
-        item is not None
-        and item.status == Status.DRAFT
-        and item.model != STAFF
-        and item.title_key != story.title_key
-        and item.title_key == title_key(item.title)
+def _changed(known: Known, source: Source, reading: Reading, judged: Sequence[Judged]) -> int:
+    """How many drafts took their new titles."""
+    found = [(changed_item(known, story), story, scored) for story, scored in judged]
+    return sum(
+        take_change(item, story, scored, source, reading.instruments)
+        for item, story, scored in found
+        if item is not None
     )
-
-
-def _as_filed(known: Known, story: Story) -> Story:
-    """Staff may have chosen another category, and a score is about its category's asset."""
-    return story._replace(category=known.by_guid[story.entry.guid_key].category)
-
-
-def _take_change(known: Known, story: Story, scored: Scored | None) -> bool:
-    if not _is_changed(known, story):
-        return False
-    item = known.by_guid[story.entry.guid_key]
-    item.title, item.summary, item.title_key = story.entry.title, story.entry.summary, story.title_key
-    item.sentiment_score, item.model = None, ""
-    item.save(update_fields=("title", "summary", "title_key", "sentiment_score", "model"))
-    if scored is not None and item.category == story.category:
-        give_score(item, scored, by="")
-    return True
 
 
 def _one_at_a_time() -> None:

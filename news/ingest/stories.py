@@ -11,7 +11,7 @@ from .addresses import story_key
 from .dating import published_at
 from .parsing import Entry
 from .similarity import title_key
-from .subjects import find_subjects
+from .subjects import Subjects, find_subjects
 
 NO_SUBJECT = "macro"
 
@@ -44,16 +44,19 @@ def read_stories(
         subjects = find_subjects(entry.title, known)
         # An address that several stories of a feed share is that of a page about all of them.
         key = keys[entry.address] if times[keys[entry.address]] == 1 else ""
-        category = subjects.category or hint
         stories.append(
             Story(
                 entry=entry,
                 published_at=at,
-                category=category or NO_SUBJECT,
+                category=category_of(subjects, hint),
                 symbols=subjects.symbols,
-                is_recognised=bool(category),
+                is_recognised=bool(subjects.category or hint),
                 title_key=title_key(entry.title),
                 address_key=key,
             )
         )
     return stories, len(dated) - len(fresh)
+
+
+def category_of(subjects: Subjects, hint: str) -> str:
+    return subjects.category or hint or NO_SUBJECT

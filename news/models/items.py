@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from news.ingest.addresses import digest
 from news.labels import sentiment_label
 
 from . import categories
@@ -77,6 +78,12 @@ class NewsItem(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def mark(self) -> str:
+        """Another one whenever what staff read before they decide reads differently."""
+        read = (self.title, self.summary, self.category, self.sentiment_score, self.model)
+        return digest(repr(read))[:16]
 
     @property
     def sentiment(self) -> str:

@@ -23,7 +23,7 @@ def draft(title: str = "Gold steadies", **fields: Any) -> NewsItem:
 
 def act(office: Office, act: str, *items: NewsItem, **fields: Any) -> str:
     """The page that follows."""
-    answer = office.post(QUEUE, act=act, item=[str(item.pk) for item in items], **fields)
+    answer = office.post(QUEUE, act=act, item=[f"{item.pk}:{item.mark}" for item in items], **fields)
     assert answer.status_code == 302
     return text_of(office.get(answer["Location"]))
 
@@ -131,6 +131,45 @@ def test_what_a_colleague_decided_first_stays(office: Office) -> None:
     assert (item.status, logged(item)) == ("published", [])
 
 
+@pytest.mark.parametrize("name", ["publish", "reject", "category:gold", "score"])
+@pytest.mark.parametrize(
+    "change", [{"title": "Gold falls after all"}, {"summary": "It did."}, {"sentiment_score": -0.3}]
+)
+def test_what_changed_after_it_was_read_is_not_decided(
+    office: Office, name: str, change: dict[str, Any]
+) -> None:
+    item = draft()
+    NewsItem.objects.update(**change)
+    page = act(office, name, item, score="0.9")
+    assert "has changed since you read it. Nothing was done: read it again." in page
+    assert at_hand(page) == item.pk
+    assert list(NewsItem.objects.filter(status="draft", category="forex", **change)) == [item]
+    assert (ItemScore.objects.count(), logged(item)) == (0, [])
+
+
+def test_each_of_several_is_decided_by_what_was_read_of_it(office: Office) -> None:
+    read, changed = draft("Read"), draft("Changed")
+    NewsItem.objects.filter(pk=changed.pk).update(title="Changed since")
+    act(office, "publish", read, changed)
+    assert set(NewsItem.objects.values_list("title", "status")) == {
+        *(("Read", "published"), ("Changed since", "draft")),
+    }
+
+
+def test_the_page_sends_what_it_shows(office: Office) -> None:
+    item = draft()
+    page = text_of(office.get(QUEUE))
+    # The form of the acts, the one of the score, and the box to tick.
+    assert page.count(f'name="item" value="{item.pk}:{item.mark}"') == 3
+
+
+def test_a_page_that_does_not_say_what_it_showed_decides_nothing(office: Office) -> None:
+    item = draft()
+    office.post(QUEUE, act="publish", item=str(item.pk))
+    item.refresh_from_db()
+    assert item.status == "draft"
+
+
 @pytest.mark.parametrize("name", ["", "delete", "category:stocks", "category:"])
 def test_an_unknown_act_changes_nothing(office: Office, name: str) -> None:
     item = draft()
@@ -205,6 +244,7 @@ def test_the_calibration_is_read_as_a_table(office: Office) -> None:
 def test_an_item_shows_all_its_scores(office: Office) -> None:
     item = draft(sentiment_score=None, model="")
     act(office, "score", item, score="-0.4")
+    item.refresh_from_db()
     act(office, "score", item, score="0.7")
     page = text_of(office.get(change(item)))
     assert page.index("0.70") < page.index("-0.40")

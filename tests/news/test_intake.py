@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from news.ingest.intake import Tally, take
+from news.ingest.changes import take_change
+from news.ingest.intake import Tally, judge, read, store, take
 from news.models import ItemScore, NewsItem, Outcome, Source
 from news.scoring import Scored, Scorer
 from tests.factories import make_instrument, make_news
@@ -173,6 +174,52 @@ def test_a_new_title_is_scored_for_the_category_that_staff_chose() -> None:
     NewsItem.objects.update(category="macro")
     take(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT, by_category)
     assert NewsItem.objects.get().model == "macro"
+
+
+def test_a_draft_is_filed_anew_by_its_new_title() -> None:
+    for symbol in ("EURUSD", "XAUUSD"):
+        make_instrument(symbol)
+    source = make_source()
+    poll(source, make_entry("EUR/USD steadies", guid="7"))
+    take(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT, by_category)
+    item = NewsItem.objects.get()
+    assert (item.category, item.model) == ("gold", "gold")
+    assert [each.symbol for each in item.symbols.all()] == ["XAUUSD"]
+
+
+def test_symbols_that_staff_chose_stay() -> None:
+    chosen, _ = make_instrument("EURUSD"), make_instrument("XAUUSD")
+    source = make_source()
+    poll(source, make_entry("Gold up", guid="7"))
+    NewsItem.objects.get().symbols.set([chosen])
+    poll(source, make_entry("Gold falls after all", guid="7"))
+    item = NewsItem.objects.get()
+    assert (item.title, [each.symbol for each in item.symbols.all()]) == ("Gold falls after all", ["EURUSD"])
+
+
+@pytest.mark.parametrize("decided", [{"status": "rejected"}, {"status": "published"}, {"category": "macro"}])
+def test_what_staff_decide_while_a_model_is_asked_holds(decided: dict[str, str]) -> None:
+    source = make_source()
+    poll(source, make_entry("Gold up", guid="7"))
+    reading = read(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT)
+    judged = judge(source, reading, by_category)
+    NewsItem.objects.update(**decided)
+    store(source, reading, judged)
+    item = NewsItem.objects.get()
+    wanted = ("Gold falls after all", "") if "category" in decided else ("Gold up", "test")
+    assert (item.title, item.model) == wanted
+    assert {name: getattr(item, name) for name in decided} == decided
+
+
+@pytest.mark.parametrize("decided", [{"status": "rejected"}, {"title": "Gold, says the desk"}])
+def test_what_staff_decide_in_the_same_moment_holds(decided: dict[str, str]) -> None:
+    source = make_source()
+    poll(source, make_entry("Gold up", guid="7"))
+    looked_at = NewsItem.objects.get()
+    (story,) = read(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT).wanted
+    NewsItem.objects.update(**decided)
+    assert not take_change(looked_at, story, None, source, {})
+    assert NewsItem.objects.filter(model="test", **({"title": "Gold up"} | decided)).exists()
 
 
 def by_category(title: str, category: str) -> Scored:

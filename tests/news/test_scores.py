@@ -95,11 +95,11 @@ def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> 
     item = make_news("Gold steadies", status=status)
     for act in (publish, reject):
         with pytest.raises(Decided, match=f"“Gold steadies” is {status} already. Nothing was changed."):
-            act(item, only_draft=True)
+            act(item, seen=item.mark)
     with pytest.raises(Decided):
-        choose_category(item, "gold", None, by="ada")
+        choose_category(item, "gold", None, by="ada", seen=item.mark)
     with pytest.raises(Decided):
-        override_score(item, 0.1, by="ada", only_draft=True)
+        override_score(item, 0.1, by="ada", seen=item.mark)
     item.refresh_from_db()
     assert (item.status, item.category, kept(item)) == (status, "forex", [])
 
@@ -124,11 +124,11 @@ def test_for_another_category_the_models_score_is_another(
     model: str, scored: Scored | None, then: tuple[float | None, str]
 ) -> None:
     item = make_news(status="draft", category="macro", model=model)
-    choose_category(item, "forex", scored, by="ada")
+    choose_category(item, "forex", scored, by="ada", seen=item.mark)
     assert (score_of(item), item.category) == (then, "forex")
 
 
 def test_what_has_no_score_gets_none_from_another_category() -> None:
     item = make_news(status="draft", sentiment_score=None, model="")
-    choose_category(item, "gold", Scored(-0.8, "test", "2"), by="ada")
+    choose_category(item, "gold", Scored(-0.8, "test", "2"), by="ada", seen=item.mark)
     assert (score_of(item), kept(item)) == ((None, ""), [])

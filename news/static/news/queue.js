@@ -2,6 +2,7 @@
 const silent = document.getElementById("queue-silent");
 const queue = () => document.getElementById("queue");
 const items = () => [...queue().querySelectorAll(".queue-item")];
+const boxes = () => items().map((item) => item.querySelector('[type="checkbox"]'));
 const current = () => queue().querySelector('[aria-current="true"]');
 let isBusy = false;
 
@@ -70,7 +71,7 @@ document.addEventListener("submit", (event) => {
 async function send(form, submitter) {
   isBusy = true;
   queue().setAttribute("aria-busy", "true");
-  const ticked = items().filter((item) => item.querySelector(":checked")).map((item) => item.id);
+  const ticked = boxes().filter((box) => box.checked).map((box) => box.value);
   try {
     const body = new FormData(form, submitter);
     const answer = await fetch(form.action, { method: "POST", body, signal: AbortSignal.timeout(15_000) });
@@ -90,10 +91,8 @@ function replace(text, ticked) {
   // Another page came, such as the login: go where it leads.
   if (!fresh) return location.reload();
   queue().replaceWith(fresh);
-  for (const id of ticked) {
-    const box = document.getElementById(id)?.querySelector('[type="checkbox"]');
-    if (box) box.checked = true;
-  }
+  // By what they stand for: a draft that reads differently now was not ticked as it reads.
+  for (const box of boxes()) box.checked = ticked.includes(box.value);
   goTo(current());
 }
 
