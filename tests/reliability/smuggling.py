@@ -24,6 +24,8 @@ class Case(NamedTuple):
     parts: tuple[bytes, ...]
     """Each in a segment of its own."""
     fate: str
+    status: int = 400
+    """Of the refusal, where it is one."""
 
 
 def post(*headers: bytes, version: bytes = b"1.1", method: bytes = b"POST", target: bytes = OUTER) -> bytes:
@@ -60,7 +62,7 @@ UPGRADES = {
     "WebSocket with a body in chunks": Case((get(SOCKET, CHUNKED), chunked(HIDDEN)), REFUSED),
     "WebSocket by POST": Case((post(SOCKET), HIDDEN), REFUSED),
     "WebSocket in HTTP/1.0": Case((get(SOCKET, version=b"1.0"), HIDDEN), REFUSED),
-    "WebSocket of another version": Case((get(SOCKET.replace(b"13", b"12")), HIDDEN), REFUSED),
+    "WebSocket of another version": Case((get(SOCKET.replace(b"13", b"12")), HIDDEN), REFUSED, 426),
     "WebSocket without a key": Case((get(ASKS_FOR_SOCKET, b"Sec-WebSocket-Version: 13"), HIDDEN), REFUSED),
     "h2c, then more": Case((get(ASKS_FOR_H2C), HIDDEN), ENDED),
     "h2c and more at once": Case((get(ASKS_FOR_H2C) + WHOLE,), ENDED),
@@ -117,10 +119,10 @@ LINES = {
     "empty name": Case((post(b": 4"), HIDDEN), REFUSED),
     "NUL in a header": Case((post(b"X: a\0b"), HIDDEN), REFUSED),
     "tab in the first line": Case((post().replace(b" ", b"\t", 1), HIDDEN), REFUSED),
-    "nothing but a path": Case((b"GET /api/outer\r\n\r\n" + HIDDEN,), REFUSED),
-    "HTTP/0.9": Case((get(version=b"0.9"), HIDDEN), REFUSED),
+    "nothing but a path": Case((b"GET /api/outer\r\n\r\n" + HIDDEN,), REFUSED, 505),
+    "HTTP/0.9": Case((get(version=b"0.9"), HIDDEN), REFUSED, 505),
     "HTTP/1.2": Case((get(version=b"1.2"), HIDDEN), REFUSED),
-    "HTTP/2.0": Case((get(version=b"2.0"), HIDDEN), REFUSED),
+    "HTTP/2.0": Case((get(version=b"2.0"), HIDDEN), REFUSED, 505),
     "preface of HTTP/2": Case((b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HIDDEN), REFUSED),
     "blank lines first": Case((b"\r\n\r\n" + get(),), GOES_ON),
 }
@@ -151,7 +153,7 @@ OTHERS = {
     "expects 100": Case((post(b"Expect: 100-continue", size(HIDDEN)), HIDDEN), ENDED),
     "expects something else": Case((post(b"Expect: x", size(HIDDEN)), HIDDEN), GOES_ON),
     "more behind Connection: close": Case((get(b"Connection: close"), WHOLE), ENDED),
-    "body beyond the limit": Case((post(b"Content-Length: 10000000"), HIDDEN), REFUSED),
+    "body beyond the limit": Case((post(b"Content-Length: 10000000"), HIDDEN), REFUSED, 413),
     "pipelined": Case((get() + WHOLE,), PIPELINED),
     "pipelined behind a body": Case((post(size(HIDDEN)) + HIDDEN + WHOLE,), PIPELINED),
 }
