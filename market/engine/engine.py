@@ -163,6 +163,13 @@ class Engine:
     def is_to_change_kind(self, facts: InstrumentFacts, at_ms: int) -> bool:
         return self.book(facts, at_ms).simulated != is_simulated(self._feeds(facts)[0])
 
+    def take_up_again(self, facts: InstrumentFacts, at_ms: int) -> None:
+        """Its series was to end, and is not any more: staff put the source back before that was written."""
+        book = self.book(facts, at_ms)
+        if book.choice.is_over:
+            book.choose(Choice(self._feeds(facts), at_ms))
+            self._price(book)
+
     def end_series(self, facts: InstrumentFacts, at_ms: int) -> Book:
         """Nobody is let in any more, and every candle is closed with what it has."""
         book = self.book(facts, at_ms)

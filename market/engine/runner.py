@@ -205,7 +205,9 @@ class Runner:
         other goes on. What cannot be done now is tried again with the next writing."""
         async with self._changing:
             for facts in catalogue.all():
-                if self._holds and self.engine.is_to_change_kind(facts, now_ms()):
+                if not self.engine.is_to_change_kind(facts, now_ms()):
+                    self.engine.take_up_again(facts, now_ms())
+                elif self._holds:
                     try:
                         await self._change_kind(facts)
                     except (Error, Overloaded) as error:

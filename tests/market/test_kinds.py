@@ -265,6 +265,22 @@ def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(ins
     assert asyncio.run(run()) == [1.5, 1.5]
 
 
+def test_source_that_is_put_back_before_the_change_was_written_is_let_in_again() -> None:
+    async def run() -> tuple[str | None, str | None]:
+        async with Room() as room:
+            room.tick("demo", 1.5, 1)
+            await in_thread(reprice, "push")
+            away = broken_database()
+            await in_thread(away.__enter__)
+            await room.runner.settle_kinds()
+            await in_thread(away.__exit__, None, None, None)
+            refused = room.tick("demo", 1.5, 61)
+            await room.reprice("")
+            return refused, room.tick("demo", 1.5, 62)
+
+    assert asyncio.run(run()) == ("not_its_source", None)
+
+
 async def changing(*, is_read_before: bool, is_heard: bool) -> list[float]:
     """Candles are loaded anew while the kind changes: in the database, and in memory if that is heard."""
     async with Room() as room:
