@@ -82,6 +82,8 @@ class Runner:
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
+        self._is_behind = False
+        """Minutes of the time before the start are still to be made, and told the witnesses."""
         self._lateness = Lateness(engine.grace_ms / 1000)
         self._steps = 0
         """How often the machine's clock was set, as far as that is told."""
@@ -139,12 +141,16 @@ class Runner:
             await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
 
     async def _start(self) -> None:
+        self._is_behind = True
         await self._go_on()
         self._lateness = Lateness(self.engine.grace_ms / 1000)
         self.is_running = True
         # Before a feed sends anything: what its source is may have changed while no engine ran.
         await self.settle_kinds()
-        await self._fill_simulated()
+        try:
+            await self._fill_simulated()
+        finally:
+            self._is_behind = False
         self._written_s = time.monotonic()
         if self._holds and self._flush_now.is_set():
             # A numbering that begins anew is known to a successor before anything is acknowledged in it.
@@ -224,18 +230,29 @@ class Runner:
         # What formed when the last engine ended is closed by now, and stays as it was sent.
         for facts in simulated:
             self.engine.end_until(self.engine.book(facts, at_ms), at_ms)
+        filled: list[InstrumentFacts] = []
         try:
-            if not await self.flush():
-                return
-            filled = [facts for facts in simulated if await fill_simulated(self.engine, facts, at_ms)]
-            if not filled:
-                return
+            if await self.flush():
+                for facts in simulated:
+                    # Before it is known whether there was anything: it may be written and fail then.
+                    filled.append(facts)
+                    if not await fill_simulated(self.engine, facts, at_ms):
+                        filled.remove(facts)
+        except (Error, Overloaded) as error:
+            logger.warning("The simulated market goes on with a gap: %s", error)
+        finally:
+            if filled:
+                await self._tell_filled(filled)
+
+    async def _tell_filled(self, filled: list[InstrumentFacts]) -> None:
+        try:
             for witness in self.witnesses:
                 await witness.stored({facts.symbol for facts in filled})
+            self._is_behind = False
             if await self.flush() and not isinstance(self.bus, LocalBus):
                 await in_thread(tell_reloaded, filled)
         except (Error, Overloaded) as error:
-            logger.warning("The simulated market goes on with a gap: %s", error)
+            logger.warning("The simulated minutes are not told yet: %s", error)
 
     async def _change_kind(self, facts: InstrumentFacts) -> None:
         engine, at_ms = self.engine, now_ms()
@@ -275,7 +292,7 @@ class Runner:
         rows, engine.rows = engine.rows, []
         changed, engine.changed = engine.changed, {}
         made = engine.checkpoints(changed.values())
-        notes = [witness.notes() for witness in self.witnesses]
+        notes = [witness.notes(is_behind=self._is_behind) for witness in self.witnesses]
         is_done = is_written = False
         place = self.bus.seal()
         try:

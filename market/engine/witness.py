@@ -39,15 +39,16 @@ class Witness(Protocol):
 
     async def stored(self, symbols: Collection[str]) -> None:
         """Minutes of these instruments were written of which nobody was sent a tick. Nothing has come since
-        the beginning."""
+        the beginning. Where this fails it judges them by itself, later."""
 
     def hear(self, records: list[AnyRecord]) -> None:
         """Everything that the engine decides, before anybody else hears of it. It may neither wait nor
         raise."""
 
-    def notes(self) -> Callable[[], None]:
+    def notes(self, *, is_behind: bool) -> Callable[[], None]:
         """Called as the engine's state is about to be written, and the result within that transaction: what
-        it must know of all it has heard so far, if another is to go on from there."""
+        it must know of all it has heard so far, if another is to go on from there. `is_behind` where it may
+        still be told of minutes that were `stored`."""
 
     async def series_ends(self, ending: Ending) -> Callable[[], None]:
         """The prices of an instrument are of another kind from now on. The result is called within the

@@ -75,8 +75,13 @@ class Watch:
         self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
 
     async def stored(self, symbols: Collection[str]) -> None:
-        found = [each for each in await in_thread(read_active) if each.symbol in symbols]
-        await self._judge(found, self._mark_ms, market.now_ms())
+        try:
+            found = [each for each in await in_thread(read_active) if each.symbol in symbols]
+            await self._judge(found, self._mark_ms, market.now_ms())
+        except Exception:
+            # The mark stays where it is until all have been judged from there.
+            self._is_new = self._is_broken = True
+            raise
 
     async def end(self) -> None:
         await end(*self._tasks)
@@ -99,9 +104,9 @@ class Watch:
             logger.exception("A tick could not be judged: all signals are read anew")
             self._is_new = self._is_broken = True
 
-    def notes(self) -> Callable[[], None]:
+    def notes(self, *, is_behind: bool = False) -> Callable[[], None]:
         waiting = [] if self.closer is None else self.closer.waiting()
-        is_settled = not (self._is_new or self._is_reading or self._news or self._again)
+        is_settled = not (is_behind or self._is_new or self._is_reading or self._news or self._again)
         # The minute that is forming has been judged in part.
         until_ms = market.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
         return partial(write_notes, waiting, until_ms)

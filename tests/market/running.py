@@ -61,7 +61,7 @@ class Idle:
     def hear(self, records: list[AnyRecord]) -> None:
         pass
 
-    def notes(self) -> Callable[[], None]:
+    def notes(self, *, is_behind: bool) -> Callable[[], None]:
         return lambda: None
 
     async def series_ends(self, ending: Ending) -> Callable[[], None]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import OperationalError
 
 from accounts.threads import in_thread
 from instruments.models import Instrument
@@ -21,6 +22,7 @@ from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.services import cancel
 from signals_feed.verify import verify
 from signals_feed.watching.book import RECENT
+from tests.accounts.test_key_ring import around_statements
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 from tests.signals_feed.acting import SELL, close_at, make_published
@@ -261,6 +263,44 @@ def test_minute_of_the_publication_itself_judges_nothing(
     run(nothing)
 
     assert told(signal) == ("", None)
+
+
+def test_minutes_that_were_made_before_a_kill_and_not_judged_are_judged_by_the_next(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+
+    async def go(room: EngineRoom) -> None:
+        room.runner._is_behind = True
+        clock.move_to(NOON + timedelta(minutes=5))
+        await room.runner.flush()
+
+    killed(go)
+    minute_after(instrument, 2, low="1.0700")
+    run(nothing)
+
+    assert told(signal)[0] == "stop_loss"
+
+
+def test_minutes_that_could_not_be_judged_are_judged_once_the_database_answers(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+
+    def refuse(sql: str, _: Callable[[], Any]) -> Any:
+        raise OperationalError("the database is away")
+
+    async def go(room: EngineRoom) -> None:
+        clock.move_to(NOON + timedelta(minutes=5))
+        await in_thread(minute_after, instrument, 2, low="1.0700")
+        with around_statements(refuse), pytest.raises(OperationalError):
+            await room.watch.stored({instrument.symbol})
+        await room.runner.flush()
+        await room.settle()
+
+    run(go)
+
+    assert told(signal)[0] == "stop_loss"
 
 
 def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machine.Traveller) -> None:
