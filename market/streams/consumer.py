@@ -127,9 +127,6 @@ class StreamConsumer(StreamSocket):
     def _is_silent(self, now_s: float) -> bool:
         return self._seat is not None and self._seat.has_been_silent_since(now_s - self.HEARTBEAT_AFTER_S)
 
-    def lost_place(self, epoch: str) -> None:
-        """Only numbers show that something was missed."""
-
     def drop(self, gone: frozenset[str]) -> None:
         """Where instruments that are not offered any more are still told of."""
 

@@ -129,9 +129,12 @@ TOLD: Examples = {
         "Restart": wire(protocol.restarting(NOW_MS)),
         "No engine is heard": wire(protocol.notice("stale", ["EURUSD", "XAUUSD"], NOW_MS)),
         "It is heard again": wire(protocol.notice("live", ["EURUSD", "XAUUSD"], NOW_MS)),
+        "Real prices begin": wire(protocol.notice("new_series", ["EURUSD"], NOW_MS)),
         "Not offered any more": wire(protocol.notice("deactivated", ["EURUSD"], NOW_MS)),
     },
-    protocol.Gap: {"The numbering began anew": wire(protocol.gap(["EURUSD"], "f09e2b7711ac", NOW_MS))},
+    protocol.Gap: {
+        "The numbering began anew": wire(protocol.gap(["EURUSD"], "f09e2b7711ac", {"EURUSD": 12}, NOW_MS))
+    },
     protocol.Conflated: {"Three were left out": wire(protocol.conflated("EURUSD", 3))},
     protocol.Error: {
         "invalid_message": _error(

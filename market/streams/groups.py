@@ -93,6 +93,9 @@ class Group:
         for audience in self.audiences:
             audience.renew()
 
+    def has(self, variant: int) -> bool:
+        return not variant or any(audience.variant & variant for audience in self.audiences)
+
     @property
     def row(self) -> Row:
         if self._row is None:

@@ -21,6 +21,7 @@ from .framing import frame
 from .groups import Audience, Group
 from .members import Members
 from .notices import Make, Notices
+from .notices import ignore as ignore_end
 from .seat import Seat, Write
 from .slow import SlowSide
 
@@ -115,10 +116,11 @@ class Hub:
                 self._is_flushing = True
                 self.loop.call_soon(self.flush)
 
-    def notify(self, make: Make) -> None:
-        """Tell everybody what `make` says of their topics, after all that was published before."""
+    def notify(self, make: Make, told: Callable[[], None] = ignore_end, variant: int = 0) -> None:
+        """Tell everybody what `make` says of their topics, after all that was published before; with a
+        `variant`, those who asked for that. `told` is called in the end."""
         self.settle()
-        self._notices.tell(self._members.groups, make)
+        self._notices.tell([group for group in self._members.groups if group.has(variant)], make, told)
 
     def flush(self) -> None:
         self._is_flushing = False

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from .backlog import LatestBacklog
 from .framing import frame
 
 if TYPE_CHECKING:
@@ -22,32 +23,42 @@ Make = Callable[[frozenset[str]], bytes | None]
 """From the topics of somebody to what they are told, or None."""
 
 
+def ignore() -> None:
+    """Where nobody asks when all were told."""
+
+
 class Notices:
     """One after the other, so that everybody hears them in their order."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._waiting: deque[Iterator[tuple[Seat, bytes]]] = deque()
+        self._waiting: deque[tuple[Iterator[tuple[Seat, bytes]], Callable[[], None]]] = deque()
 
     def clear(self) -> None:
         self._waiting.clear()
 
-    def tell(self, groups: Iterable[Group], make: Make) -> None:
+    def tell(self, groups: Iterable[Group], make: Make, told: Callable[[], None] = ignore) -> None:
+        """`told` is called when everybody was."""
         # Settled now: who subscribes later is told by the answer to that.
         due = [(list(group.seats), topics_of(group)) for group in groups if group.seats]
-        self._waiting.append(_each(due, make))
+        self._waiting.append((_each(due, make), told))
         if len(self._waiting) == 1:
             self._go_on()
 
     def _go_on(self) -> None:
         while self._waiting:
-            some = list(islice(self._waiting[0], AT_ONCE))
-            for seat, told in some:
-                seat.send(told)
+            each, told = self._waiting[0]
+            some = list(islice(each, AT_ONCE))
+            for seat, data in some:
+                # What was published before comes before it, and nothing newer stands for that.
+                if isinstance(seat.backlog, LatestBacklog):
+                    seat.backlog.line_up()
+                seat.send(data)
             if len(some) == AT_ONCE:
                 self._hub.loop.call_soon(self._go_on)
                 return
             self._waiting.popleft()
+            told()
 
 
 def _each(due: list[tuple[list[Seat], frozenset[str]]], make: Make) -> Iterator[tuple[Seat, bytes]]:

@@ -8,7 +8,6 @@ from typing import ClassVar
 from market.services import is_heard, now_ms
 
 from . import protocol
-from .backlog import LatestBacklog
 from .consumer import StreamConsumer, is_known
 from .framing import frame
 from .messages import ALL, Subscribe, Unsubscribe
@@ -54,10 +53,3 @@ class NumberedConsumer(StreamConsumer):
 
     def _topics(self) -> set[str]:
         return self.stream.faults.topics(self._subscriptions.symbols, self._subscriptions.features)
-
-    def lost_place(self, epoch: str) -> None:
-        if self._seat is not None and "seq" in self._subscriptions.features:
-            # A number of before must not come after what says that there are others now.
-            if isinstance(self._seat.backlog, LatestBacklog):
-                self._seat.backlog.line_up()
-            self._say(protocol.gap(self._subscriptions.symbols, epoch, now_ms()))

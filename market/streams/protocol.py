@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -80,14 +80,15 @@ class Heartbeat(Control, tag="heartbeat", kw_only=True):
     time: Milliseconds
 
 
-NoticeCode = Literal["restarting", "stale", "live", "deactivated"]
+NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
 
 
 class Notice(Control, tag="notice", kw_only=True):
     """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
     comes of these symbols until live; or it stood still for a while, and what comes until then is old.
     deactivated: they are not offered any more. On prices and order flow they are not subscribed to any more
-    either; on signals what is still active will close."""
+    either; on signals what is still active will close. new_series, not on signals: simulated prices give way
+    to real ones, or these to those; candles and order flow of before belong to the series that ended."""
 
     code: NoticeCode
     symbols: Annotated[
@@ -101,6 +102,7 @@ class Gap(Control, tag="gap", kw_only=True):
 
     symbols: list[str]
     epoch: str
+    positions: Positions
     time: Milliseconds
 
 
@@ -198,8 +200,8 @@ def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
     return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
 
 
-def gap(symbols: Sequence[str], epoch: str, now_ms: int) -> bytes:
-    return encode(Gap(symbols=sorted(symbols), epoch=epoch, time=now_ms))
+def gap(symbols: Iterable[str], epoch: str, positions: dict[str, int], now_ms: int) -> bytes:
+    return encode(Gap(symbols=sorted(symbols), epoch=epoch, positions=positions, time=now_ms))
 
 
 def conflated(symbol: str, dropped: int) -> bytes:

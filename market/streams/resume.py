@@ -7,7 +7,7 @@ together 500 symbols take 210 MB at most; at two ticks a second each it is 52 MB
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from operator import itemgetter
 
@@ -15,7 +15,7 @@ import msgspec
 
 from market.engine.past import KEEP_MS, MAX_FRAMES
 
-from .messages import Resume
+from .messages import ALL, Resume
 from .subscriptions import Change, Subscriptions, upper
 
 Numbered = tuple[int, bytes]
@@ -114,6 +114,12 @@ class Recent:
         track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
         if is_tick:
             track.last_tick = seq, frame
+
+    def positions(self, symbols: Collection[str]) -> dict[str, int]:
+        """After which frames go on, of these or of all."""
+        named = self._tracks if ALL in symbols else symbols
+        tracks = ((symbol, self._tracks.get(symbol)) for symbol in sorted(named))
+        return {symbol: (track.head or 0) if track is not None else 0 for symbol, track in tracks}
 
     def open(self, subscribed: Subscriptions, change: Change, resume: Resume | None, now_ms: int) -> Opening:
         """What a client is due that has just subscribed."""

@@ -43,17 +43,16 @@ def hear(records: list[AnyRecord]) -> None:
                 send_flow = order_flow.keep if catalogue.find(record.symbol) is None else order_flow.send
                 send_flow(record.symbol, outgoing, is_tick=False)
         elif isinstance(record, Began):
-            _begin_series(record)
+            _begin_series(record, sent_ms)
 
 
-def _begin_series(record: Began) -> None:
-    """Whoever asks for the last tick is shown none of the series that ended."""
-    order_flow.recent.replace_last(record.symbol, None)
+def _begin_series(record: Began, now_ms: int) -> None:
+    order_flow.begin_series(record.symbol, None, now_ms)
     facts, tick = catalogue.known(record.symbol), None
     if facts is not None and record.bid:
         taken = Taken(record.symbol, record.bid, record.ask, record.time_ms, 0.0, record.seq)
         tick = record.seq, price_tick(taken, facts.digits)
-    prices.recent.replace_last(record.symbol, tick)
+    prices.begin_series(record.symbol, tick, now_ms)
 
 
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
 
@@ -18,7 +19,7 @@ from .hub import Hub
 from .kinds import Kind
 from .latency import Latency
 from .messages import ALL, Subscribe
-from .notices import AT_ONCE
+from .notices import AT_ONCE, Make
 from .outgoing import SENT, SEQ, Outgoing, variant_of
 from .protocol import STARTS_LIVE, Continuation
 from .resume import Kept, Numbered, Recent
@@ -44,17 +45,14 @@ class Last(NamedTuple):
 
 
 class Listener(Protocol):
-    def lost_place(self, epoch: str) -> None:
-        """Frames went by unseen, or the numbering is another."""
-
     def drop(self, gone: frozenset[str]) -> None:
         """Instruments that are not offered any more."""
 
 
 class Stream:
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, hub: Hub | None = None) -> None:
         self.kind = kind
-        self.hub = Hub()
+        self.hub = hub or Hub()
         self.listeners: set[Listener] = set()
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
@@ -81,8 +79,12 @@ class Stream:
 class NumberedStream(Stream):
     """Prices or order flow: its frames have numbers from their source, by which a client resumes."""
 
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
+    def __init__(self, kind: Kind, hub: Hub | None = None) -> None:
+        super().__init__(kind, hub)
+        self._held: list[Callable[[], None]] | None = None
+        """What is to be sent when all have been told of a change: no frame after it comes before that."""
+        self._changes = 0
+        """Of which not all have been told."""
         self.recent = Recent()
         self.latency = Latency()
         """From the engine's acceptance of the oldest tick of a write to that write."""
@@ -94,6 +96,7 @@ class NumberedStream(Stream):
         super().clear()
         self.faults.clear()
         self.recent.restart("")
+        self._held, self._changes = None, 0
         self.latency = Latency()
 
     def begin(self, epoch: str, known: Iterable[Last]) -> None:
@@ -102,10 +105,16 @@ class NumberedStream(Stream):
         self.recent.restart(epoch)
         for last in known:
             self.recent.know(*last)
-        for listener in tuple(self.listeners):
-            listener.lost_place(epoch)
+        if self._held is not None:
+            # Numbered as before; who listens is told that they are missing.
+            self._held.clear()
+        self._tell_change(self._gap, SEQ)
 
     def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
+        if self._held is not None:
+            again = partial(self.send, symbol, outgoing, is_tick=is_tick, since_ms=since_ms)
+            self._held.append(again)
+            return
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
         self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
         if symbol == TEST:
@@ -113,7 +122,42 @@ class NumberedStream(Stream):
 
     def keep(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
         """Number it, and send it to nobody."""
+        if self._held is not None:
+            self._held.append(partial(self.keep, symbol, outgoing, is_tick=is_tick))
+            return
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
+
+    def _tell_change(self, make: Make, variant: int = 0) -> None:
+        """A crowd is told part by part, and what is sent meanwhile waits for the last of them."""
+        self._changes += 1
+        if self._held is None:
+            self._held = []
+        self.hub.notify(make, self._told_change, variant)
+
+    def _told_change(self) -> None:
+        self._changes -= 1
+        if not self._changes and self._held is not None:
+            held, self._held = self._held, None
+            for send in held:
+                send()
+
+    def _gap(self, topics: frozenset[str]) -> bytes | None:
+        symbols, recent = self.symbols_of(topics), self.recent
+        return protocol.gap(symbols, recent.epoch, recent.positions(symbols), clock.now_ms())
+
+    def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
+        """Its prices are of another kind from now on, and `last_tick` is of that kind."""
+        if self._held is not None:
+            self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
+            return
+        # Whoever asks for the last tick is shown none of the series that ended.
+        self.recent.replace_last(symbol, last_tick)
+
+        def told(topics: frozenset[str]) -> bytes | None:
+            symbols = self.symbols_of(topics)
+            return protocol.notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
+
+        self._tell_change(told)
 
     def tell_heard(self, is_heard: bool, now_ms: int) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""

@@ -18,6 +18,6 @@ def modules() -> Path:
 
 @pytest.fixture(scope="session")
 def built(modules: Path) -> None:
-    command = ["node", modules / "typescript/bin/tsc", "-p", CLIENT]
+    command = ["node", str(modules / "typescript/bin/tsc"), "-p", str(CLIENT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout

@@ -28,7 +28,7 @@ def warn(symbols: list[str]) -> None:
 
 
 def log_notice(notice: Json) -> None:
-    """restarting, stale, live or deactivated; all but the first name symbols."""
+    """restarting, stale, live, deactivated or new_series; all but the first name symbols."""
     level = logging.INFO if notice["code"] in ("restarting", "live") else logging.WARNING
     logger.log(level, "The service says %s: %s", notice["code"], ", ".join(notice.get("symbols", [])))
 

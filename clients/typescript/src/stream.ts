@@ -6,7 +6,7 @@ export interface StreamOptions {
   events?: string[];
   /** Told the symbols of which something could not be had again. */
   onMissed?: (symbols: string[]) => void;
-  /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`), before a restart. */
+  /** Told when the streams fall silent and go on (`stale`, `live`), when symbols end (`deactivated`) or change between simulated and real prices (`new_series`), before a restart. */
   onNotice?: (notice: Notice) => void;
   /** The id of a signal, or "closed:" and the id of one that was closed: first comes what came after it. Without it, from now on. */
   since?: string;
@@ -14,7 +14,7 @@ export interface StreamOptions {
 
 export interface Notice {
   type: "notice";
-  code: "restarting" | "stale" | "live" | "deactivated";
+  code: "restarting" | "stale" | "live" | "deactivated" | "new_series";
   symbols?: string[];
   time: number;
 }

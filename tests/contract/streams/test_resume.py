@@ -174,8 +174,9 @@ def test_gap_is_told_to_those_who_count(service: Server, opened: Open, key: str,
 
     service.run(begin_anew())
     told = numbered.hear()
-    assert told.keys() == {"type", "symbols", "epoch", "time"}
+    assert told.keys() == {"type", "symbols", "epoch", "positions", "time"}
     assert (told["type"], told["symbols"], told["epoch"]) == ("gap", [symbol], "anew")
+    assert told["positions"] == {symbol: 0}
     assert plain.is_open
 
 

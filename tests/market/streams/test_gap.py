@@ -1,42 +1,34 @@
-"""What waits for a slow client when the numbering begins anew."""
+"""What is told when the numbering begins anew, or a series: to whom, and in which order."""
 
 from __future__ import annotations
 
 import json
 
-from market.consumers import MarketConsumer
-from market.streams.framing import frame
-from market.streams.messages import Subscribe, Wish
-from market.streams.seat import Seat
+from market.streams.kinds import MARKET, ORDERFLOW
+from market.streams.messages import ALL
+from market.streams.notices import AT_ONCE
+from market.streams.outgoing import SEQ, Outgoing
+from market.streams.stream import Last, NumberedStream
 from tests.market.streams.hubs import House, Line, Price
 
-
-class Seated(MarketConsumer):
-    """One whose subscribe has been answered."""
-
-    def __init__(self, seat: Seat, *features: Wish) -> None:
-        super().__init__()
-        self._seat = seat
-        wanted = Subscribe(symbols=["EURUSD"], features=frozenset(features))
-        self._subscriptions.subscribe(wanted, lambda symbol: True)
+CROWD = AT_ONCE + 100
+NOW_MS = 1_795_003_200_000
 
 
-def heard_around_a_gap(*features: Wish) -> list[str]:
+def heard_around_a_gap(variant: int) -> list[str]:
     house = House()
-    seat, line = house.join("EURUSD", latest=True)
+    stream = NumberedStream(MARKET, house.hub)
+    seat, line = house.join("EURUSD", variant=variant, latest=True)
     line.is_full = True
-    seat.send(frame(b"first"))
+    house.hub.publish(Price("first", 1), "EURUSD")
+    house.turn()
     for price in (Price("before", 1), Price("before", 2)):
         house.hub.publish(price, "EURUSD")
-    Seated(seat, *features).lost_place("e2")
+    stream.begin("e2", [])
     house.hub.publish(Price("after", 4), "EURUSD")
-    return [named(text) for text in read_all(house, line)]
-
-
-def read_all(house: House, line: Line) -> list[str]:
     line.read()
     house.turn()
-    return line.heard[1:]
+    return [named(text) for text in line.heard[1:]]
 
 
 def named(text: str) -> str:
@@ -44,9 +36,91 @@ def named(text: str) -> str:
 
 
 def test_latest_price_of_before_comes_before_the_gap_and_is_in_none_after_it() -> None:
-    heard = heard_around_a_gap("seq", "latest")
-    assert heard == ["before dropped 1", "before×3", "gap", "after×4"]
+    heard = heard_around_a_gap(SEQ)
+    assert heard == ["before dropped 1", f"before×3:{SEQ}", "gap", f"after×4:{SEQ}"]
 
 
 def test_who_counts_nothing_gets_the_latest_alone() -> None:
-    assert heard_around_a_gap("latest") == ["after dropped 2", "after×7"]
+    assert heard_around_a_gap(0) == ["after dropped 2", "after×7"]
+
+
+def frames(line: Line) -> list[dict[str, object]]:
+    return [json.loads(text) for text in line.heard]
+
+
+def tick(seq: int) -> Outgoing:
+    return Outgoing(b'{"symbol":"EURUSD"}', seq, NOW_MS)
+
+
+def test_gap_says_where_each_symbol_goes_on() -> None:
+    house = House()
+    stream = NumberedStream(ORDERFLOW, house.hub)
+    (_, named), (_, every) = house.join("EURUSD", "NEW", variant=SEQ), house.join(ALL, variant=SEQ)
+    stream.begin("e2", [Last("EURUSD", 7), Last("XAUUSD", 9)])
+    assert [frame["positions"] for frame in frames(named)] == [{"EURUSD": 7, "NEW": 0}]
+    assert [frame["positions"] for frame in frames(every)] == [{"EURUSD": 7, "XAUUSD": 9}]
+    assert [frame["symbols"] for frame in frames(every)] == [[ALL]]
+
+
+def test_crowd_is_told_part_by_part_and_each_before_the_next_frame() -> None:
+    house = House()
+    stream = NumberedStream(MARKET, house.hub)
+    lines = [house.join("EURUSD", variant=SEQ)[1] for _ in range(CROWD)]
+    stream.begin("e2", [Last("EURUSD", 7)])
+    told = sum(bool(line.writes) for line in lines)
+    stream.send("EURUSD", tick(8))
+    assert stream.recent.positions(["EURUSD"]) == {"EURUSD": 7}
+    for _ in range(3):
+        house.turn()
+    assert told == AT_ONCE
+    assert {tuple(named(text) if "type" in text else "tick" for text in line.heard) for line in lines} == {
+        ("gap", "tick")
+    }
+    assert stream.recent.positions(["EURUSD"]) == {"EURUSD": 8}
+
+
+def test_gap_is_made_once_for_all_with_the_same_subscriptions_and_for_nobody_else() -> None:
+    house = House()
+    stream = NumberedStream(MARKET, house.hub)
+    euro = [house.join("EURUSD", variant=SEQ)[1] for _ in range(9)]
+    gold = [house.join("XAUUSD", variant=SEQ)[1] for _ in range(9)]
+    plain = [house.join("XAUUSD")[1] for _ in range(9)]
+    stream.begin("e2", [])
+    assert [len({id(line.writes[0]) for line in lines}) for lines in (euro, gold)] == [1, 1]
+    assert [line.heard for line in plain] == [[]] * 9
+
+
+def test_second_gap_before_all_heard_the_first_ends_with_the_last_numbering() -> None:
+    house = House()
+    stream = NumberedStream(MARKET, house.hub)
+    lines = [house.join("EURUSD", variant=SEQ)[1] for _ in range(CROWD)]
+    stream.begin("e2", [Last("EURUSD", 7)])
+    stream.send("EURUSD", tick(8))
+    stream.begin("e3", [Last("EURUSD", 2)])
+    stream.send("EURUSD", tick(3))
+    for _ in range(5):
+        house.turn()
+    for line in lines:
+        *gaps, last = frames(line)
+        assert (gaps[-1]["epoch"], gaps[-1]["positions"]) == ("e3", {"EURUSD": 2})
+        assert last["seq"] == 3
+        assert len(gaps) == 2
+
+
+def test_new_series_is_told_to_those_whom_it_concerns_between_its_ticks() -> None:
+    house = House()
+    stream = NumberedStream(ORDERFLOW, house.hub)
+    (_, euro), (_, gold), (_, every) = (house.join(name) for name in ("EURUSD", "XAUUSD", ALL))
+    stream.send("EURUSD", tick(1))
+    stream.begin_series("EURUSD", None, NOW_MS)
+    stream.send("EURUSD", tick(2))
+    house.turn()
+    for line in (euro, every):
+        assert [named(text) if "type" in text else "tick" for text in line.heard] == [
+            "tick",
+            "notice",
+            "tick",
+        ]
+        notice = frames(line)[1]
+        assert (notice["code"], notice["symbols"]) == ("new_series", ["EURUSD"])
+    assert gold.heard == []

@@ -89,8 +89,14 @@ def test_subscribed_says_what_was_recovered() -> None:
         (protocol.heartbeat(NOW_MS), {"type": "heartbeat", "time": NOW_MS}),
         (protocol.restarting(NOW_MS), {"type": "notice", "code": "restarting", "time": NOW_MS}),
         (
-            protocol.gap(["XAUUSD", "EURUSD"], "e2", NOW_MS),
-            {"type": "gap", "symbols": ["EURUSD", "XAUUSD"], "epoch": "e2", "time": NOW_MS},
+            protocol.gap(["XAUUSD", "EURUSD"], "e2", {"EURUSD": 7, "XAUUSD": 0}, NOW_MS),
+            {
+                "type": "gap",
+                "symbols": ["EURUSD", "XAUUSD"],
+                "epoch": "e2",
+                "positions": {"EURUSD": 7, "XAUUSD": 0},
+                "time": NOW_MS,
+            },
         ),
         (protocol.conflated("EURUSD", 3), {"type": "conflated", "symbol": "EURUSD", "dropped": 3}),
     ],
