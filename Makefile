@@ -49,7 +49,7 @@ reliability-full: $(VENV)/.dev ## The same, longer, and all that takes its time.
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
 	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
 
-release-check: bandit reliability-full soak ## What is too long for .ci/run: before a release.
+release-check: bandit bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.

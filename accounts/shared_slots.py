@@ -38,6 +38,12 @@ TELL_FIRST = [2]
 ACCOUNT_AT = {"claim": 2, "enforce": 1, "of": 1}
 
 
+def pause_after(took_s: float) -> float:
+    """Many processes may have as much to tell: the busier Redis is with them, the longer each waits, and no
+    two as long as each other."""
+    return took_s * BREATH * random.uniform(0.5, 1.5)  # noqa: S311
+
+
 class Question(NamedTuple):
     asks: Ask
     answer: Callable[[Any], None]
@@ -200,8 +206,7 @@ class SharedSlots:
                 self._give_up(asked + list(self._questions))
         if answered is not None:
             took_s = loop.time() - began_at
-            # Many processes may have as much to tell: the busier Redis is with them, the longer each waits.
-            self._next_piece_at = began_at + took_s * (1 + BREATH * random.uniform(0.5, 1.5))  # noqa: S311
+            self._next_piece_at = began_at + took_s + pause_after(took_s)
             self._is_away = False
             redis_away.over()
             self._take(asked, first, answered)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.shared_slots import SharedSlots, fallbacks
-from accounts.slot_telling import PIECE
+from accounts.shared_slots import SharedSlots, fallbacks, pause_after
+from accounts.slot_telling import PIECE, Ask
 from accounts.slots import Slot
 from accounts.streams import OpenStreams
 from tests.accounts.claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
@@ -150,21 +150,42 @@ async def is_told(streams: OpenStreams, client: Any, count: int) -> bool:
     return bool(await streams.count() == per_account == count)
 
 
+class Told:
+    """How many slots each call told Redis of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pieces: list[int] = []
+        call = SharedSlots._call
+
+        async def noted(slots: SharedSlots, asks: list[Ask]) -> Any:
+            self.pieces += [len(ask[1]) for ask in asks if ask[0] == "tell"]
+            return await call(slots, asks)
+
+        monkeypatch.setattr(SharedSlots, "_call", noted)
+
+
 async def test_many_slots_are_told_in_pieces_and_none_is_missing(
-    frail: PrivateRedis, ends: list[str]
+    frail: PrivateRedis, ends: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with frail.running(), Redis.from_url(frail.url) as client:
         async with started() as here, started() as there:
             for streams in (here, there):
                 for number in range(MANY):
                     await claimed(streams, number, on_end=ends.append)
+            told = Told(monkeypatch)
             client.flushall()
-            client.config_resetstat()
             await until(lambda: is_told(here, client, 2 * MANY))
-            told = client.info("commandstats")["cmdstat_evalsha"]["calls"]
-            # What is told once stays so: nothing is told again at each beat.
-            assert told >= 2 * MANY / PIECE
+            assert max(told.pieces) <= PIECE
+            assert sum(told.pieces) >= 2 * MANY
             assert ends == []
+
+
+def test_pauses_between_pieces_are_as_long_as_redis_is_busy_and_no_two_alike() -> None:
+    pauses = [pause_after(0.010) for _ in range(1_000)]
+    assert 0.045 <= min(pauses) < 0.055
+    assert 0.125 < max(pauses) <= 0.135
+    assert len(set(pauses)) > 900
+    assert min(pause_after(0.100) for _ in range(100)) > max(pauses)
 
 
 async def test_claim_finds_the_slots_of_its_process_that_are_not_told_yet(
