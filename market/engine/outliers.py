@@ -22,7 +22,8 @@ KEPT_SPREADS = 100
 
 class Outliers:
     """Of one instrument. A tick is refused where its mid is further from the last one than 50 median spreads,
-    15 mean ranges of a minute, and the instrument's share of the price."""
+    15 mean ranges of a minute, and the instrument's share of the price, or the price of its trade as far from
+    its own mid."""
 
     __slots__ = ("_agreeing", "_level", "_spreads", "last_price", "refused", "refused_ms")
 
@@ -33,7 +34,7 @@ class Outliers:
         self.refused = 0
         self.refused_ms = 0
         self.last_price = 0.0
-        """The mid of the last one that was refused."""
+        """The mid of the last one that was refused, or the price of its trade."""
 
     def note(self, tick: Tick) -> None:
         """It was taken, so whatever was refused before it is no new level."""
@@ -48,11 +49,16 @@ class Outliers:
         if last is None or not share:
             return False
         mid, last_mid = (tick.bid + tick.ask) / 2, (last.bid + last.ask) / 2
-        far = abs(mid - last_mid)
+        far, near = abs(mid - last_mid), last_mid * share / 100
+        off = 0.0 if tick.price is None else abs(tick.price - mid)
         # Nearly always: what follows is for the others.
-        if far <= last_mid * share / 100 or _is_first(last, facts, tick.time_ms, at_ms):
+        if (far <= near and off <= near) or _is_first(last, facts, tick.time_ms, at_ms):
             return False
-        limit = max(last_mid * share / 100, self._usual(last, minutes))
+        limit = max(near, self._usual(last, minutes))
+        if tick.price is not None and off > limit:
+            # Nothing confirms it: where it belongs, the quote that it came with says.
+            self._note_refused(tick.price, tick.time_ms)
+            return True
         return far > limit and not self._confirms(mid, limit, tick.time_ms)
 
     def _usual(self, last: Tick, minutes: Iterable[Candle]) -> float:
@@ -66,8 +72,11 @@ class Outliers:
         self._level = mid
         if self._agreeing == AGREEING:
             return True
-        self.refused, self.refused_ms, self.last_price = self.refused + 1, time_ms, mid
+        self._note_refused(mid, time_ms)
         return False
+
+    def _note_refused(self, price: float, time_ms: int) -> None:
+        self.refused, self.refused_ms, self.last_price = self.refused + 1, time_ms, price
 
 
 def _is_first(last: Tick, facts: InstrumentFacts, time_ms: int, at_ms: int) -> bool:

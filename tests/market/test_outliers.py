@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,30 @@ def test_fifteen_mean_ranges_of_a_minute_are_believed(mid: float, taken: bool) -
     minutes = [Candle(0, 10.0, 10.0 + each, 10.0, 10.0, 1.0, 10.0, 10.0) for each in ranges]
 
     assert Door(minutes=minutes).take(*prices(10.0, mid)) == [True, taken]
+
+
+def trade(price: float, after_ms: int, mid: float = 10.0) -> Tick:
+    return msgspec.structs.replace(at(mid, after_ms), side=1, price=price)
+
+
+@pytest.mark.parametrize(("price", "taken"), [(10.049, True), (10.051, False), (9.949, False), (1e6, False)])
+def test_price_of_a_trade_is_held_to_the_quote_that_it_came_with(price: float, taken: bool) -> None:
+    assert Door().take(at(10.0), trade(price, 1)) == [True, taken]
+
+
+def test_trades_far_from_their_quotes_confirm_nothing() -> None:
+    assert Door().take(at(10.0), *(trade(20.0, n) for n in range(1, 6)), at(10.0, 9)) == [
+        True,
+        *[False] * 5,
+        True,
+    ]
+
+
+def test_trade_goes_with_its_quote_to_a_new_level() -> None:
+    door = Door()
+
+    assert door.take(at(10.0), *(trade(20.0, n, mid=20.0) for n in range(1, 4))) == [True, False, False, True]
+    assert door.outliers.last_price == 20.0
 
 
 def test_three_that_agree_are_a_new_level_and_the_refused_stay_refused() -> None:
