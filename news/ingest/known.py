@@ -1,4 +1,4 @@
-"""What the newsroom has seen already: by guid, by address, by nearly the same title within 48 hours."""
+"""What the newsroom has seen already: by guid, by address, by the same title within 48 hours."""
 
 from __future__ import annotations
 

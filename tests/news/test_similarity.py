@@ -24,12 +24,12 @@ def near(one: str, other: str) -> bool:
         f"{TITLE} - Reuters",
         f"{TITLE} | Kitco News",
         f"{TITLE} — The Example Wire",
-        "Gold steadies near record high as traders await US inflation report data",
-        "Gold steadies near a record high as traders await US inflation data",
-        "Gold steadies near record high, as investors await US inflation data",
+        f"{TITLE} - reuters.com",
+        "Gold steadies near a record high as traders await the U.S. inflation data",
+        "Gold steadies near record high, as traders await US-inflation data",
     ],
 )
-def test_the_same_story_in_nearly_the_same_words(other: str) -> None:
+def test_the_same_story_however_it_is_set(other: str) -> None:
     assert near(TITLE, other)
     assert near(other, TITLE)
 
@@ -52,6 +52,30 @@ def test_the_same_story_in_nearly_the_same_words(other: str) -> None:
         ),
         ("Week ahead in markets: what to watch Monday", "Week ahead in markets: what to watch Friday"),
         ("Euro climbs to a three-week high", "Euro climbs"),
+        (
+            "SEC approves spot ether ETF applications from BlackRock, Fidelity and VanEck",
+            "SEC rejects spot ether ETF applications from BlackRock, Fidelity and VanEck",
+        ),
+        (
+            "German manufacturing PMI rises above forecasts in November flash reading",
+            "French manufacturing PMI rises above forecasts in November flash reading",
+        ),
+        (
+            "Bank of Japan governor says weaker yen is good for exporters",
+            "Bank of Japan governor says weaker yen is bad for exporters",
+        ),
+        (
+            "China manufacturing PMI rises above forecasts in November flash reading",
+            "China non-manufacturing PMI rises above forecasts in November flash reading",
+        ),
+        # The same words, and the opposite.
+        (
+            "Dollar gains on yen after US inflation data beat forecasts from all major banks",
+            "Yen gains on dollar after US inflation data beat forecasts from all major banks",
+        ),
+        ("Bitcoin falls to 5,000 dollars in a week", "Bitcoin falls by 5,000 dollars in a week"),
+        ("Asian stocks end the week mixed - Tokyo up", "Asian stocks end the week mixed - Tokyo down"),
+        ("Fed sees rates at 2.5 in December", "Fed sees rates at 25 in December"),
     ],
 )
 def test_another_story_whatever_the_words_have_in_common(one: str, other: str) -> None:
@@ -76,16 +100,14 @@ def test_the_same_is_told_anew_after_two_days() -> None:
     assert not known.has_near(TITLE, WITHIN_MS + 1)
 
 
-VOCABULARY = ("gold", "euro", "yen", "holds", "firm", "near", "record", "after", "data", "from", "china")
-WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=12)
+VOCABULARY = ("gold", "euro", "the", "US", "U.S.", "three-week", "three", "week", "2.5", "25")
+WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=6)
 
 
 @given(st.lists(WORDS, max_size=30), WORDS)
-def test_the_index_misses_nothing_that_comparing_with_all_would_find(
-    told: list[list[str]], title: list[str]
-) -> None:
+def test_what_is_known_is_what_is_near_one_of_the_titles(told: list[list[str]], title: list[str]) -> None:
     known = KnownTitles()
     for words in told:
         known.add(" ".join(words), 0)
-    wanted = any(are_near(tuple(title), tuple(words)) for words in told if words)
-    assert known.has_near(" ".join(title), 0) == (wanted and bool(title))
+    wanted = any(near(" ".join(title), " ".join(words)) for words in told)
+    assert known.has_near(" ".join(title), 0) == (wanted and any(word != "the" for word in title))
