@@ -98,7 +98,9 @@ async def while_bursting(server: Process, path: str, at_once: int) -> tuple[Coun
     return await pages, others
 
 
-@pytest.mark.row("37", "beside a burst of pages no quote and no tick waits as long as half of the pages")
+@pytest.mark.row(
+    "37", "beside a burst of pages no quote and no tick waits a third of what half of the pages wait"
+)
 def test_quotes_and_streams_do_not_wait_for_pages(
     service: StreamService, server: Process, path: str, tell: Tell
 ) -> None:
@@ -121,8 +123,8 @@ def test_quotes_and_streams_do_not_wait_for_pages(
         f" {percentile(quotes_ms, 0.99):.0f} ms, the slowest {max(quotes_ms):.0f} ms"
     )
     tell(f"p99 of ticks {before.p99_ms:.0f} → {during.p99_ms:.0f} ms, missed {during.missed}")
-    assert max(quotes_ms) < half_ms
-    assert during.most_ms < half_ms
+    assert max(quotes_ms) < half_ms / 3
+    assert during.most_ms < half_ms / 3
     assert (during.missed, during.ended) == (0, 0)
 
 
