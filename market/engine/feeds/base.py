@@ -86,6 +86,10 @@ class VenueFeed(ABC):
         self.pace = pace or Pace()
         self.now_ms = now_ms or market_ms
         self._failures = 0
+        self._awaited: set[str] = set()
+        """Whose history is on its way."""
+        self._left: list[Tick] = []
+        """What the last connection said of them, when it ended before the history came."""
 
     @abstractmethod
     def open(self, refuse: Refuse) -> AbstractAsyncContextManager[Line]:
@@ -117,14 +121,17 @@ class VenueFeed(ABC):
             refuse = self._refuser(inlet)
             async with self.open(refuse) as line:
                 logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
-                held = Held(inlet, self.pace.held_at_most)
+                held, self._left = Held(inlet, self.pace.held_at_most, self._left), []
+                self._awaited.clear()
                 filling = asyncio.create_task(self._fill(inlet, held), name=f"{self.venue} history")
                 try:
                     # It ends in its first step where nothing is missing.
                     await asyncio.sleep(0)
                     await self._listen(line, held, refuse)
                 finally:
+                    awaited = frozenset(self._awaited)
                     await end(filling)
+                    self._left = held.leave(awaited)
         except Lost as lost:
             return lost
         except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
@@ -165,6 +172,7 @@ class VenueFeed(ABC):
             await self._fill_missing(inlet)
         except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on
             logger.exception("%s: what is missing could not be filled", self.venue)
+        self._awaited.clear()
         await held.release()
 
     async def _fill_missing(self, inlet: Inlet) -> None:
@@ -182,6 +190,7 @@ class VenueFeed(ABC):
         missing = inlet.missing() if self.basis else {}
         wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
         gate = asyncio.Semaphore(self.pace.history_at_once)
+        self._awaited.update(wanted)
         failed |= dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
 
         async def fill(symbol: str, start_ms: int) -> None:
@@ -192,6 +201,7 @@ class VenueFeed(ABC):
                 del failed[symbol]
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
                 failed[symbol] = str(error) or repr(error)
+            self._awaited.discard(symbol)
 
         await asyncio.gather(*starmap(fill, wanted.items()))
 

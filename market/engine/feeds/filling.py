@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 
 from market.prices.ticks import Tick
 
@@ -16,10 +17,11 @@ class Held:
     """Stands before the engine until the past is filled. Candles only go forward: a tick that was let in, and
     even a sign of life, would close minutes whose history is on its way."""
 
-    def __init__(self, inlet: Inlet, at_most: int) -> None:
+    def __init__(self, inlet: Inlet, at_most: int, before: Sequence[Tick] = ()) -> None:
+        """`before` is what another connection left behind."""
         self._inlet = inlet
         self._at_most = at_most
-        self._ticks: list[Tick] = []
+        self._ticks = list(before)
         self._was_heard = self._is_over = False
         self.is_full = False
         self.released = asyncio.Event()
@@ -43,3 +45,10 @@ class Held:
         # No await since the last look: nothing came between.
         self._is_over, self.is_full = True, False
         self.released.set()
+
+    def leave(self, awaited: Collection[str]) -> list[Tick]:
+        """The connection is over: hand on what has no history to wait for, and return the rest."""
+        ticks, self._ticks = self._ticks, []
+        if free := [tick for tick in ticks if tick.symbol not in awaited]:
+            self._inlet.take(free)
+        return [tick for tick in ticks if tick.symbol in awaited]

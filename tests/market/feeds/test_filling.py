@@ -108,11 +108,39 @@ async def test_connection_that_is_lost_while_history_is_awaited_is_told_at_once(
         await venue.asked_for_history(2)
         venue.may_tell_history.set()
         await filling.says(venue.quote(filling.name, 1.09, 1.0902, NOON_MS + 500, 2))
-        ticks = await filling.inlet.until_ticks(1)
+        ticks = await filling.inlet.until_ticks(2)
 
-    # What the first connection said came before minutes that the second has filled.
-    assert [tick.bid for tick in ticks] == [1.09]
+    # What the first connection said goes behind the minutes that the second has filled.
+    assert [tick.bid for tick in ticks] == [1.08, 1.09]
     assert filling.told == ["lost", f"backfill {venue.feed_class.basis}", "ticks"]
+
+
+async def test_what_has_no_history_to_wait_for_is_handed_on_before_the_connection_is_lost(
+    venue: FakeVenue,
+) -> None:
+    filling, other = Filling(venue), venue.symbols["XAUUSD"]
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(venue.quote(other, 2_000.0, 2_001.0, NOON_MS + 400, 1))
+        await venue.close()
+        await filling.inlet.until_lost()
+
+    assert [tick.symbol for tick in filling.inlet.ticks] == ["XAUUSD"]
+    assert filling.told[:2] == ["ticks", "lost"]
+
+
+async def test_feed_that_is_ended_hands_on_what_has_no_history_to_wait_for(venue: FakeVenue) -> None:
+    filling, other = Filling(venue), venue.symbols["XAUUSD"]
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.asked_for_history()
+        await filling.says(venue.quote(other, 2_000.0, 2_001.0, NOON_MS + 400, 1))
+        assert filling.told == []
+
+    assert [tick.symbol for tick in filling.inlet.ticks] == ["XAUUSD"]
 
 
 async def test_no_more_is_read_than_may_be_held_until_the_history_has_come(venue: FakeVenue) -> None:
