@@ -20,6 +20,11 @@ def machine_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def passed_ms() -> int:
+    """Goes on with the time that has passed, whatever becomes of the machine's clock."""
+    return time.clock_gettime_ns(_PASSED) // 1_000_000
+
+
 def _tell(change: Change, step_ms: int) -> None:
     if change is Change.MET:
         logger.info("The machine's clock and the market's time agree again")

@@ -18,11 +18,13 @@ from django.db.models import Min, QuerySet
 
 from accounts.threads import in_thread
 from instruments.models import Instrument
+from market.clock import clock, now_ms, passed_ms
 from market.models import Candle, UnfinishedImport
 from market.prices.history import KEPT
 from market.prices.timeframes import TIMEFRAMES
 
 from . import partitions
+from .store import moment
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +36,10 @@ ROUND_S = 3600.0
 RETRY_S = 60.0
 # Nobody goes on with an import after so long; if somebody does, it begins at the file's first line.
 IMPORTS_KEPT = timedelta(days=30)
+NOT_SURE = (
+    "No old candles are dropped: the machine's clock was set by %.1f days while the engine ran. Once it is "
+    "right, start the engine again."
+)
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
@@ -52,21 +58,29 @@ def drop_old(now: datetime) -> dict[str, int]:
 
 
 async def keep_tidy() -> None:
-    """Each hour: make the coming months, drop what is too old."""
+    """Each hour: make the coming months, drop what is too old. A clock that was set ahead drops nothing."""
+    begun_ms = now_ms() - passed_ms()
     while True:
         pause_s = ROUND_S
+        at_ms = now_ms()
+        ahead_ms = at_ms - passed_ms() - begun_ms
+        is_sure = not clock.off_ms and ahead_ms <= DAY_MS
+        if not is_sure:
+            logger.warning(NOT_SURE, max(ahead_ms, abs(clock.off_ms)) / DAY_MS)
         try:
-            await tidy(datetime.now(UTC))
+            await tidy(moment(at_ms), drops=is_sure)
         except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
             logger.exception("The candles could not be tidied up and are again in %.0f s", RETRY_S)
             pause_s = RETRY_S
         await asyncio.sleep(pause_s)
 
 
-async def tidy(now: datetime) -> None:
+async def tidy(now: datetime, *, drops: bool = True) -> None:
     """Step by step, so that no thread of the API is away for long."""
     for month in await in_thread(partitions.ensure_months, now):
         logger.info("Made a table for the 1m candles of %s", f"{month:%Y-%m}")
+    if not drops:
+        return
     removed: Counter[str] = Counter()
     going = steps(now)
     while (step := await in_thread(_next, going)) is not None:

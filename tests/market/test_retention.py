@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 import pytest
+import time_machine
 from pytest_django.fixtures import Settings
 
+from accounts.tasks import end
 from accounts.threads import in_thread
 from instruments.models import Instrument
 from market.engine import partitions, retention, store
@@ -114,6 +117,39 @@ async def test_engine_tidies_up_beside_its_work() -> None:
     await retention.tidy(NOON)
 
     assert await in_thread(older) == []
+
+
+async def tidied_over(
+    clock: time_machine.Traveller, ahead: timedelta, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A round, and another after the machine's clock was set."""
+    tidying = asyncio.create_task(retention.keep_tidy())
+    await asyncio.sleep(0)
+    clock.shift(ahead)
+    for _ in range(400):
+        await asyncio.sleep(0.05)
+        if "No old candles" in caplog.text or not await in_thread(older):
+            break
+    await end(tidying)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("ahead", "left"), [(timedelta(hours=20), []), (timedelta(days=30), ["2026-11-16T00:00"])]
+)
+async def test_clock_that_is_set_far_ahead_drops_nothing(
+    ahead: timedelta, left: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instrument = await in_thread(make_instrument)
+    await in_thread(write, instrument, "2026-11-16T00:00")
+    await in_thread(write_last, instrument)
+    monkeypatch.setattr(retention, "ROUND_S", 0.01)
+
+    with time_machine.travel(NOON, tick=False) as clock:
+        await tidied_over(clock, ahead, caplog)
+
+    assert await in_thread(older) == left
+    assert ("set by 30.0 days" in caplog.text) is bool(left)
 
 
 def make_unfinished(symbol: str, days_ago: int | None) -> None:
