@@ -28,7 +28,7 @@ help: ## List the targets.
 run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
-test: $(VENV)/.dev ## The tests, on SQLite and in memory; without the four below.
+test: $(VENV)/.dev ## The tests, on SQLite and in memory; test-long is the rest of them.
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 
 test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, commands, clients, simulated days, training.

@@ -9,6 +9,7 @@ from django.db import connection
 
 from accounts.models import AiUsage
 from tests.factories import make_account
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 TODAY = date(2026, 11, 18)
@@ -21,13 +22,13 @@ def spend_at_once(account_id: int, day: date, limit: int, callers: int = CALLERS
 
     def spend() -> bool:
         try:
-            ready.wait(10)
+            ready.wait(PATIENCE_S)
             return AiUsage.spend(account_id, day, limit)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(callers) as pool:
-        return sum(done.result(30) for done in [pool.submit(spend) for _ in range(callers)])
+        return sum(done.result(PATIENCE_S) for done in [pool.submit(spend) for _ in range(callers)])
 
 
 def test_fifty_calls_at_once_spend_exactly_the_limit() -> None:

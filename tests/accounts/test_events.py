@@ -256,7 +256,7 @@ async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
 async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
     listener, go = Listener(), threading.Event()
     feed.on("test", listener)
-    busy = [asyncio.create_task(in_thread(go.wait, 10)) for _ in range(100)]
+    busy = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(100)]
     try:
         await asyncio.sleep(0)
         publisher = threading.Thread(target=publish_and_leave, args=(1,))

@@ -21,6 +21,7 @@ from accounts.models import ApiKey, ControlEvent, Tier, User
 from accounts.services import change_tier, revoke_key, save_tier
 from accounts.threads import in_thread
 from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
 from tests.queries import count_queries
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -115,12 +116,12 @@ async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
         result = run()
         if sql.startswith("SELECT") and '"digest" = ' in sql:
             answered.set()
-            go.wait(5)
+            go.wait(PATIENCE_S)
         return result
 
     with around_statements(hold_lookups):
         lookup = asyncio.create_task(ring.find(key))
-        assert await asyncio.to_thread(answered.wait, 5)
+        assert await asyncio.to_thread(answered.wait, PATIENCE_S)
         await act(revoke_key, revoked, by="test")
         await feed.read()
         go.set()

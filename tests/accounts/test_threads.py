@@ -8,6 +8,7 @@ from django.conf import settings
 
 from accounts.exceptions import Overloaded
 from accounts.threads import MAX_WAITING, in_reserved_thread, in_thread
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 ROOM = settings.API_THREADS + MAX_WAITING
@@ -25,11 +26,11 @@ async def test_error_is_raised_where_it_is_awaited() -> None:
 
 async def test_full_queue_refuses_and_says_when_to_come_back() -> None:
     go = threading.Event()
-    waiting = [asyncio.create_task(in_thread(go.wait, 10)) for _ in range(ROOM)]
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
     await asyncio.sleep(0)
     try:
         with pytest.raises(Overloaded) as refused:
-            await in_thread(go.wait, 10)
+            await in_thread(go.wait, PATIENCE_S)
         assert refused.value.headers == {"Retry-After": "1"}
         assert await in_reserved_thread(int, "7") == 7
     finally:
@@ -40,7 +41,7 @@ async def test_full_queue_refuses_and_says_when_to_come_back() -> None:
 
 async def test_callers_who_leave_make_room() -> None:
     go = threading.Event()
-    waiting = [asyncio.create_task(in_thread(go.wait, 10)) for _ in range(ROOM)]
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
     await asyncio.sleep(0)
     for task in waiting:
         task.cancel()

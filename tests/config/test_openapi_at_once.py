@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 from config import openapi
+from tests.patience import PATIENCE_S
 
 CROWD = 12
 
@@ -15,7 +16,7 @@ def test_many_that_ask_first_get_the_same_document() -> None:
     barrier = Barrier(CROWD)
 
     def ask(_: int) -> bytes:
-        barrier.wait(60)
+        barrier.wait(PATIENCE_S)
         return openapi.document().body
 
     with ThreadPoolExecutor(CROWD) as threads:

@@ -31,6 +31,7 @@ from tests.accounts.test_key_ring import around_statements
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import MINUTE_MS, NOON_MS, ms
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]
 
@@ -199,7 +200,7 @@ def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
     def write(chosen: list[int], put: Callable[[list[store.Row]], object]) -> None:
         try:
             for number in range(20):
-                ready.wait(10)
+                ready.wait(PATIENCE_S)
                 candle = Candle(NOON_MS + number * MINUTE_MS, *[1.0] * 7)  # type: ignore[arg-type]
                 put([(pk, "1m", candle, "bid") for pk in chosen])
         finally:
@@ -210,7 +211,8 @@ def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(30)
+        writer.join(PATIENCE_S)
+        assert not writer.is_alive()
 
     assert CandleRow.objects.count() == 6 * 20
 

@@ -131,7 +131,8 @@ def test_two_processes_make_the_same_months_at_once(on_postgresql: str) -> None:
     for maker in makers:
         maker.start()
     for maker in makers:
-        maker.join(20)
+        maker.join(PATIENCE_S)
+        assert not maker.is_alive()
 
     assert sorted(made) == partitions.made()
     assert len(made) == 9

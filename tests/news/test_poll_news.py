@@ -33,7 +33,7 @@ def beside(server: FeedServer | LanguageServer) -> Iterator[None]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     yield
-    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(10)
+    asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(PATIENCE_S)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

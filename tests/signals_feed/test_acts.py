@@ -177,7 +177,8 @@ def race(act: Callable[[], object], rivals: int = 2) -> list[object]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
     return outcomes
 
 
