@@ -51,6 +51,8 @@ def _go_on_with(
         if minute.opened_ms > stored_ms:
             fresh.add_minute(minute)
     fresh.close_like(old)
+    if old.digits != facts.digits:
+        _round_quote(old.digits, stored, prices, facts)
     quote = prices.board.get(facts.symbol)
     if quote is not None:
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
@@ -59,6 +61,20 @@ def _go_on_with(
     prices.put_history(facts.symbol, fresh)
     is_newer = stored is not None and (quote is None or stored.time_ms > quote.time_ms)
     return stored if is_newer else None
+
+
+def _round_quote(before: int, stored: Tick | None, prices: Prices, facts: InstrumentFacts) -> None:
+    """The known quote, which no tick may follow soon. What is stored of it has all of its decimals."""
+    quote = prices.board.get(facts.symbol)
+    if quote is None:
+        return
+    known = Tick(quote.symbol, quote.bid, quote.ask, quote.time_ms)
+    is_it = stored is not None and _rounded(stored, before) == _rounded(known, before)
+    prices.board.put(stored if stored is not None and is_it else known, facts.digits, quote.seq)
+
+
+def _rounded(tick: Tick, digits: int) -> tuple[int, float, float]:
+    return tick.time_ms, round(tick.bid, digits), round(tick.ask, digits)
 
 
 @transaction.atomic

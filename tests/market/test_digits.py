@@ -75,6 +75,26 @@ def test_all_candles_have_the_digits_that_are_written_now_and_lose_none() -> Non
     assert asyncio.run(run()) == [BIDS, [1.081, 1.085, 1.088], BIDS]
 
 
+def quoted() -> tuple[float, float, int]:
+    quote = market.quote("EURUSD")
+    assert quote is not None
+    return quote.bid, quote.spread, quote.seq
+
+
+def test_quote_that_no_tick_follows_has_the_digits_of_its_candles() -> None:
+    make_instrument("EURUSD", source="push", digits=5)
+
+    async def run() -> list[tuple[float, float, int]]:
+        async with running():
+            seen = [quoted()]
+            for digits in (3, 5):
+                await edit(digits)
+                seen += [quoted()]
+            return seen
+
+    assert asyncio.run(run()) == [(1.08789, 0.0001, 3), (1.088, 0.0, 3), (1.08789, 0.0001, 3)]
+
+
 def test_process_without_an_engine_serves_the_digits_that_are_written_now() -> None:
     make_instrument("EURUSD", source="push", digits=5)
 
