@@ -36,7 +36,7 @@ class Opening(msgspec.Struct, frozen=True):
 class Track:
     """One symbol's frames. Their numbers have no holes, so only the last is kept."""
 
-    __slots__ = ("_came_ms", "_frames", "head", "last_tick")
+    __slots__ = ("_came_ms", "_ended_at", "_frames", "head", "last_tick")
 
     def __init__(self, max_frames: int, head: int | None = None, last_tick: Numbered | None = None) -> None:
         self._frames: deque[bytes] = deque(maxlen=max_frames)
@@ -44,6 +44,11 @@ class Track:
         self.head = head
         """None: frames may have been sent that this process knows nothing of."""
         self.last_tick = last_tick
+        self._ended_at = -1
+
+    def begin_series(self, last_tick: Numbered | None) -> None:
+        """Who was away meanwhile heard no notice of it, and must not take one series for the other."""
+        self._ended_at, self.last_tick = self.head or 0, last_tick
 
     def add(self, seq: int, frame: bytes, now_ms: int, since_ms: int) -> None:
         if self.head is None or seq != self.head + 1:
@@ -58,7 +63,7 @@ class Track:
 
     def after(self, position: int, since_ms: int) -> list[Kept] | None:
         """All that came after it, or None where some of it is not known any more."""
-        if self.head is None or position > self.head:
+        if self.head is None or position > self.head or position <= self._ended_at:
             return None
         missed = self.head - position
         start = len(self._frames) - missed
@@ -100,11 +105,11 @@ class Recent:
         is_whole = track.head == seq
         self._tracks[symbol] = track if is_whole else Track(self._max_frames, seq, tick)
 
-    def replace_last(self, symbol: str, last_tick: Numbered | None) -> None:
-        """What is shown first from now on: the tick before is of prices that are over."""
+    def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
+        """`last_tick` is shown first from now on, as the one before is of prices that are over."""
         track = self._tracks.get(symbol)
         if track is not None:
-            track.last_tick = last_tick
+            track.begin_series(last_tick)
 
     def add(self, symbol: str, seq: int, frame: bytes, now_ms: int, *, is_tick: bool = True) -> None:
         track = self._tracks.get(symbol)

@@ -150,8 +150,7 @@ class NumberedStream(Stream):
         if self._held is not None:
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
-        # Whoever asks for the last tick is shown none of the series that ended.
-        self.recent.replace_last(symbol, last_tick)
+        self.recent.begin_series(symbol, last_tick)
 
         def told(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)

@@ -28,9 +28,12 @@ RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL'
 class Key(NamedTuple):
     symbol: str
     model: str
+    simulated: bool | None = None
+    """Of which series its prices are: an answer over simulated ones is none over real ones."""
 
     def __str__(self) -> str:
-        return f"{self.symbol}:{self.model}"
+        kind = {True: "simulated", False: "real", None: ""}[self.simulated]
+        return f"{self.symbol}:{self.model}:{kind}"
 
 
 class Entry(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from market.prices.records import AnyRecord, Taken
+from market.prices.records import AnyRecord, Began, Taken
 from market.prices.timeframes import MINUTE_MS, TIMEFRAMES, interval_start
 
 from .facts import FlowFact, FlowWindow
@@ -76,6 +76,9 @@ class Flows:
                 if flow is None:
                     flow = self._flows[record.symbol] = Flow(record.time_ms)
                 flow.take(record)
+            elif type(record) is Began:
+                # What was traded before was traded at prices of another kind.
+                self._flows.pop(record.symbol, None)
 
     def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:
         """Something may have been missed, and half an hour would look like a whole one."""

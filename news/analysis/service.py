@@ -10,7 +10,7 @@ from accounts.api import encode
 from accounts.exceptions import AiQuotaExceeded, ModelUnavailable
 from accounts.tasks import end
 from instruments.catalogue import InstrumentFacts
-from market.services import now_ms
+from market.services import now_ms, prices
 
 from . import analysts
 from .analysts import Analyst, ModelFailed
@@ -57,8 +57,9 @@ class Analyses:
         return await self.answer_by(analysts.always, instrument, payer)
 
     async def answer_by(self, analyst: Analyst, instrument: InstrumentFacts, payer: Payer) -> Given:
-        key = Key(instrument.symbol, analyst.identifier)
         while True:
+            simulated = prices.history(instrument).simulated
+            key = Key(instrument.symbol, analyst.identifier, simulated)
             entry = await self._answers.get(key, now_ms())
             if entry is not None:
                 return Given(entry.fields, was_made_before=True)

@@ -36,7 +36,7 @@ export class Chart {
 
   /** Show an instrument in a timeframe; what comes live meanwhile is added behind. */
   async show(symbol, digits, timeframe) {
-    const wanted = (this.wanted = `${symbol} ${timeframe}`);
+    const wanted = (this.wanted = {});
     const isOther = this.symbol !== symbol;
     Object.assign(this, { symbol, digits, timeframe, forming: null });
     if (isOther) this.clear();
@@ -61,6 +61,14 @@ export class Chart {
     this.volumes.setData([]);
     this.caption.textContent = `${this.symbol}: waiting for candles.`;
     this.draw([]);
+  }
+
+  /** Prices of another series begin: none of those before may stand beside them. */
+  begin() {
+    this.waiting = [];
+    if (!this.symbol) return;
+    this.clear();
+    this.reload();
   }
 
   reload() {

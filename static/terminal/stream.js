@@ -149,8 +149,9 @@ export class Stream {
   }
 
   /** The connection holds, and the service itself hears no prices: no quiet market. */
-  on_notice({ code }) {
+  on_notice({ code, symbols }) {
     if (code === "stale" || code === "live") this.note({ isStale: code === "stale" });
+    if (code === "new_series") this.tell({ began: symbols });
   }
 
   on_heartbeat() {}

@@ -48,12 +48,17 @@ function frames(all) {
   signals.hear(of("signal"));
 }
 
-function told({ stream, state, missed }) {
+function told({ stream, state, missed, began = [] }) {
   if (state) connection.told(stream, state);
   if (stream === "signals" && state) signals.told(state);
   // What the stream could not tell again, the candles know; of order flow nobody does.
   if (missed && stream === "market") chart.reload();
   if (missed && stream === "flow") flow.clear();
+  // Real prices instead of simulated ones, or the other way round: what is shown of before is of another market.
+  if (stream === "market") for (const symbol of began) watchlist.begin(symbol);
+  if (!began.includes(shown.symbol)) return;
+  if (stream === "market") chart.begin();
+  if (stream === "flow") flow.clear();
 }
 
 /** The browser brings the page back as it was, which is not as things are. */

@@ -33,6 +33,22 @@ export class Watchlist {
     this.added.textContent = others.length ? `New here: ${others.join(", ")}. Reload the page to watch them too.` : "";
   }
 
+  /** Prices of another series begin, which opened the day at another one. */
+  async begin(symbol) {
+    const known = this.rows.get(symbol);
+    if (!known) return;
+    Object.assign(known, { day: null, of: undefined, bid: undefined, time: undefined });
+    for (const cell of Object.values(known.cells)) write(cell, "");
+    const wanted = (known.wanted = {});
+    const query = { timeframe: "1d", bars: 1 };
+    const market = await persist(() => this.api.get(`market/${symbol}`, query), () => known.wanted === wanted);
+    if (!market || known.wanted !== wanted) return;
+    const { ohlcv, quote } = market;
+    const last = ohlcv.at(-1);
+    known.day = last?.open ?? null;
+    if (known.time === undefined) this.show(symbol, { ...quote, time: Date.parse(quote.timestamp) }, performance.now());
+  }
+
   mark(symbol, state) {
     const known = this.rows.get(symbol);
     if (!known) return;

@@ -10,6 +10,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from accounts.models import User
 from market import services as market
+from market.engine.store import moment
 from market.streams import service as streams
 from signals_feed.models import Signal
 from signals_feed.quotes import Quoted
@@ -72,6 +73,30 @@ def test_service_that_hears_no_prices_is_shown_as_stale(
 
     server.run(tell(True))
     live(page)
+
+
+def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    page.get_by_role("button", name="BTCUSD").click()
+    caption, row = page.locator("#chart-caption"), page.locator("tr[data-symbol=BTCUSD]")
+    expect(caption).to_contain_text("BTCUSD, ")
+    at = moment(market.now_ms()).isoformat()
+    candle = {"time": at, "open": 50, "high": 51, "low": 49, "close": 50.5, "volume": 1}
+    quote = {"bid": 50.5, "ask": 50.6, "spread": 0.1, "timestamp": at}
+    page.route(
+        "**/api/market/BTCUSD?*", lambda route: route.fulfill(json={"ohlcv": [candle], "quote": quote})
+    )
+
+    async def begin() -> None:
+        streams.prices.begin_series("BTCUSD", None, market.now_ms())
+
+    server.run(begin())
+
+    expect(caption).to_contain_text("1 candles of 1m: between 49.00000 and 51.00000, now 50.50000")
+    expect(row.locator("[data-cell=bid]")).to_have_text("50.50000")
+    expect(row.locator("[data-cell=change]")).to_have_text("+1.00%")
 
 
 def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from market.prices.records import Ended, Taken
+from market.prices.records import Began, Ended, Taken
 from news.analysis.confidence import agreement, clarity
 from news.analysis.drivers.news import weigh
 from news.analysis.facts import Bar, FlowWindow, QuoteFact
@@ -153,6 +154,19 @@ def test_hour_with_a_gap_is_no_hour() -> None:
     flows.begin("another epoch", {})
 
     assert flows.of("EURUSD", NOW_MS, has_sides=True) is None
+
+
+def test_flow_begins_anew_with_another_series_of_its_symbol_alone() -> None:
+    flows = Flows()
+    other = msgspec.structs.replace(taken(NOW_MS, 1.0), symbol="XAUUSD")
+    flows.hear([taken(NOW_MS, 1.0), other, Began("EURUSD", False, NOW_MS, 2), taken(NOW_MS + 1, -3.0, seq=3)])
+
+    euro, gold = (flows.of(symbol, NOW_MS + 1, has_sides=True) for symbol in ("EURUSD", "XAUUSD"))
+
+    assert euro is not None
+    assert (euro.windows[0], euro.since_ms) == (FlowWindow(5, 3.0, 0.0, 1), NOW_MS + 1)
+    assert gold is not None
+    assert gold.windows[0].ask_volume == 1.0
 
 
 @pytest.mark.parametrize(

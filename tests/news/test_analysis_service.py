@@ -15,6 +15,8 @@ from accounts.models import Account, AiUsage
 from accounts.threads import in_thread
 from accounts.tiers import Allowances, Caller
 from instruments.catalogue import InstrumentFacts, catalogue
+from market import services as market
+from market.prices.history import History
 from news.analysis.analysts import ModelFailed
 from news.analysis.answer import Analysis
 from news.analysis.answers import Answers, Entry, Key
@@ -132,6 +134,26 @@ async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
     assert (analyst.calls, await used(account)) == (1, 1)
     assert len({each.fields for each in given}) == 1
     assert [each.was_made_before for each in given].count(False) == 1
+
+
+def begin_series(instrument: InstrumentFacts, *, simulated: bool) -> None:
+    history = History(instrument.digits)
+    history.simulated = simulated
+    market.prices.put_history(instrument.symbol, history)
+
+
+async def test_answer_over_simulated_prices_is_none_over_real_ones(
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
+) -> None:
+    analyst.go.set()
+    made_before = []
+    for simulated in (True, True, False, False):
+        begin_series(instrument, simulated=simulated)
+        given = await analyses.answer_by(analyst, instrument, payer(account))
+        made_before.append(given.was_made_before)
+    market.prices.clear()
+
+    assert made_before == [False, True, False, True]
 
 
 async def test_failure_is_shared_and_costs_nothing(

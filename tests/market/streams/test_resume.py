@@ -295,3 +295,13 @@ def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: 
     add(recent, "EURUSD", range(3, 5))
 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == [2, 3, 4]
+
+
+def test_nobody_resumes_over_the_beginning_of_another_series(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 4))
+    recent.begin_series("EURUSD", None)
+    away = [open_with(recent, "EURUSD", positions={"EURUSD": seq}).unrecovered for seq in (1, 3)]
+    add(recent, "EURUSD", range(4, 7))
+    assert away == [["EURUSD"]] * 2
+    assert open_with(recent, "EURUSD", positions={"EURUSD": 3}).unrecovered == ["EURUSD"]
+    assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 4})) == [5, 6]
