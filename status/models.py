@@ -17,6 +17,15 @@ class MinuteQuerySet(models.QuerySet["Minute"]):
     def since(self, at: datetime) -> MinuteQuerySet:
         return self.filter(at__gte=at)
 
+    def first_at(self) -> datetime | None:
+        return self.order_by("at").values_list("at", flat=True).first()
+
+    def prune(self, before: datetime) -> None:
+        """All but the first of all, which says since when there is something to count."""
+        first_at = self.first_at()
+        if first_at is not None:
+            self.filter(at__lt=before, at__gt=first_at).delete()
+
     def slowest(self) -> list[tuple[datetime, int | None, int | None, int | None]]:
         """Minute by minute, the figures of the slowest process."""
         rows = self.order_by("at").values("at")

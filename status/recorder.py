@@ -1,4 +1,4 @@
-"""Writes down each minute that this process served."""
+"""Writes down each minute that this process served, with an engine behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accounts.exceptions import Overloaded
 from accounts.tasks import end
 from accounts.threads import in_thread
 from market.prices.timeframes import MINUTE_MS, interval_start
-from market.services import now_ms
+from market.services import is_heard, now_ms
 from market.streams.service import prices
 
 from .models import Minute
@@ -41,20 +41,25 @@ class Recorder:
             at_ms = now_ms()
             await asyncio.sleep((interval_start(at_ms, MINUTE_MS) + MINUTE_MS + LATE_MS - at_ms) / 1000)
             try:
-                await in_thread(self.write, now_ms())
+                await self.note()
             except (DatabaseError, Overloaded) as error:
                 logger.warning("A minute served was not written down: %s", error)
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("A minute served could not be written down")
 
-    def write(self, at_ms: int) -> None:
-        """The last full minute."""
+    async def note(self) -> None:
+        await in_thread(self.write, now_ms(), is_heard=is_heard())
+
+    def write(self, at_ms: int, *, is_heard: bool) -> None:
+        """The last full minute. Without an engine, prices stand still: nobody is served by that."""
         at = datetime.fromtimestamp((interval_start(at_ms, MINUTE_MS) - MINUTE_MS) / 1000, UTC)
-        took = prices.latency.quantiles(at_ms)
-        quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
-        Minute.objects.bulk_create([Minute(at=at, process=self._process, **quantiles)], ignore_conflicts=True)
+        if is_heard:
+            took = prices.latency.quantiles(at_ms)
+            quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
+            minute = Minute(at=at, process=self._process, **quantiles)
+            Minute.objects.bulk_create([minute], ignore_conflicts=True)
         if at.minute == 0:
-            Minute.objects.filter(at__lt=at - KEPT).delete()
+            Minute.objects.prune(at - KEPT)
 
 
 recorder = Recorder()

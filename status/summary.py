@@ -118,11 +118,12 @@ def days_up(now: datetime) -> tuple[list[Day], float | None]:
     first_day = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     # The minute that runs, and the one that is being written down, are not counted.
     end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
-    minutes = Minute.objects.since(first_day).filter(at__lt=end)
-    first = minutes.order_by("at").values_list("at", flat=True).first()
-    if first is None:
+    ever = Minute.objects.first_at()
+    if ever is None or ever >= end:
         return [], None
-    served = minutes.served_by_day()
+    # Not from the first minute of these days: an outage that they begin with was one all the same.
+    first = max(ever, first_day)
+    served = Minute.objects.since(first).filter(at__lt=end).served_by_day()
     dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
     days = [
         Day(day.isoformat(), up_percent(served.get(day.isoformat(), 0), minutes_of(day, first, end)))

@@ -117,6 +117,16 @@ def test_day_without_a_minute_was_down() -> None:
     assert seen["uptime_percent"] == round(100 * 750 / (1 + 1440 + 749), 3)
 
 
+@pytest.mark.parametrize("earlier", [timedelta(days=30), timedelta(days=400)])
+def test_outage_stays_while_the_edge_of_the_window_passes_it(earlier: timedelta) -> None:
+    make_minutes(NOW.replace(second=0) - earlier, 1)
+    make_minutes(NOW.replace(hour=0, minute=0, second=0), 749)
+    with time_machine.travel(NOW, tick=False):
+        seen = told()
+    assert [day["up_percent"] for day in seen["days"]] == [0.0] * 29 + [100.0]
+    assert seen["uptime_percent"] == round(100 * 749 / (29 * 1440 + 749), 3)
+
+
 def test_minute_that_is_missing_is_never_made_up_by_the_newest() -> None:
     make_minutes(NOW.replace(hour=12, minute=0, second=0), 15)
     make_minutes(NOW.replace(hour=12, minute=16, second=0), 14)

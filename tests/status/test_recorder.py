@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accounts.threads import in_thread
+from market.engine.hearing import LOOK_S, SILENT_S
+from market.services import market
 from status.models import Minute
 from status.recorder import Recorder
 
@@ -13,8 +17,8 @@ NOON = datetime(2026, 11, 20, 12, 1, 1, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
-def write(at: datetime) -> None:
-    Recorder().write(int(at.timestamp() * 1000))
+def write(at: datetime, *, is_heard: bool = True) -> None:
+    Recorder().write(int(at.timestamp() * 1000), is_heard=is_heard)
 
 
 def test_minute_before_is_written_down_though_nobody_listened() -> None:
@@ -24,16 +28,38 @@ def test_minute_before_is_written_down_though_nobody_listened() -> None:
     assert minute.p99_ms is None
 
 
+@pytest.mark.django_db(transaction=True)
+async def test_minute_counts_where_the_engine_was_heard_to_its_end() -> None:
+    hearing = market.hearing
+    hearing.start()
+    await Recorder().note()
+    assert await in_thread(Minute.objects.count) == 1
+    began_s, looks = time.monotonic(), int(SILENT_S / LOOK_S) + 2
+    for look in range(1, looks + 1):
+        hearing.look(began_s + look * LOOK_S)
+    await Recorder().note()
+    hearing.heard(began_s + looks * LOOK_S)
+    hearing.stop()
+    assert await in_thread(Minute.objects.count) == 1
+
+
 def test_same_minute_is_written_once_a_process() -> None:
     recorder = Recorder()
     for _ in range(2):
-        recorder.write(int(NOON.timestamp() * 1000))
+        recorder.write(int(NOON.timestamp() * 1000), is_heard=True)
     write(NOON)
     assert Minute.objects.count() == 2
 
 
-def test_minutes_of_over_a_month_ago_go() -> None:
-    Minute.objects.create(at=NOON - timedelta(days=32), process="old")
-    Minute.objects.create(at=NOON - timedelta(days=30), process="old")
-    write(NOON)
-    assert [minute.at.day for minute in Minute.objects.order_by("at")] == [21, 20]
+def test_minute_without_an_engine_served_nobody() -> None:
+    write(NOON, is_heard=False)
+    assert not Minute.objects.exists()
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_minutes_of_over_a_month_ago_go_but_for_the_first(is_heard: bool) -> None:
+    for days in (40, 35, 32, 30):
+        Minute.objects.create(at=NOON - timedelta(days=days), process="old")
+    write(NOON, is_heard=is_heard)
+    ages = [(NOON - minute.at).days for minute in Minute.objects.order_by("at")]
+    assert ages == [40, 30, 0][: 2 + is_heard]
