@@ -89,8 +89,8 @@ def chosen(action: str) -> Callable[[Office, Model], object]:
     return lambda office, row: office.answer(action, row, post="yes")
 
 
-def queued(act: str, **fields: Any) -> Callable[[Office, Model], object]:
-    return lambda office, row: office.post(QUEUE, act=act, item=str(row.pk), **fields)
+def queued(act: str, **fields: Any) -> Callable[[Office, NewsItem], object]:
+    return lambda office, item: office.post(QUEUE, act=act, item=f"{item.pk}:{item.mark}", **fields)
 
 
 def open_account(office: Office, account: Account) -> None:
