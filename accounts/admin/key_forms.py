@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
@@ -12,9 +12,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
 
-from accounts.forms import IssueKeyForm
+from accounts.forms import IssueKeyForm, refuse_unprintable
 from accounts.models import Account, ApiKey
 from accounts.services import MAX_OVERLAP_HOURS
+
+if TYPE_CHECKING:
+    ModelForm = forms.ModelForm[ApiKey]
+else:
+    ModelForm = forms.ModelForm
 
 
 class IssueForm(IssueKeyForm):
@@ -28,6 +33,13 @@ class IssueForm(IssueKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
+
+
+class LabelForm(ModelForm):
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        refuse_unprintable(name)
+        return name
 
 
 class RollForm(forms.Form):

@@ -13,7 +13,7 @@ from accounts.back_office.pages import actor, asked, button
 from accounts.models import ApiKey
 from accounts.services import NotActive, TooManyKeys, issue_key, revoke_key, roll_key
 
-from .key_forms import IssueForm, KeyStateFilter, RollForm
+from .key_forms import IssueForm, KeyStateFilter, LabelForm, RollForm
 
 NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 
@@ -21,6 +21,7 @@ NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "exp
 @admin.register(ApiKey)
 class ApiKeyAdmin(KeyAdmin[ApiKey]):
     owner = "account__user"
+    form = LabelForm
     issue_form = IssueForm
     list_display = ("prefix", "name", "account", "state", "last_used_at", "created_at")
     list_select_related = ("account__user",)

@@ -171,6 +171,16 @@ def test_only_the_name_of_a_key_can_be_edited(office: Office, account: Account) 
     assert (changed.digest, changed.prefix, changed.account) == (key.digest, key.prefix, account)
 
 
+@pytest.mark.parametrize("name", ["two\nlines", "back\u202ewards", "x\u2028y"])
+def test_a_name_that_would_imitate_its_surroundings_is_refused(
+    office: Office, account: Account, name: str
+) -> None:
+    key = key_of(account)
+    answer = office.post(change(key), name=name)
+    assert "Write one line of printable characters." in text_of(answer)
+    assert ApiKey.objects.get().name == key.name
+
+
 def pages_of(model: type[Model], row: Model) -> list[str]:
     return [list_of(model), change(row), address(row, "history", row.pk)]
 
