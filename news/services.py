@@ -118,6 +118,15 @@ def _locked(item: NewsItem, seen: str | None = None) -> NewsItem:
         return found
     if found.status != Status.DRAFT:
         raise Decided(f"“{found.title}” is {found.status} already. Nothing was changed.")
+    _be_as_read(found, seen)
+    return found
+
+
+def lock_as_read(item: NewsItem, seen: str) -> None:
+    """Within a transaction, before an act upon an item in whatever state."""
+    _be_as_read(_locked(item), seen)
+
+
+def _be_as_read(found: NewsItem, seen: str) -> None:
     if found.mark != seen:
         raise Reworded(f"“{found.title}” has changed since you read it. Nothing was done: read it again.")
-    return found

@@ -11,13 +11,18 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.admin import ModelAdmin
 
 from accounts.back_office.pages import StaffAdmin, actor, label
 from news.models import NewsItem
 from news.scoring import score_title
 from news.services import (
+    Reworded,
     Unscored,
     ask_again,
+    lock_as_read,
     override_score,
     publish,
     reject,
@@ -62,6 +67,12 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
     @label("Sentiment", bullish="success", bearish="danger")
     def sentiment_label(self, item: NewsItem) -> str:
         return item.sentiment
+
+    @admin.display(description=ModelAdmin.action_checkbox.short_description)
+    def action_checkbox(self, item: NewsItem) -> SafeString:
+        """With the mark of what the row shows, so that nothing else is published."""
+        box = super().action_checkbox(item)
+        return format_html('{}<input type="hidden" name="seen" value="{}:{}">', box, item.pk, item.mark)
 
     @admin.display(description="Score")
     def score(self, item: NewsItem) -> str:
@@ -130,7 +141,15 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         act: Callable[[NewsItem], object],
         done: str,
     ) -> None:
-        self.act_in_turn(request, queryset, lambda item: partial(act, item), done)
+        sent = (text.partition(":") for text in request.POST.getlist("seen"))
+        marks = {number: mark for number, _, mark in sent}
+
+        def act_as_read(item: NewsItem) -> None:
+            if str(item.pk) in marks:
+                lock_as_read(item, marks[str(item.pk)])
+            act(item)
+
+        self.act_in_turn(request, queryset, lambda item: partial(act_as_read, item), done)
 
     def act_in_turn(
         self,
@@ -148,7 +167,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
                     act()
                     self.log_change(request, item, f"{done}.")
                 count += 1
-            except Unscored as error:
+            except (Unscored, Reworded) as error:
                 self.message_user(request, str(error), messages.ERROR)
         if count:
             self.message_user(request, f"{done}: {count}.", messages.SUCCESS)

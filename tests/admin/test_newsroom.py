@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -55,6 +56,21 @@ def test_an_unscored_draft_is_refused_in_words_and_holds_up_nothing(office: Offi
     ]
     assert (state_of(unscored)[0], state_of(scored)[0]) == ("draft", "published")
     assert logged(unscored) == []
+
+
+def test_what_changed_after_the_list_was_read_is_not_published(office: Office) -> None:
+    changed, same = make_news("Gold up", status="draft"), make_news("Euro firms", status="draft")
+    page = text_of(office.get(list_of(NewsItem)))
+    seen = re.findall(r'name="seen" value="([^"]+)"', page)
+    assert len(seen) == 2
+    NewsItem.objects.filter(pk=changed.pk).update(title="Gold falls after all")
+    answer = office.act("publish_chosen", changed, same, seen=seen)
+    assert said(answer) == [
+        "“Gold falls after all” has changed since you read it. Nothing was done: read it again.",
+        "Published: 1.",
+    ]
+    assert (state_of(changed)[0], state_of(same)[0]) == ("draft", "published")
+    assert logged(changed) == []
 
 
 def test_items_are_rejected(office: Office) -> None:
