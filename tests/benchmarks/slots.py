@@ -36,6 +36,8 @@ STREAMS_OF_ACCOUNT = 5
 
 
 def host(url: str, number: int, told: Connection) -> None:
+    # It stands for other machines, which take no processor from Redis and from who asks it.
+    os.nice(10)
     asyncio.run(report(url, number, told))
 
 
