@@ -46,7 +46,8 @@ LIMITS: dict[str, str] = {
     "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
     "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
     f" or {STUCK_AFTER_S:.0f} seconds without progress",
-    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol",
+    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol;"
+    f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
     "What since replays": "7 days of signals",
     "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
 }

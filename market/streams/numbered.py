@@ -13,11 +13,16 @@ from .framing import frame
 from .messages import ALL, Subscribe, Unsubscribe
 from .outgoing import variant_of
 from .replay import replay
+from .resume import Spent
 from .stream import NumberedStream
 
 
 class NumberedConsumer(StreamConsumer):
     stream: ClassVar[NumberedStream]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._replayed = Spent()
 
     def _subscribe(self, message: Subscribe) -> None:
         """Without an await: no frame comes between what is replayed and what is heard from now on."""
@@ -27,7 +32,7 @@ class NumberedConsumer(StreamConsumer):
         subscribed.drop({symbol for symbol in subscribed.symbols if symbol != ALL and not is_known(symbol)})
         change = subscribed.subscribe(message, is_known)
         now = now_ms()
-        opened = self.stream.open(message, subscribed, change, now)
+        opened = self.stream.open(message, subscribed, change, now, self._replayed)
         seat.wants_latest = "latest" in subscribed.features and self.stream.kind.can_conflate
         topics = self._topics()
         hub.unsubscribe(seat, seat.topics - topics)

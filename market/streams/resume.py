@@ -7,8 +7,9 @@ together 500 symbols take 210 MB at most; at two ticks a second each it is 52 MB
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator
+from heapq import merge
+from itertools import chain, islice
 from operator import itemgetter
 
 import msgspec
@@ -30,7 +31,25 @@ class Opening(msgspec.Struct, frozen=True):
     positions: dict[str, int]
     """The number after which each subscribed symbol's frames go on, those below among them."""
     unrecovered: list[str]
-    frames: list[Numbered]
+    frames: Iterable[Numbered]
+    """Each made when it is due."""
+
+
+class Spent:
+    """What one socket was replayed: all that is kept, once in the time for which it is kept."""
+
+    __slots__ = ("_frames", "_since_ms")
+
+    def __init__(self) -> None:
+        self._frames = self._since_ms = 0
+
+    def allows(self, frames: int, limit: int, now_ms: int) -> bool:
+        if abs(now_ms - self._since_ms) > KEEP_MS:
+            self._frames, self._since_ms = 0, now_ms
+        if self._frames + frames > limit:
+            return False
+        self._frames += frames
+        return True
 
 
 class Track:
@@ -61,8 +80,8 @@ class Track:
             self._came_ms.popleft()
             self._frames.popleft()
 
-    def after(self, position: int, since_ms: int) -> list[Kept] | None:
-        """All that came after it, or None where some of it is not known any more."""
+    def after(self, position: int, since_ms: int) -> Iterator[Kept] | None:
+        """All that came after it so far, or None where some of it is not known any more."""
         if self.head is None or position > self.head or position <= self._ended_at:
             return None
         missed = self.head - position
@@ -70,8 +89,9 @@ class Track:
         # Who has no frame yet cannot tell how much was missed, so 0 goes on only where nothing came.
         if missed and (start < 0 or position == 0 or self._came_ms[start] < since_ms):
             return None
-        came, frames = islice(self._came_ms, start, None), islice(self._frames, start, None)
-        return list(zip(came, range(position + 1, self.head + 1), frames, strict=True))
+        # Copied, because more comes before all of it is read; a tuple for each is made only then.
+        came, frames = list(islice(self._came_ms, start, None)), list(islice(self._frames, start, None))
+        return zip(came, range(position + 1, self.head + 1), frames, strict=True)
 
 
 class Recent:
@@ -126,31 +146,47 @@ class Recent:
         tracks = ((symbol, self._tracks.get(symbol)) for symbol in sorted(named))
         return {symbol: (track.head or 0) if track is not None else 0 for symbol, track in tracks}
 
-    def open(self, subscribed: Subscriptions, change: Change, resume: Resume | None, now_ms: int) -> Opening:
-        """What a client is due that has just subscribed."""
+    def open(
+        self,
+        subscribed: Subscriptions,
+        change: Change,
+        resume: Resume | None,
+        now_ms: int,
+        spent: Spent | None = None,
+    ) -> Opening:
+        """What a client is due that has just subscribed. `spent` is what its socket was replayed before."""
         given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
         given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
         since_ms = max(now_ms, self._now_ms) - self._keep_ms
-        opening = Opening({}, [], [])
-        replay: list[Kept] = []
+        spent = spent or Spent()
+        positions, unrecovered = dict[str, int](), list[str]()
+        ticks: list[Numbered] = []
+        replay: list[Iterator[Kept]] = []
         symbols = self._tracks.keys() if subscribed.has_all else subscribed.symbols
         for symbol in sorted({*symbols, *given}):
             track = self._tracks.get(symbol) or Track(0)
-            opening.positions[symbol] = track.head or 0
+            positions[symbol] = track.head or 0
             position = given.get(symbol)
             missed = None
             if position is not None:
-                missed = track.after(position, since_ms) if is_known else None
+                frames = max(0, (track.head or 0) - position)
+                is_kept = is_known and frames <= self._max_frames
+                if is_kept and spent.allows(frames, self._most_replayed, now_ms):
+                    missed = track.after(position, since_ms)
                 if missed is None:
-                    opening.unrecovered.append(symbol)
+                    unrecovered.append(symbol)
                 else:
-                    opening.positions[symbol] = position
-                    replay += missed
+                    positions[symbol] = position
+                    replay.append(missed)
             wants_tick = position is not None or "snapshot" in subscribed.features
             if missed is None and track.last_tick and wants_tick and change.brings(symbol):
-                opening.frames.append(track.last_tick)
-        # Sorted by time alone: what came together stays in the order of its numbers.
-        replay.sort(key=itemgetter(0))
-        opening.frames.extend((seq, frame) for _, seq, frame in replay)
-        return opening
+                ticks.append(track.last_tick)
+        # By time alone: what came together stays in the order of its numbers. One by one, as the client
+        # reads: of 500 symbols it is half a million frames.
+        merged = merge(*replay, key=itemgetter(0))
+        return Opening(positions, unrecovered, chain(ticks, ((seq, frame) for _, seq, frame in merged)))
+
+    @property
+    def _most_replayed(self) -> int:
+        return len(self._tracks) * self._max_frames

@@ -22,7 +22,7 @@ from .messages import ALL, Subscribe
 from .notices import AT_ONCE, Make
 from .outgoing import SENT, SEQ, Outgoing, variant_of
 from .protocol import STARTS_LIVE, Continuation
-from .resume import Kept, Numbered, Recent
+from .resume import Kept, Numbered, Recent, Spent
 from .subscriptions import Change, Subscriptions
 
 
@@ -179,14 +179,16 @@ class NumberedStream(Stream):
         if (further := next(listeners, None)) is not None:
             self.hub.loop.call_soon(lambda: self._drop(chain([further], listeners), gone))
 
-    def open(self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int) -> Opened:
+    def open(
+        self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int, spent: Spent
+    ) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""
         resume = None if message.resume is UNSET else message.resume
         for symbol in change.joined:
             # An instrument that is newer than the numbering: nothing was ever sent of it.
             if symbol != ALL and not self.recent.knows(symbol):
                 self.recent.know(symbol, 0)
-        opening = self.recent.open(subscribed, change, resume, now_ms)
+        opening = self.recent.open(subscribed, change, resume, now_ms, spent)
         is_numbered = "seq" in subscribed.features
         goes_on = Continuation(
             epoch=self.recent.epoch if is_numbered else UNSET,

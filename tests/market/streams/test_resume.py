@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import UNSET
 
 from market.streams.messages import Resume, Subscribe
-from market.streams.resume import Opening, Recent
+from market.streams.resume import Opening, Recent, Spent
 from market.streams.subscriptions import Subscriptions
 
 NOW_MS = 1_795_000_000_000
@@ -37,13 +38,15 @@ def open_with(
     now_ms: int = NOW_MS,
     features: tuple[Any, ...] = (),
     before: Subscriptions | None = None,
+    spent: Spent | None = None,
 ) -> Opening:
     subscribed = before or Subscriptions()
     resume = None if positions is None else Resume(epoch, positions)
     change = subscribed.subscribe(
         Subscribe(symbols=list(symbols) or UNSET, features=frozenset(features)), lambda _: True
     )
-    return recent.open(subscribed, change, resume, now_ms)
+    opening = recent.open(subscribed, change, resume, now_ms, spent)
+    return msgspec.structs.replace(opening, frames=list(opening.frames))
 
 
 def told(opening: Opening) -> list[tuple[str, int]]:
@@ -110,7 +113,7 @@ def test_what_is_not_whole_is_not_recovered_at_all(
 def test_more_than_1000_frames_are_not_recovered(recent: Recent) -> None:
     add(recent, "EURUSD", range(1, 1502))
 
-    assert len(open_with(recent, "EURUSD", positions={"EURUSD": 501}).frames) == 1000
+    assert len(numbers(open_with(recent, "EURUSD", positions={"EURUSD": 501}))) == 1000
     assert open_with(recent, "EURUSD", positions={"EURUSD": 500}).unrecovered == ["EURUSD"]
 
 
@@ -305,3 +308,30 @@ def test_nobody_resumes_over_the_beginning_of_another_series(recent: Recent) -> 
     assert away == [["EURUSD"]] * 2
     assert open_with(recent, "EURUSD", positions={"EURUSD": 3}).unrecovered == ["EURUSD"]
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 4})) == [5, 6]
+
+
+def test_frames_are_those_of_the_moment_of_asking_however_late_they_are_read(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 1_001))
+    subscribed = Subscriptions()
+    change = subscribed.subscribe(Subscribe(symbols=["EURUSD"]), lambda _: True)
+    opening = recent.open(subscribed, change, Resume("e1", {"EURUSD": 1}), NOW_MS)
+    add(recent, "EURUSD", range(1_001, 3_001))
+    assert [seq for seq, _ in opening.frames] == list(range(2, 1_001))
+
+
+def test_one_socket_is_replayed_all_that_is_kept_once_in_its_time(recent: Recent) -> None:
+    add(recent, "EURUSD", range(1, 1_001))
+    add(recent, "XAUUSD", range(1, 3))
+    spent = Spent()
+
+    def resume(now_ms: int, position: int) -> list[str]:
+        add(recent, "EURUSD", range(recent.positions(["EURUSD"])["EURUSD"] + 1, 2_002), now_ms)
+        return open_with(
+            recent, "EURUSD", positions={"EURUSD": position}, now_ms=now_ms, spent=spent
+        ).unrecovered
+
+    assert [resume(NOW_MS, 1_001) for _ in range(3)] == [[], [], ["EURUSD"]]
+    assert resume(NOW_MS, 2_001) == []
+    assert resume(NOW_MS + 120_000, 1_001) == ["EURUSD"]
+    add(recent, "EURUSD", range(2_002, 2_005), NOW_MS + 120_001)
+    assert resume(NOW_MS + 120_001, 2_001) == []

@@ -90,8 +90,9 @@ class World:
         self.judge(opening.unrecovered)
         lost = set(opening.unrecovered)
         self.epoch, self.positions = self.recent.epoch, dict(opening.positions)
-        self.recoveries += sum(json.loads(text)["symbol"] not in lost for _, text in opening.frames)
-        for seq, text in opening.frames[:arriving]:
+        frames = list(opening.frames)
+        self.recoveries += sum(json.loads(text)["symbol"] not in lost for _, text in frames)
+        for seq, text in frames[:arriving]:
             symbol = json.loads(text)["symbol"]
             assert json.loads(text)["n"] == seq
             if symbol in lost:
