@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from market.prices.records import Absorbed, AnyRecord, Taken
+from market.prices.records import Absorbed, AnyRecord, Began, Taken
 
 KEEP_MS, MAX_FRAMES = 120_000, 1_000
 """How long, and how many frames of a symbol, a stream can send again."""
@@ -44,6 +44,10 @@ class Past:
             elif isinstance(record, Absorbed):
                 self.flow[symbol].append(Sent(at_ms, record))
                 self.numbers[symbol] = seq, record.flow_seq
+            elif isinstance(record, Began):
+                # Nobody goes on over the beginning of another series without being told.
+                self.prices.pop(symbol, None)
+                self.flow.pop(symbol, None)
 
 
 def falls_short(known: Numbers, given: Numbers) -> bool:

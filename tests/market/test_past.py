@@ -11,7 +11,7 @@ from market.engine import local_journal
 from market.engine.lease import Place
 from market.engine.local_journal import Head, encode
 from market.engine.past import KEEP_MS, MAX_FRAMES, Past, falls_short
-from market.prices.records import Absorbed, Taken
+from market.prices.records import Absorbed, Began, Taken
 from tests.market.test_local_journal import Process, begun, ended, taken
 
 __all__ = ["ended"]
@@ -194,6 +194,15 @@ def test_order_flow_has_its_ticks_and_its_absorptions() -> None:
 
     assert [sent.record for sent in past.flow["EURUSD"]] == [traded(2, 1), absorbed(2)]
     assert past.numbers == {"EURUSD": (3, 2)}
+
+
+def test_nothing_of_a_series_that_ended_is_sent_again() -> None:
+    past = Past()
+    past.add(1, [traded(1, 1), absorbed(2), Began("EURUSD", False, 1_500, 1), traded(2, 3)])
+
+    assert [sent.record for sent in past.prices["EURUSD"]] == [traded(2, 3)]
+    assert [sent.record for sent in past.flow["EURUSD"]] == [traded(2, 3)]
+    assert past.numbers == {"EURUSD": (2, 3)}
 
 
 @pytest.mark.parametrize(
