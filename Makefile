@@ -12,7 +12,8 @@ LONG := demo clients benchmarks test_services.py accounts/test_key_commands.py a
     config/test_unsafe_start.py \
     market/importing/test_real_processes.py market/test_pending_migrations.py \
     $(addprefix market/test_,simulated_bars.py simulated_takers.py simulation.py) signals_feed/test_demo_signals.py \
-    news/test_sentiment_commands.py news/test_sentiment_floors.py contract/test_schemathesis.py admin/test_long_lists.py
+    news/test_sentiment_commands.py news/test_sentiment_floors.py contract/test_schemathesis.py contract/test_hostile_text.py \
+    market/test_lease_vanished.py admin/test_long_lists.py
 SCALED := contract accounts admin market signals_feed news
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \

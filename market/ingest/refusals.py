@@ -22,8 +22,8 @@ REASONS = {
     "older_than_last": "A later tick of this instrument and minute was taken before.",
     "too_late": "The minute of this tick is closed and cannot change any more.",
     "outlier": (
-        "The price is too far from the last one, until three ticks in a row agree on it; "
-        "or that of the trade is too far from its own bid and ask."
+        "The price is too far from the last one, until three ticks in a row agree on it; or `price` is too "
+        "far from the tick's own bid and ask."
     ),
     "not_running": "The market engine is not running.",
     "market_closed": "The instrument's market is closed at this time.",

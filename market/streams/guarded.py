@@ -81,7 +81,7 @@ class GuardedProtocol(WebSocketsSansIOProtocol):
             self._count()
         elif len(self.frames) >= self._most_fragments:
             self.close(TOO_BIG)
-            self._is_deaf = True
+            self._hear_no_more()
         else:
             super().handle_cont(event)
 
@@ -114,10 +114,16 @@ class GuardedProtocol(WebSocketsSansIOProtocol):
             self._close_flood()
 
     def _close_flood(self) -> None:
-        """Nothing is parsed any more: if its answer to the close is among it, the linger ends the socket."""
         if not self.close_sent:
             self.close(TOO_MANY, last=frame(self.flooded()) if self.flooded else b"")
+        self._hear_no_more()
+
+    def _hear_no_more(self) -> None:
+        """Its answer to the close may be among what is not parsed any more. So it is told that nothing
+        follows, and goes; or else the linger ends the socket."""
         self._is_deaf = True
+        if self.transport.can_write_eof() and not self.transport.is_closing():
+            self.transport.write_eof()
 
 
 def is_utf8(parts: list[bytes]) -> bool:
