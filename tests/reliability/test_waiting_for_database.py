@@ -14,6 +14,7 @@ from tests.reliability.engine_processes import RUNS, engine_process
 from tests.reliability.engines import poll
 from tests.reliability.faults import PrivatePostgres
 from tests.reliability.processes import ROOT, Installation, tied
+from tests.running import interruptible
 from tests.services import free_port, redis
 
 pytestmark = [
@@ -39,7 +40,7 @@ def test_who_waits_for_the_database_is_stopped_by_ctrl_c(
     nowhere = f"postgresql://127.0.0.1:{free_port()}/none"
     environment = Installation(tmp_path, nowhere).environment(**PRODUCTION | {"DATABASE_URL": nowhere})
     log = tmp_path / "log"
-    with log.open("wb") as out:
+    with interruptible(), log.open("wb") as out:
         process = subprocess.Popen(
             tied("manage.py", *command), cwd=ROOT, env=environment, stdout=out, stderr=out
         )
