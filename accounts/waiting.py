@@ -12,9 +12,23 @@ logger = logging.getLogger(__name__)
 
 ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
 
-
-# What it says to who will never be let in. Only then waiting is no use.
-NEVER = ("authentication failed", "does not exist", "no pg_hba.conf entry")
+# What is said by one that is not there yet. All else, such as a wrong password, stays as it is.
+PASSES = (
+    "refused",
+    "timeout",
+    "timed out",
+    "starting up",
+    "shutting down",
+    "recovery",
+    "accepting connections",
+    "too many",
+    "closed the connection",
+    "unreachable",
+    "No such file",
+    "reset by peer",
+    "Temporary failure",
+    "remaining connection slots",
+)
 
 
 def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
@@ -28,7 +42,7 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
             psycopg.connect(**wishes).close()
         except psycopg.OperationalError as error:
             reason = str(error).strip().splitlines()[0]
-            if not whatever_it_says and any(words in reason for words in NEVER):
+            if not whatever_it_says and not any(words in str(error) for words in PASSES):
                 raise OperationalError(reason) from error
             if time.monotonic() - told_at > TELL_AGAIN_S:
                 told_at = time.monotonic()

@@ -33,6 +33,7 @@ MOST_BYTES = 256 * 1024 * 1024
 MAX_WAITING = 100_000
 # What Redis took last is remembered, in case it comes back without it: more than any reader is behind.
 MAX_REMEMBERED = 5_000
+ENTRIES_AT_ONCE = 1_000
 # So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
 AWAITED_S = 30.0
 RETRY_S = 0.25
@@ -58,6 +59,8 @@ class RedisBus:
         self._written = Place("", 0)
         self._unwritten_bytes = 0
         """About how much Redis has taken since."""
+        self._lacks_until = 0
+        """Up to here Redis, which had come back empty, has not all that the database lacks."""
         self._is_torn = False
         """Some of them were given up, or the stream is not claimed yet."""
         self._has_claimed = False
@@ -72,7 +75,7 @@ class RedisBus:
         self._has_claimed = False
         self._sent.clear()
         self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
-        self._written, self._unwritten_bytes = place, 0
+        self._written, self._unwritten_bytes, self._lacks_until = place, 0, 0
         tail = await self._await_tail(owner, place)
         if tail is None:
             self.place = place
@@ -127,6 +130,8 @@ class RedisBus:
         # was given up because the numbering began anew is written by then.
         if self._is_torn or self._written.epoch != self.place.epoch:
             return False
+        if self._written.position < self._lacks_until:
+            return False
         has_left = not self._sealed or self._sealed[0][0] > place.position
         return has_left or place.epoch != self.place.epoch
 
@@ -162,12 +167,15 @@ class RedisBus:
         if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
             return None
         records: list[AnyRecord] = []
-        entries = await self._redis.xrange(STREAM, f"({place.position}-0", "+")
-        for expected, (entry_id, fields) in enumerate(entries, place.position + 1):
-            if number_of(entry_id) != expected:
-                return None
-            records += decode(fields[b"d"])
-        if place.position + len(entries) != int(n):
+        last = place.position
+        # Page by page: it may be of hours, and the lease has to be kept meanwhile.
+        while entries := await self._redis.xrange(STREAM, f"({last}-0", "+", count=ENTRIES_AT_ONCE):
+            for entry_id, fields in entries:
+                last += 1
+                if number_of(entry_id) != last:
+                    return None
+                records += decode(fields[b"d"])
+        if last != int(n):
             return None
         self.place = Place(place.epoch, int(n))
         return records
@@ -183,7 +191,7 @@ class RedisBus:
         self._drop()
         self._sent.clear()
         # Until Redis has taken the claim.
-        self._is_torn = True
+        self._is_torn, self._lacks_until = True, 0
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
         number = max(self.place.position + 1, now_ms() * 10)
         self.place = Place(new_epoch(), number)
@@ -203,6 +211,7 @@ class RedisBus:
         args = [owner.writer, self.place.epoch, first - 1, "anew", "own"]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise Deposed
+        self._lacks_until = first - 1
         self.waiting += sum(len(records) for _, records in self._sent)
         self._sealed.extendleft(reversed(self._sent))
         self._sent.clear()

@@ -45,6 +45,7 @@ candles_lost = Trouble(logger, "The database was away too long")
 CLOCK_S = 0.25
 TELL_S = 1.0
 FLUSH_S = 1.0
+REPEATED_AT_ONCE = 1_000
 # More than this waits for the database only when it has been away for hours; then the oldest go.
 MAX_PENDING = 200_000
 KEPT_ROWS = 2_000
@@ -133,8 +134,11 @@ class Runner:
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
         tail = await self.bus.open(self, loaded.place)
-        for record in tail:
+        for number, record in enumerate(tail, 1):
             self.engine.repeat(record, at_ms)
+            if number % REPEATED_AT_ONCE == 0:
+                # It may be of hours, and the lease has to be kept meanwhile.
+                await asyncio.sleep(0)
         last = [book.last.time_ms for book in self.engine.books.values() if book.last is not None]
         go_on_from(max(last, default=0))
         for witness in self.witnesses:
@@ -147,10 +151,8 @@ class Runner:
         self.is_running = True
         # Before a feed sends anything: what its source is may have changed while no engine ran.
         await self.settle_kinds()
-        try:
-            await self._fill_simulated()
-        finally:
-            self._is_behind = False
+        await self._fill_simulated()
+        self._is_behind = False
         self._written_s = time.monotonic()
         if self._holds and self._flush_now.is_set():
             # A numbering that begins anew is known to a successor before anything is acknowledged in it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple, Protocol
@@ -81,7 +81,7 @@ class NumberedStream(Stream):
 
     def __init__(self, kind: Kind, hub: Hub | None = None) -> None:
         super().__init__(kind, hub)
-        self._held: list[Callable[[], None]] | None = None
+        self._held: list[partial[None]] | None = None
         """What is to be sent when all have been told of a change: no frame after it comes before that."""
         self._changes = 0
         """Of which not all have been told."""
@@ -106,8 +106,8 @@ class NumberedStream(Stream):
         for last in known:
             self.recent.know(*last)
         if self._held is not None:
-            # Numbered as before; who listens is told that they are missing.
-            self._held.clear()
+            # Numbered as before; who listens is told that they are missing. Of a series that ends they hear.
+            self._held[:] = [held for held in self._held if held.func == self.begin_series]
         self._tell_change(self._gap, SEQ)
 
     def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:

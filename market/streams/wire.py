@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from uvicorn.protocols.utils import ClientDisconnected
 from websockets.frames import Frame
 from websockets.protocol import State
 
@@ -95,6 +96,9 @@ class Wire(GuardedProtocol):
             super().data_received(data)
 
     async def send(self, message: Any) -> None:
+        if self.close_sent and self.handshake_complete:
+            # Closed from below, as at a flood, while the application had still something to say.
+            raise ClientDisconnected
         await super().send(message)
         if self._early and self.handshake_complete:
             early, self._early = self._early, b""

@@ -78,8 +78,8 @@ class Watch:
         try:
             found = [each for each in await in_thread(read_active) if each.symbol in symbols]
             await self._judge(found, self._mark_ms, market.now_ms())
-        except Exception:
-            # The mark stays where it is until all have been judged from there.
+        except BaseException:
+            # Called off, too: the mark stays where it is until all have been judged from there.
             self._is_new = self._is_broken = True
             raise
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from market.engine import redis_bus
 from market.engine.lease import Place
 from market.engine.redis_bus import MAX_WAITING, RETRY_S, RedisBus
 from market.prices.records import AnyRecord, Taken
@@ -61,7 +62,11 @@ def test_what_was_given_up_is_not_settled_before_it_is_written(url: str, client:
     asyncio.run(run())
 
 
-def test_what_the_database_lacks_stays_however_much_it_is(url: str, client: Redis) -> None:
+def test_what_the_database_lacks_stays_however_much_it_is(
+    url: str, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_bus, "ENTRIES_AT_ONCE", 300)
+
     async def run() -> tuple[int, list[AnyRecord], int]:
         first = RedisBus(url, max_entries=10)
         await first.open(Owner(), NOWHERE)
@@ -82,6 +87,29 @@ def test_what_the_database_lacks_stays_however_much_it_is(url: str, client: Redi
 
     assert [record.seq for record in tail if isinstance(record, Taken)] == list(range(1, 1001))
     assert left < many
+
+
+def test_nothing_is_settled_while_redis_lacks_what_the_database_does(
+    url: str, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A successor would find that numbers are missing, and leave all of it."""
+    monkeypatch.setattr(redis_bus, "MAX_REMEMBERED", 2)
+
+    async def run() -> None:
+        bus = await opened(url)
+        bus.written(bus.place)
+        await publish(bus, 1, 5)
+        await asyncio.wait_for(bus.settle(), PATIENCE_S)
+        client.flushall()
+        await publish(bus, 6, 6)
+        await until(lambda: number_of_entries(client) == 3)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(bus.settle(), 0.2)
+        bus.written(bus.place)
+        await asyncio.wait_for(bus.settle(), PATIENCE_S)
+        await bus.close()
+
+    asyncio.run(run())
 
 
 def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -> None:

@@ -282,6 +282,20 @@ def beats() -> int:
     return EngineState.objects.get().beats
 
 
+def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, look = Lease(), EngineState.objects.get_or_create
+    assert lease.take() is not None
+
+    def look_and_flush(**fields: Any) -> tuple[EngineState, bool]:
+        found = look(**fields)
+        lease.beat(Place("e1", 42))
+        return found
+
+    monkeypatch.setattr(EngineState.objects, "get_or_create", look_and_flush)
+    assert lease.take() is not None
+    assert EngineState.objects.get().position == 42
+
+
 def test_engine_that_loads_for_long_keeps_its_lease() -> None:
     async def run() -> bool:
         runner = make_runner(Engine(Prices("bid")))

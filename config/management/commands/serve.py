@@ -66,7 +66,8 @@ class Command(BaseCommand):
             self.stdout.flush()
 
         if workers > 1:
-            Supervisor(config, listener, announce, settings.DRAIN_S + GRACE_S).run()
+            stops_within_s = settings.DRAIN_S + max(GRACE_S, settings.STOP_WITHIN_S)
+            Supervisor(config, listener, announce, stops_within_s).run()
             return
         server = Server(config, on_serving=announce)
         server.run([listener])

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from collections.abc import Callable
 
 import pytest
 
+from market.ingest.consumer import open_sockets
 from tests.client import Server
 from tests.market.ingest.conftest import make_tick
-from tests.market.streams.wires import CONT, PING, PONG, TEXT, RawClient, masked
+from tests.market.streams.wires import CLOSE, CONT, PING, PONG, TEXT, RawClient, masked
+from tests.patience import PATIENCE_S
 
 FLOODS = {
     "pings": (masked(PING) * 10_000, 4413),
@@ -32,6 +36,31 @@ async def ended(port: int, sent: bytes) -> tuple[list[str], int]:
                 return told, int.from_bytes(payload[:2], "big")
     finally:
         client.abort()
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_message_in_front_of_a_flood_leaves_no_traceback_and_no_socket(
+    service: Server, key: str, symbol: str, caplog: pytest.LogCaptureFixture, *, has_key: bool
+) -> None:
+    async def run() -> None:
+        client = await RawClient.connect(service.port, path="/ws/ingest")
+        if has_key:
+            client.writer.write(masked(TEXT, json.dumps({"action": "auth", "key": key}).encode()))
+            await client.hear()
+        client.writer.write(masked(TEXT, json.dumps(make_tick(symbol)).encode()) + masked(PING) * 200)
+        while (await client.hear())[0] != CLOSE:
+            pass
+        client.abort()
+        await until(lambda: not any(open_sockets.values()))
+
+    asyncio.run(run())
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - another thread changes it
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", FLOODS)

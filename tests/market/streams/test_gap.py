@@ -124,3 +124,16 @@ def test_new_series_is_told_to_those_whom_it_concerns_between_its_ticks() -> Non
         notice = frames(line)[1]
         assert (notice["code"], notice["symbols"]) == ("new_series", ["EURUSD"])
     assert gold.heard == []
+
+
+def test_new_series_is_told_also_where_a_gap_comes_before_all_have_heard_of_another() -> None:
+    house = House()
+    stream = NumberedStream(MARKET, house.hub)
+    lines = [house.join("EURUSD", "XAUUSD")[1] for _ in range(CROWD)]
+    stream.begin_series("EURUSD", None, NOW_MS)
+    stream.begin_series("XAUUSD", None, NOW_MS)
+    stream.begin("e2", [Last("EURUSD", 7)])
+    for _ in range(5):
+        house.turn()
+    for line in lines:
+        assert [frame["symbols"] for frame in frames(line)] == [["EURUSD"], ["XAUUSD"]]
