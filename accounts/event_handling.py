@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
+from django.db.utils import InternalError as DatabaseRefusal
 
 from .exceptions import Overloaded
 from .tasks import end
@@ -26,8 +27,9 @@ HANDLE_WITHIN_S = 5.0
 AGAIN_S = 1.0
 # It waits for what never comes.
 GIVE_UP_S = 120.0
-# The database is away or busy; whatever else a handler raises is its own fault and would come again.
-PASSING = (OperationalError, InterfaceError, Overloaded)
+# The database is away or busy, or has ended a transaction in which nothing was said for long, as by a machine
+# that stood still; whatever else a handler raises is its own fault and would come again.
+PASSING = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
 
 is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
 

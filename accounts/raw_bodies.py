@@ -10,7 +10,8 @@ from collections.abc import Container
 
 import httpx2
 
-PLAIN = frozenset(("", "identity"))
+PLAIN = frozenset(("",))
+CODINGS = frozenset(("gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz"))
 LONGEST_SAID = 40
 
 
@@ -34,5 +35,7 @@ async def read_raw(response: httpx2.Response, most: int, *, encodings: Container
 
 
 def encoding(response: httpx2.Response) -> str:
+    """What has to be undone. Some servers name there what is no coding, such as UTF-8."""
     value: str = response.headers.get("Content-Encoding", "")
-    return value.strip().lower()
+    named = [part for part in value.lower().replace(" ", "").split(",") if part in CODINGS]
+    return ", ".join(named)

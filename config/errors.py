@@ -21,7 +21,7 @@ from .unavailable import unavailable
 logger = logging.getLogger(__name__)
 
 # PostgreSQL says so of a standby, and where somebody has switched writing off.
-READ_ONLY = "25006"
+READ_ONLY, STOOD_STILL = "25006", "25P03"
 
 
 class InternalError(ApiError):
@@ -52,6 +52,8 @@ def as_refusal(error: Exception) -> ApiError:
             return error
         case OperationalError() | InterfaceError():
             return Overloaded("The database does not answer just now. Try again shortly.", retry_after=2)
+        case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == STOOD_STILL:
+            return Overloaded("This took too long for the database. Try again shortly.", retry_after=1)
         case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == READ_ONLY:
             return Overloaded("The database takes no changes just now. Try again shortly.", retry_after=5)
         case ValidationError() | SuspiciousOperation():

@@ -31,32 +31,36 @@ STEPS = (TIMEFRAMES["1h"], TIMEFRAMES["15m"], TIMEFRAMES["5m"], MINUTE_MS)
 BASIS = CandleRow.Basis.BID
 
 
-@transaction.atomic
 def make_past(facts: InstrumentFacts, until_ms: int) -> Tick | None:
     """All of it, for an instrument that has none; returns its last quote."""
     market = simulated(facts, settings.DEMO_SEED)
     first_minute_ms = interval_start(until_ms - MINUTES_MS, DAY_MS)
-    past = _coarse(facts, market, first_minute_ms - PAST_MS, first_minute_ms)
-    recent = _minutes(facts, market, CandleBuilder(), first_minute_ms, until_ms)
-    store.write_candles((*past, *recent))
-    return last_quote(facts, until_ms)
+    # Before the transaction: the database ends one in which nothing is said for long.
+    rows = [*_coarse(facts, market, first_minute_ms - PAST_MS, first_minute_ms)]
+    rows += _minutes(facts, market, CandleBuilder(), first_minute_ms, until_ms)
+    quote = last_quote(facts, until_ms)
+    with transaction.atomic():
+        store.write_candles(rows)
+    return quote
 
 
-@transaction.atomic
 def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int) -> bool:
     """The minutes from one moment to another, after the last one that is stored; False if there are none."""
     if not any(facts.hours.sessions_between(since_ms, until_ms)):
         return False
     market = simulated(facts, settings.DEMO_SEED)
     first_minute_ms = max(since_ms, interval_start(until_ms - MINUTES_MS, DAY_MS))
+    rows: list[store.Row] = []
     if first_minute_ms > since_ms:
         # Away for longer than minutes are made for: coarse candles of whole days lead up to them.
         next_day_ms = interval_start(since_ms, DAY_MS) + DAY_MS
-        store.write_candles(_coarse(facts, market, next_day_ms, first_minute_ms))
+        rows += _coarse(facts, market, next_day_ms, first_minute_ms)
     builder = CandleBuilder()
     for minute in store.read_minutes_since(facts, interval_start(last_ms, DAY_MS), simulated=True):
         builder.resume(minute)
-    store.write_candles(_minutes(facts, market, builder, first_minute_ms, until_ms))
+    rows += _minutes(facts, market, builder, first_minute_ms, until_ms)
+    with transaction.atomic():
+        store.write_candles(rows)
     return True
 
 

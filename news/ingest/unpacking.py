@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 
 from .parsing import NoFeed
 
 MAX_BYTES = 2_000_000
+GZIP, MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
 
 
 def unpack(body: bytes) -> bytes:
+    """Member by member; what stands behind the last one is passed over, as browsers do."""
+    unpacked = b""
     try:
-        unpacked = gzip.GzipFile(fileobj=io.BytesIO(body)).read(MAX_BYTES + 1)
-    except EOFError:
-        raise NoFeed("the packed answer breaks off") from None
-    except (gzip.BadGzipFile, zlib.error):
+        while True:
+            member = zlib.decompressobj(GZIP)
+            unpacked += member.decompress(body, MAX_BYTES + 1 - len(unpacked))
+            if len(unpacked) > MAX_BYTES:
+                raise NoFeed(f"the feed has more than {MAX_BYTES:,} bytes")
+            if not member.eof:
+                raise NoFeed("the packed answer breaks off")
+            body = member.unused_data
+            if not body.startswith(MAGIC):
+                return unpacked
+    except zlib.error:
         raise NoFeed("the answer says that it is gzip, and is not") from None
-    if len(unpacked) > MAX_BYTES:
-        raise NoFeed(f"the feed has more than {MAX_BYTES:,} bytes")
-    return unpacked

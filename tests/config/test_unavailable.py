@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import OperationalError
+from django.db.utils import InternalError, OperationalError
 
 from accounts import keys
 from accounts.exceptions import Overloaded, QuoteUnavailable
 from accounts.repeated import EVERY_S
-from config.errors import answer_error
+from config.errors import answer_error, as_refusal
 from config.unavailable import Unavailable, unavailable
 from tests.client import Server
 from tests.patience import PATIENCE_S
@@ -118,3 +119,10 @@ def test_strangers_fill_no_log_while_the_database_is_away(
     # A line of the service's own about the outage may stand between them.
     assert len(caplog.records) < ASKED
     assert not [record for record in ours if record.exc_info]
+
+
+def test_transaction_that_the_database_ended_may_be_tried_again_and_a_broken_one_is_our_fault() -> None:
+    asleep, broken = InternalError(), InternalError()
+    asleep.__cause__ = psycopg.errors.IdleInTransactionSessionTimeout()
+    broken.__cause__ = psycopg.errors.InFailedSqlTransaction()
+    assert [as_refusal(error).status_code for error in (asleep, broken)] == [503, 500]

@@ -35,6 +35,12 @@ async def test_what_is_packed_is_unpacked_there() -> None:
     assert [entry.title for entry in feed.entries] == ["Gold steadies"]
 
 
+async def test_what_stands_behind_the_packed_feed_is_passed_over() -> None:
+    packed = gzip.compress(rss(item("Gold steadies"))) + b"\n<!-- made in 3 ms -->"
+    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
 def halves(body: bytes) -> tuple[bytes, bytes]:
     return body[: len(body) // 2], body[len(body) // 2 :]
 

@@ -75,6 +75,8 @@ def test_the_same_story_however_it_is_set(other: str) -> None:
         ),
         ("Bitcoin falls to 5,000 dollars in a week", "Bitcoin falls by 5,000 dollars in a week"),
         ("Asian stocks end the week mixed - Tokyo up", "Asian stocks end the week mixed - Tokyo down"),
+        ("Asian Stocks End the Week Mixed - Tokyo Up", "Asian Stocks End the Week Mixed - Tokyo Down"),
+        ("Bitcoin +5% in a day", "Bitcoin -5% in a day"),
         ("Fed sees rates at 2.5 in December", "Fed sees rates at 25 in December"),
     ],
 )
