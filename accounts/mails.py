@@ -29,12 +29,12 @@ class Outgoing:
         self._changed = Condition()
         self._waiting: deque[tuple[str, EmailMessage]] = deque()
         self._is_open = False
-        self._sending = 0
+        self._sending: list[str] = []
 
     @property
     def waiting(self) -> int:
         """Those that are being sent included."""
-        return len(self._waiting) + self._sending
+        return len(self._waiting) + len(self._sending)
 
     def start(self) -> None:
         self._is_open = True
@@ -48,10 +48,14 @@ class Outgoing:
             await asyncio.sleep(0.02)
         with self._changed:
             self._is_open = False
-            left, self._waiting = self._waiting, deque()
+            left = [kind for kind, _ in self._waiting]
+            self._waiting.clear()
             self._changed.notify_all()
-        for kind, _ in left:
+            sending = list(self._sending)
+        for kind in left:
             give_up(kind, "the service stops")
+        for kind in sending:
+            give_up(kind, "the service stops before the mail server has taken it")
 
     def send(self, kind: str, mail: EmailMessage) -> None:
         if not self._is_open:
@@ -72,12 +76,12 @@ class Outgoing:
                 if not self._is_open:
                     return
                 kind, mail = self._waiting.popleft()
-                self._sending += 1
+                self._sending.append(kind)
             try:
                 deliver(kind, mail)
             finally:
                 with self._changed:
-                    self._sending -= 1
+                    self._sending.remove(kind)
 
 
 def deliver(kind: str, mail: EmailMessage) -> None:

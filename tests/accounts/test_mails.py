@@ -131,7 +131,8 @@ async def test_mails_that_wait_as_the_service_stops_are_told_of(
     until(lambda: not outgoing._waiting)
     outgoing.send("kind", make_mail("last"))
     await outgoing.stop()
-    assert caplog.text.count("No mail was sent of kind: the service stops") == 1
+    assert caplog.text.count("No mail was sent of kind: the service stops\n") == 1
+    assert caplog.text.count("the service stops before the mail server has taken it") == mails.THREADS
 
 
 def test_mails_arrive(outgoing: Outgoing) -> None:
