@@ -32,6 +32,8 @@ SURE_WITHIN_S = 1.5
 AWAY = "The database does not answer just now. Try again shortly."
 # To all who know something by events: the database has become an older one, so nothing of that holds.
 BEGAN_ANEW = "events.began_anew"
+# These hold within two seconds, whatever else is being handled.
+IN_TIME = ENDS_ACCESS | {"tier.changed"}
 
 
 class EventFeed:
@@ -244,7 +246,7 @@ class EventFeed:
                 events = await self._ask()
             except PASSING:
                 continue
-            ahead = [event for event in events if event.position > position and event.kind in ENDS_ACCESS]
+            ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
             for event in ahead:
                 if event.position not in self._early:
                     await self._hand_on_early(Heard(event.position, event.kind, event.facts))

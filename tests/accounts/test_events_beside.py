@@ -74,13 +74,16 @@ async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
         slow.go.set()
 
 
-async def test_revocation_behind_a_slow_handler_of_something_else_waits_for_nobody(feed: EventFeed) -> None:
+@pytest.mark.parametrize("kind", ["key.revoked", "tier.changed"])
+async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_else(
+    feed: EventFeed, kind: str
+) -> None:
     slow, revoked = Slow(), Listener()
-    feed.on("tier.changed", slow)
-    feed.on("key.revoked", revoked)
-    await publish(1, kind="tier.changed")
+    feed.on("instruments.changed", slow)
+    feed.on(kind, revoked)
+    await publish(1, kind="instruments.changed")
     await slow.begun.wait()
-    await publish(2, kind="key.revoked")
+    await publish(2, kind=kind)
     assert await revoked.hears(1) == [2]
     slow.go.set()
     await feed.read()
