@@ -29,6 +29,14 @@ from tests.reliability.faults import PrivateRedis
 __all__ = ["client", "url"]
 
 
+async def settles_once_it_is_written(bus: RedisBus) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(bus.settle(), 0.2)
+    bus.written(bus.place)
+    await asyncio.wait_for(bus.settle(), PATIENCE_S)
+    await bus.close()
+
+
 def test_nothing_is_settled_before_the_database_has_the_numbering(url: str, client: Redis) -> None:
     """A successor would find another numbering there, and leave what is in the stream."""
 
@@ -36,11 +44,7 @@ def test_nothing_is_settled_before_the_database_has_the_numbering(url: str, clie
         bus = await opened(url)
         await publish(bus, 1, 1)
         await until(lambda: number_of_entries(client) == 1)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(bus.settle(), 0.2)
-        bus.written(bus.place)
-        await asyncio.wait_for(bus.settle(), PATIENCE_S)
-        await bus.close()
+        await settles_once_it_is_written(bus)
 
     asyncio.run(run())
 
@@ -103,11 +107,7 @@ def test_nothing_is_settled_while_redis_lacks_what_the_database_does(
         client.flushall()
         await publish(bus, 6, 6)
         await until(lambda: number_of_entries(client) == 3)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(bus.settle(), 0.2)
-        bus.written(bus.place)
-        await asyncio.wait_for(bus.settle(), PATIENCE_S)
-        await bus.close()
+        await settles_once_it_is_written(bus)
 
     asyncio.run(run())
 

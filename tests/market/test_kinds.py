@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,6 @@ import msgspec
 import pytest
 import time_machine
 from django.conf import LazySettings
-from django.db import connection
 
 from accounts.threads import in_thread
 from instruments.catalogue import catalogue
@@ -27,6 +26,7 @@ from market.prices.records import AnyRecord, Began
 from market.prices.ticks import Tick
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.running import Idle, make_runner
+from tests.market.test_engine_store import broken_database
 from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -265,15 +265,25 @@ def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(ins
     assert asyncio.run(run()) == [1.5, 1.5]
 
 
+@asynccontextmanager
+async def refused_change(room: Room, source: str) -> AsyncIterator[None]:
+    """Begun, and not written while this lasts."""
+    await in_thread(reprice, source)
+    away = broken_database("market_formerquote")
+    await in_thread(away.__enter__)
+    try:
+        await room.runner.settle_kinds()
+        yield
+    finally:
+        await in_thread(away.__exit__, None, None, None)
+
+
 def test_source_that_is_put_back_before_the_change_was_written_is_let_in_again() -> None:
     async def run() -> tuple[str | None, str | None]:
         async with Room() as room:
             room.tick("demo", 1.5, 1)
-            await in_thread(reprice, "push")
-            away = broken_database()
-            await in_thread(away.__enter__)
-            await room.runner.settle_kinds()
-            await in_thread(away.__exit__, None, None, None)
+            async with refused_change(room, "push"):
+                pass
             refused = room.tick("demo", 1.5, 61)
             await room.reprice("")
             return refused, room.tick("demo", 1.5, 62)
@@ -362,27 +372,12 @@ def test_nothing_is_simulated_for_the_time_of_a_real_source(clock: time_machine.
     assert minutes == [-2, 11, 12]
 
 
-@contextmanager
-def broken_database() -> Iterator[None]:
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE market_formerquote RENAME TO market_formerquote_away")
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE market_formerquote_away RENAME TO market_formerquote")
-
-
 def test_a_change_that_the_database_refuses_is_made_once_it_answers() -> None:
     async def run() -> tuple[str | None, str | None]:
         async with Room() as room:
             room.tick("demo", 1.5, 1)
-            await in_thread(reprice, "push")
-            away = broken_database()
-            await in_thread(away.__enter__)
-            await room.runner.settle_kinds()
-            meanwhile = room.tick("push", 1.1, 4)
-            await in_thread(away.__exit__, None, None, None)
+            async with refused_change(room, "push"):
+                meanwhile = room.tick("push", 1.1, 4)
             await room.runner.settle_kinds()
             return meanwhile, room.tick("push", 1.1, 5)
 
