@@ -37,6 +37,12 @@ class Checkpoint(NamedTuple):
     kind_since_ms: int | None = None
     """Since when its prices are of their kind; None: always."""
 
+    @property
+    def awaits_first(self) -> bool:
+        """Its series began, and no price of it has come: the last one, if any, is of long before."""
+        since_ms = self.kind_since_ms
+        return since_ms is not None and (self.last is None or self.last.time_ms < since_ms)
+
 
 def write(
     rows: list[Row],

@@ -197,7 +197,7 @@ class Engine:
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""
         return {
-            symbol: Checkpoint(book.last, None, book.seq, book.flow_seq)
+            symbol: Checkpoint(book.last, None, book.seq, book.flow_seq, kind_since_ms=book.kind_since_ms)
             for symbol, book in self.books.items()
             if book.last is not None or book.seq
         }

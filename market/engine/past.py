@@ -31,6 +31,8 @@ class Past:
         self.prices: defaultdict[str, deque[Sent]] = defaultdict(_few)
         self.flow: defaultdict[str, deque[Sent]] = defaultdict(_few)
         self.numbers: Numbers = {}
+        self.ended: Numbers = {}
+        """Where a series of the other kind began: the last numbers of the one before."""
 
     def add(self, at_ms: int, records: Iterable[AnyRecord]) -> None:
         for record in records:
@@ -48,6 +50,7 @@ class Past:
                 # Nobody goes on over the beginning of another series without being told.
                 self.prices.pop(symbol, None)
                 self.flow.pop(symbol, None)
+                self.ended[symbol] = seq, flow_seq
 
 
 def falls_short(known: Numbers, given: Numbers) -> bool:

@@ -57,13 +57,19 @@ class Track:
 
     __slots__ = ("_came_ms", "_ended_at", "_frames", "head", "last_tick")
 
-    def __init__(self, max_frames: int, head: int | None = None, last_tick: Numbered | None = None) -> None:
+    def __init__(
+        self,
+        max_frames: int,
+        head: int | None = None,
+        last_tick: Numbered | None = None,
+        ended_at: int = -1,
+    ) -> None:
         self._frames: deque[bytes] = deque(maxlen=max_frames)
         self._came_ms: deque[int] = deque(maxlen=max_frames)
         self.head = head
         """None: frames may have been sent that this process knows nothing of."""
         self.last_tick = last_tick
-        self._ended_at = -1
+        self._ended_at = ended_at
 
     def begin_series(self, last_tick: Numbered | None) -> None:
         """Who was away meanwhile heard no notice of it, and must not take one series for the other."""
@@ -113,17 +119,22 @@ class Recent:
         return symbol in self._tracks
 
     def know(
-        self, symbol: str, seq: int, last_tick: bytes | None = None, before: Iterable[Kept] = ()
+        self,
+        symbol: str,
+        seq: int,
+        last_tick: bytes | None = None,
+        before: Iterable[Kept] = (),
+        ended_at: int = -1,
     ) -> None:
         """What was last sent before this process began to listen; 0 if nothing ever was. `before` are frames
-        up to there, and worth nothing if they end elsewhere."""
+        up to there, and worth nothing if they end elsewhere. Nobody goes on from `ended_at` or before."""
         tick = None if last_tick is None else (seq, last_tick)
-        track = Track(self._max_frames, last_tick=tick)
+        track = Track(self._max_frames, None, tick, ended_at)
         for came_ms, number, frame in before:
             self._now_ms = max(came_ms, self._now_ms)
             track.add(number, frame, self._now_ms, self._now_ms - self._keep_ms)
         is_whole = track.head == seq
-        self._tracks[symbol] = track if is_whole else Track(self._max_frames, seq, tick)
+        self._tracks[symbol] = track if is_whole else Track(self._max_frames, seq, tick, ended_at)
 
     def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
         """`last_tick` is shown first from now on, as the one before is of prices that are over."""

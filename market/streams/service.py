@@ -20,6 +20,8 @@ from .stream import Last, NumberedStream
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
 
+NEVER_ENDED = (-1, -1)
+
 
 def hear(records: list[AnyRecord]) -> None:
     """Each is encoded once, however many listen, and nothing is waited for."""
@@ -59,17 +61,8 @@ def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
     past = market.take_past()
-    prices.begin(
-        epoch,
-        [
-            last_price(facts, checkpoint)._replace(before=_prices_of(past, facts))
-            for facts, checkpoint in known
-        ],
-    )
-    order_flow.begin(
-        epoch,
-        [last_flow(facts, checkpoint)._replace(before=_flow_of(past, facts)) for facts, checkpoint in known],
-    )
+    prices.begin(epoch, [_last_price(*each, past) for each in known])
+    order_flow.begin(epoch, [_last_flow(*each, past) for each in known])
 
 
 def _prices_of(past: Past, facts: InstrumentFacts) -> Iterator[Kept]:
@@ -85,20 +78,24 @@ def _flow_of(past: Past, facts: InstrumentFacts) -> Iterator[Kept]:
             yield at_ms, outgoing.seq, outgoing.frame
 
 
-def last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
+def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: Past) -> Last:
     if checkpoint is None:
         return Last(facts.symbol, 0)
-    tick = checkpoint.last
-    if tick is None:
-        return Last(facts.symbol, checkpoint.seq)
-    volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
-    bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
-    taken = Taken(facts.symbol, bid, ask, tick.time_ms, volume, checkpoint.seq)
-    return Last(facts.symbol, checkpoint.seq, price_tick(taken, facts.digits))
+    seq, tick, frame = checkpoint.seq, checkpoint.last, None
+    if tick is not None:
+        volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
+        bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
+        frame = price_tick(Taken(facts.symbol, bid, ask, tick.time_ms, volume, seq), facts.digits)
+    ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[0]
+    return Last(facts.symbol, seq, frame, _prices_of(past, facts), ended_at)
 
 
-def last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None) -> Last:
-    return Last(facts.symbol, 0 if checkpoint is None else checkpoint.flow_seq)
+def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: Past) -> Last:
+    if checkpoint is None:
+        return Last(facts.symbol, 0)
+    seq = checkpoint.flow_seq
+    ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[1]
+    return Last(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
 
 
 def tell_heard(is_heard: bool) -> None:

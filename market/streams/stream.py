@@ -42,6 +42,8 @@ class Last(NamedTuple):
     """Its last frame, where that is known."""
     before: Iterable[Kept] = ()
     """Frames that were sent up to there."""
+    ended_at: int = -1
+    """Where a series of the other kind ended: nobody goes on from there or before."""
 
 
 class Listener(Protocol):

@@ -1,0 +1,104 @@
+"""Simulated prices give way to real ones, or the other way round, while nobody serves: who heard everything of
+the one kind does not go on with the other as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from accounts.threads import in_thread
+from instruments.catalogue import catalogue
+from instruments.models import Instrument
+from market import services as market
+from market.clock import now_ms
+from market.engine.checkpoints import Checkpoint
+from market.engine.past import Past
+from market.prices.records import Began, Taken
+from market.prices.ticks import Tick
+from market.streams import service
+from market.streams.messages import Resume, Subscribe
+from market.streams.resume import Spent
+from market.streams.stream import NumberedStream
+from market.streams.subscriptions import Subscriptions
+from tests.factories import make_instrument
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
+BEGAN_MS, EPOCH = 1_795_000_000_000, "e1"
+
+
+def is_gone_on(stream: NumberedStream, epoch: str, position: int) -> bool:
+    """Whether a client that had this last is told that it missed nothing."""
+    subscribed = Subscriptions()
+    message = Subscribe(symbols=["EURUSD"], resume=Resume(epoch, {"EURUSD": position}))
+    change = subscribed.subscribe(message, lambda _: True)
+    return stream.open(message, subscribed, change, now_ms(), Spent()).goes_on.unrecovered == []
+
+
+def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:
+    last = None if quoted_ms is None else Tick("EURUSD", 1.1, 1.2, quoted_ms)
+    return Checkpoint(last, None, 7, 3, kind_since_ms=began_ms)
+
+
+@pytest.mark.parametrize(
+    ("quoted_ms", "began_ms", "goes_on"),
+    [
+        (BEGAN_MS - 1, BEGAN_MS, False),
+        (None, BEGAN_MS, False),
+        (BEGAN_MS, BEGAN_MS, True),
+        (BEGAN_MS, None, True),
+        (None, None, True),
+    ],
+)
+def test_nobody_goes_on_into_a_series_that_has_no_price_yet(
+    quoted_ms: int | None, began_ms: int | None, goes_on: bool
+) -> None:
+    make_instrument("EURUSD")
+    catalogue.load_now()
+
+    service.begin(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
+
+    assert is_gone_on(service.prices, EPOCH, 7) is goes_on
+    assert is_gone_on(service.order_flow, EPOCH, 3) is goes_on
+
+
+def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_instrument("EURUSD")
+    catalogue.load_now()
+    past, at_ms = Past(), now_ms()
+    ticks = [Taken("EURUSD", 1.1, 1.2, at_ms, 1.0, seq, seq - 4, 1.0) for seq in (6, 7)]
+    past.add(at_ms, [ticks[0], Began("EURUSD", False, at_ms, 6), ticks[1]])
+    monkeypatch.setattr(market, "take_past", lambda: past)
+
+    service.begin(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
+
+    assert [is_gone_on(service.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
+    assert [is_gone_on(service.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
+
+
+@pytest.mark.parametrize("source", ["demo", "push"])
+def test_source_that_changes_between_two_runs_is_told(
+    settings: LazySettings, tmp_path: Path, source: str
+) -> None:
+    settings.VAR_DIR, settings.REDIS_URL, settings.DEMO = tmp_path, "", True
+    make_instrument("EURUSD", source="push")
+    catalogue.load_now()
+
+    async def serve_twice() -> tuple[bool, bool]:
+        await market.start()
+        assert await market.push("push", [Tick("EURUSD", 1.1, 1.2, now_ms(), 1.0)]) == [None]
+        epoch, position = market.market.epoch, service.prices.recent.positions(["EURUSD"])["EURUSD"]
+        before = is_gone_on(service.prices, epoch, position)
+        await market.stop()
+        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
+        await catalogue.load()
+        await market.start()
+        try:
+            assert market.market.epoch == epoch
+            return before, is_gone_on(service.prices, epoch, position)
+        finally:
+            await market.stop()
+
+    assert asyncio.run(serve_twice()) == (True, source == "push")
