@@ -10,6 +10,7 @@ import { Watchlist } from "./watchlist.js";
 
 const config = JSON.parse(document.getElementById("terminal-config").textContent);
 const { instruments } = config;
+const ALL_HAVE_HEARD_MS = 2_000;
 const part = (id) => document.getElementById(id);
 const kept = (name, allowed, otherwise) => {
   const value = localStorage.getItem(`tickwire-${name}`);
@@ -54,11 +55,18 @@ function told({ stream, state, missed, began = [] }) {
   // What the stream could not tell again, the candles know; of order flow nobody does.
   if (missed && stream === "market") chart.reload();
   if (missed && stream === "flow") flow.clear();
-  // Real prices instead of simulated ones, or the other way round: what is shown of before is of another market.
-  if (stream === "market") for (const symbol of began) watchlist.begin(symbol);
-  if (!began.includes(shown.symbol)) return;
-  if (stream === "market") chart.begin();
-  if (stream === "flow") flow.clear();
+  if (stream === "market" && began.length) {
+    begin(began);
+    // Asked at once, another server process may answer that has not heard of it yet.
+    setTimeout(() => begin(began), ALL_HAVE_HEARD_MS);
+  }
+  if (stream === "flow" && began.includes(shown.symbol)) flow.clear();
+}
+
+/** Real prices instead of simulated ones, or the other way round: what is shown of before is of another market. */
+function begin(symbols) {
+  for (const symbol of symbols) watchlist.begin(symbol);
+  if (symbols.includes(shown.symbol)) chart.begin();
 }
 
 /** The browser brings the page back as it was, which is not as things are. */

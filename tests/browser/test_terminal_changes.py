@@ -85,9 +85,17 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
     at = moment(market.now_ms()).isoformat()
     candle = {"time": at, "open": 50, "high": 51, "low": 49, "close": 50.5, "volume": 1}
     quote = {"bid": 50.5, "ask": 50.6, "spread": 0.1, "timestamp": at}
-    page.route(
-        "**/api/market/BTCUSD?*", lambda route: route.fulfill(json={"ohlcv": [candle], "quote": quote})
-    )
+    asked = set[str]()
+
+    def answer(route: Route) -> None:
+        """At first as a process does that has not heard of the new series."""
+        if route.request.url in asked:
+            route.fulfill(json={"ohlcv": [candle], "quote": quote})
+        else:
+            asked.add(route.request.url)
+            route.continue_()
+
+    page.route("**/api/market/BTCUSD?*", answer)
 
     async def begin() -> None:
         streams.prices.begin_series("BTCUSD", None, market.now_ms())
