@@ -22,7 +22,7 @@ from tests.reliability.ledger import Frame
 from tests.reliability.processes import Installation, Process, http
 
 MINUTE_MS = 60_000
-PUSHED = "PUSHED"
+PUSHED = "CLOCKED"
 """Without times of their own."""
 Candles = dict[int, tuple[float, ...]]
 """Open, high, low, close and volume by the minute."""

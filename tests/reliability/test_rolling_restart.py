@@ -191,6 +191,6 @@ async def test_rolling_restart_fails_no_request_and_loses_no_signal(
 async def test_control_killed_instead_of_told_requests_fail(
     scaled: Installation, tmp_path: Path, tell: Tell
 ) -> None:
-    seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "KILLED")
+    seen, _, _ = await roll(scaled, tmp_path, signal.SIGKILL, "UNTOLD")
     tell(f"control arm, killed: {dict(seen)}")
     assert set(seen) > {"200"}

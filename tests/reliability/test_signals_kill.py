@@ -99,7 +99,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
 ) -> None:
     installation: Installation = request.getfixturevalue(kind)
 
-    outcome = lives(installation, "KILLED", "whole", LAST)
+    outcome = lives(installation, "REVIVED", "whole", LAST)
 
     tell(
         f"{kind}: killed {outcome.killed} times at the 1st to {LAST}th write, {outcome.acts} acknowledged, "
