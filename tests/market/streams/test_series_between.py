@@ -1,5 +1,5 @@
-"""Simulated prices give way to real ones, or the other way round, while nobody serves: who heard everything of
-the one kind does not go on with the other as if nothing had happened."""
+"""Simulated prices give way to real ones, or the other way round, while nobody serves: who heard all of the
+one kind does not go on with the other as if nothing had happened."""
 
 from __future__ import annotations
 
