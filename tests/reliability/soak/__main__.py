@@ -39,7 +39,7 @@ from tests.reliability.soak.loads import (  # noqa: E402
     Rest,
     Ticks,
 )
-from tests.reliability.soak.samples import Sample, figures_of, sizes  # noqa: E402
+from tests.reliability.soak.samples import Cores, Sample, figures_of, sizes  # noqa: E402
 from tests.reliability.stream_services import StreamService  # noqa: E402
 from tests.staff import staff_client  # noqa: E402
 
@@ -56,6 +56,7 @@ class Soak:
         self._service, self._pids = service, pids
         self.samples: list[Sample] = []
         self.loads: list[Load] = []
+        self._cores = Cores()
 
     def run(self, minutes: float, every_s: float, meters: dict[str, Meter]) -> None:
         began_at = time.monotonic()
@@ -78,7 +79,7 @@ class Soak:
         for load in self.loads:
             figures |= load.take()
         installation = self._service.installation
-        figures |= sizes(installation.database_url, installation.redis_url)
+        figures |= sizes(installation.database_url, installation.redis_url) | self._cores.take()
         self.samples.append(Sample(minute, figures))
         say({"minute": round(minute, 2)} | {name: round(value, 2) for name, value in figures.items()})
 

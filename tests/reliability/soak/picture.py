@@ -17,6 +17,7 @@ KINDS = {
     "p99, ms": "p99 of ",
     "Tables, MiB": "table ",
     "Acts in a minute": "acts: ",
+    "Given to other machines, % of the cores' time": "time given to ",
 }
 
 

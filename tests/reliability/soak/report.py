@@ -12,7 +12,7 @@ from .samples import Sample, settled, slopes
 BEGIN, END = "<!-- soak -->", "<!-- end of soak -->"
 # How much each may rise in an hour and still count as flat. A table grows with what is published.
 MOST_AN_HOUR = {"RSS of ": 1.0, "descriptors of ": 1.0, "threads of ": 1.0, "database connections": 1.0}
-SHOWN = (*MOST_AN_HOUR, "p99 of ", "Redis, ", "all tables", "table ", "rows of ")
+SHOWN = (*MOST_AN_HOUR, "p99 of ", "Redis, ", "all tables", "table ", "rows of ", "time given ")
 # A slope is told of less; it is judged only where it was measured for long enough.
 JUDGED_FROM_MINUTES = 30
 
