@@ -80,20 +80,15 @@ def place(position: int) -> str:
 def position_of(since: str) -> int | None:
     """Where a client goes on that had this last: a signal, its end or a place; None where nobody can say."""
     if since.startswith(AFTER_POSITION):
-        position = _position_of_place(since.removeprefix(AFTER_POSITION))
-    else:
-        position = _position_of_signal(since)
-    if position is None or not Announcement.objects.is_whole_after(position, timezone.now() - REPLAYED_FOR):
-        return None
-    return position
+        return _position_of_place(since.removeprefix(AFTER_POSITION))
+    return _position_of_signal(since)
 
 
 def _position_of_place(digits: str) -> int | None:
     if not DIGITS.fullmatch(digits):
         return None
     position = int(digits)
-    # A database that was restored may end before it.
-    return position if position <= last_position() else None
+    return position if Announcement.objects.is_whole_after(position, timezone.now() - REPLAYED_FOR) else None
 
 
 def _position_of_signal(signal_id: str) -> int | None:
@@ -103,7 +98,7 @@ def _position_of_signal(signal_id: str) -> int | None:
     except ValueError:
         return None
     kind = Announcement.Kind.CLOSED if is_closure else Announcement.Kind.PUBLISHED
-    return Announcement.objects.position_of(wanted, kind)
+    return Announcement.objects.position_of(wanted, kind, timezone.now() - REPLAYED_FOR)
 
 
 def time_ms(moment: datetime) -> int:

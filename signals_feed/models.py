@@ -156,16 +156,19 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     def last_position(self) -> int:
         return self.aggregate(last=models.Max("position"))["last"] or 0
 
-    def position_of(self, signal_id: uuid.UUID, kind: str) -> int | None:
-        """Where a signal was published or closed; None where nobody knows it."""
-        return self.filter(signal=signal_id, kind=kind).values_list("position", flat=True).first()
+    def position_of(self, signal_id: uuid.UUID, kind: str, since: datetime) -> int | None:
+        """Where a signal was published or closed; None where that is longer ago, or nobody knows it."""
+        at = "signal__closed_at" if kind == Announcement.Kind.CLOSED else "signal__published_at"
+        told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
+        return told.values_list("position", flat=True).first()
 
     def is_whole_after(self, position: int, since: datetime) -> bool:
-        """Whether all that was announced after it is of `since` or later."""
+        """Whether such a place was given, and all that was announced after it is of `since` or later."""
         columns = ("kind", "signal__published_at", "signal__closed_at")
         first = self.filter(position__gt=position).order_by("position").values_list(*columns).first()
         if first is None:
-            return True
+            # A database that was restored may end before it.
+            return position <= self.last_position()
         kind, published_at, closed_at = first
         at: datetime = closed_at if kind == Announcement.Kind.CLOSED else published_at
         return at >= since

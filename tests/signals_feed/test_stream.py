@@ -20,7 +20,7 @@ from accounts.models import ControlEvent, User
 from accounts.threads import in_thread
 from instruments.models import Instrument
 from market.streams.outgoing import SENT
-from signals_feed.announcements import LATEST, last_position, position_of, read
+from signals_feed.announcements import LATEST, position_of, read
 from signals_feed.items import COLUMNS, encode_signal
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import SignalStream
@@ -156,30 +156,25 @@ def test_unknown_signal_has_no_place(signal_id: str) -> None:
     assert position_of(signal_id) is None
 
 
-def test_signal_has_a_place_as_long_as_all_after_it_is_told_again(
-    eurusd: Instrument, marta: User, clock: Any
-) -> None:
-    first = published(eurusd, marta, published_at=NOON)
+def test_signal_has_a_place_for_seven_days(eurusd: Instrument, marta: User, clock: Any) -> None:
+    signal = published(eurusd, marta, published_at=NOON)
     clock.shift(7 * 86_400)
-    second = published(eurusd, marta, published_at=NOON + timedelta(days=7))
-    clock.shift(7 * 86_400)
-    assert position_of(str(first.pk)) is not None
+    assert position_of(str(signal.pk)) is not None
     clock.shift(1)
-    assert position_of(str(first.pk)) is None
-    assert position_of(str(second.pk)) == last_position()
+    assert position_of(str(signal.pk)) is None
 
 
 def test_signal_that_was_never_announced_has_no_place(eurusd: Instrument) -> None:
     assert position_of(str(make_signal(eurusd).pk)) is None
 
 
-def test_each_portion_of_a_replay_is_one_query_and_each_place_two(
+def test_each_portion_of_a_replay_and_each_place_is_one_query(
     eurusd: Instrument, marta: User, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     signals = [published(eurusd, marta) for _ in range(5)]
     with django_assert_num_queries(1):
         assert len(read(0, LATEST, 3)) == 3
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(1):
         position_of(str(signals[0].pk))
 
 
