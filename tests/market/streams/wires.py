@@ -188,7 +188,9 @@ class RawClient:
                 return int.from_bytes(payload[:2], "big")
 
     async def exactly(self, size: int) -> bytes:
-        return await asyncio.wait_for(self.reader.readexactly(size), PATIENCE_S)
+        # wait_for takes no notice of a cancellation in the moment in which something comes.
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.reader.readexactly(size)
 
     def abort(self) -> None:
         self.writer.transport.abort()
