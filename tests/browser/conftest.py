@@ -7,18 +7,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
 from tests.browser.chromium import LAUNCH_ARGS, require_chromium
 from tests.client import Server
+from tests.patience import PATIENCE_S
 
 OpenPage = Callable[..., Page]
+PATIENCE_MS = PATIENCE_S * 1000
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 # Reported by the page itself, because not every violation reaches the console.
 REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation",
   (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
 """
+
+# Playwright's own five seconds are a claim about the machine.
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def open_page(server: Server, browser: Browser) -> Iterator[OpenPage]:
 
     def open_one(path: str = "/", script: str = "", *, address: str = server.url, **options: Any) -> Page:
         context = browser.new_context(base_url=address, permissions=CLIPBOARD, **options)
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(REPORT_VIOLATIONS + script)
         page = context.new_page()
         watch(page, urlsplit(address).netloc, problems)

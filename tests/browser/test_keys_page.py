@@ -36,7 +36,10 @@ def issue(page: Page, name: str = "laptop") -> str:
 
 
 def secret_on(page: Page) -> str:
-    return page.locator("#secret").inner_text()
+    secret = page.locator("#secret").inner_text()
+    # Its script hides and copies the key, and comes after it.
+    page.wait_for_load_state()
+    return secret
 
 
 def act(page: Page, summary: str, button: str) -> None:

@@ -96,6 +96,8 @@ def add_passkey(page: Page) -> None:
     page.get_by_role("link", name="Add a passkey").click()
     confirm(page)
     page.get_by_role("textbox", name="Name").fill("phone")
+    # Its script, which asks the device, comes after the form.
+    page.wait_for_load_state()
     page.get_by_role("textbox", name="Name").press("Enter")
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
 
