@@ -36,9 +36,12 @@ def joined(hub: Hub, held: Held, *topics: str) -> None:
     hub.subscribe(hub.join(held.connection, lambda: None), topics)
 
 
-async def hear_in_fits(client: RawClient, number: int, chance: random.Random) -> list[bytes]:
+async def hear_in_fits(
+    client: RawClient, number: int, chance: random.Random, begun: asyncio.Event
+) -> list[bytes]:
     """It sends pings now and then, does not read for a while, and reads again."""
     texts: list[bytes] = []
+    await begun.wait()
     while len(texts) < number:
         if chance.random() < 0.02:
             client.send(PING, b"?")
@@ -53,12 +56,12 @@ async def hear_in_fits(client: RawClient, number: int, chance: random.Random) ->
 @pytest.mark.parametrize("own", [False, True], ids=["same symbols", "own symbols"])
 @on_uvloop
 async def test_all_comes_in_order_however_the_clients_read(own: bool) -> None:
-    chance, hub, number = random.Random(7), Hub(), 1_500
+    chance, hub, number, begun = random.Random(7), Hub(), 1_500, asyncio.Event()
     async with make_serving() as serving:
         opened = [await serving.open(buffer=4096) for _ in range(4)]
         for place, (_, held) in enumerate(opened):
             joined(hub, held, *TOPICS, *((str(place),) if own else ()))
-        hearing = [asyncio.create_task(hear_in_fits(client, number, chance)) for client, _ in opened]
+        hearing = [asyncio.create_task(hear_in_fits(client, number, chance, begun)) for client, _ in opened]
         sent: list[bytes] = []
         slow: set[Seat] = set()
         while len(sent) < number:
@@ -67,11 +70,13 @@ async def test_all_comes_in_order_however_the_clients_read(own: bool) -> None:
                 hub.publish(Said(sent[-1].decode()), chance.choice(TOPICS))
             await asyncio.sleep(0)
             slow.update(hub.slow.seats)
-            if len(sent) % 100 < 5:
+            if len(slow) == len(opened):
+                begun.set()
+            if begun.is_set() and len(sent) % 100 < 5:
                 # So that nobody is given up.
                 await until(lambda: not hub.slow.seats)
+        assert begun.is_set(), "the test is to fill the sockets"
         assert [await heard for heard in hearing] == [sent[:number]] * 4
-        assert len(slow) == 4, "the test is to fill the sockets"
 
 
 @on_uvloop
