@@ -7,10 +7,10 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,11 +34,35 @@ class Heard(msgspec.Struct, frozen=True):
 # Ticks are pushed as often as this, and one push that comes late is no harm that an attack did.
 ONE_PUSH_MS = 50.0
 MOST_RISE = 1.1
+MOST_TRIALS = 3
 
 
-def unharmed(during: Heard, *controls: Heard) -> bool:
-    """Against the worse control of the same minute: one before, one after."""
-    return during.p99_ms <= max(map(allowed_ms, controls))
+class Trial(NamedTuple):
+    """What was heard before the harm, meanwhile and after it."""
+
+    before: Heard
+    during: Heard
+    after: Heard
+
+    @property
+    def is_unharmed(self) -> bool:
+        """Against the worse control of the same minute."""
+        return self.during.p99_ms <= max(allowed_ms(self.before), allowed_ms(self.after))
+
+    @property
+    def lost(self) -> int:
+        return sum(heard.missed + heard.ended for heard in self)
+
+    def __str__(self) -> str:
+        return f"{self.before.p99_ms:.0f} → {self.during.p99_ms:.0f} → {self.after.p99_ms:.0f} ms"
+
+
+def tried(attempt: Callable[[], Trial]) -> list[Trial]:
+    """Whatever else the machine does harms too, but not every time: only what harms each time is ours."""
+    trials = [attempt()]
+    while not trials[-1].is_unharmed and len(trials) < MOST_TRIALS:
+        trials.append(attempt())
+    return trials
 
 
 def allowed_ms(control: Heard) -> float:
