@@ -17,6 +17,7 @@ from .event_channel import Heard, Listener
 from .event_handling import PASSING, Handler, Handlers, Handling, is_handling
 from .exceptions import Overloaded
 from .outbox import ENDS_ACCESS, ControlEvent
+from .own_time import OwnTime, is_done_within
 from .tasks import end
 from .threads import in_reserved_thread
 from .troubles import Trouble
@@ -29,6 +30,8 @@ BATCH = 500
 # Of all that want to be sure that nothing is new, however many they are, the database hears no oftener.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = 1.5
+# Twice what lies between two looks at the clock: more is a standstill, of the machine or of our own loop.
+LONGEST_STEP_S = 2 * POLL_S
 AWAY = "The database does not answer just now. Try again shortly."
 # To all who know something by events: the database has become an older one, so nothing of that holds.
 BEGAN_ANEW = "events.began_anew"
@@ -64,6 +67,7 @@ class EventFeed:
         self._read_at = self._began_at = float("-inf")
         self._owed: deque[float] = deque()
         """When the database was asked what it has not answered, the oldest first."""
+        self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._has_failed = self._is_incomplete = False
 
     def on(self, kind: str, handler: Handler) -> None:
@@ -75,8 +79,11 @@ class EventFeed:
 
     @property
     def _asked_at(self) -> float | None:
-        """Since when the database owes an answer."""
+        """Since when the database owes an answer, in our own time."""
         return self._owed[0] if self._owed else None
+
+    def _own_now(self) -> float:
+        return self._own_time.pass_to(time.monotonic())
 
     @property
     def is_current(self) -> bool:
@@ -85,7 +92,8 @@ class EventFeed:
     @property
     def is_database_away(self) -> bool:
         """It refuses, or has not answered for so long that nobody should wait for it."""
-        owes = self._asked_at is not None and time.monotonic() - self._asked_at >= self.STALE_AFTER_S
+        asked_at = self._asked_at
+        owes = asked_at is not None and self._own_now() - asked_at >= self.STALE_AFTER_S
         return bool(self._tasks) and (self._has_failed or owes)
 
     @property
@@ -117,7 +125,10 @@ class EventFeed:
         self._handling, self._has_failed, self._owed = None, False, deque()
         self._early.clear()
         self._read_at = time.monotonic()
-        self._tasks = [asyncio.create_task(self._poll(), name="control events")]
+        self._tasks = [
+            asyncio.create_task(self._poll(), name="control events"),
+            asyncio.create_task(self._keep_time(), name="own time"),
+        ]
         if settings.REDIS_URL:
             told = self._listener.listen(settings.REDIS_URL)
             self._tasks.append(asyncio.create_task(told, name="control events over Redis"))
@@ -141,11 +152,15 @@ class EventFeed:
             return
         if self.is_database_away:
             raise Overloaded(AWAY, retry_after=2)
+        reading = asyncio.ensure_future(self.read(apart_s=SURE_EVERY_S))
         try:
-            async with asyncio.timeout(SURE_WITHIN_S):
-                await self.read(apart_s=SURE_EVERY_S)
-        except (TimeoutError, DatabaseError, InterfaceError, Overloaded):
+            if not await is_done_within(reading, SURE_WITHIN_S):
+                raise Overloaded(AWAY, retry_after=2)
+            reading.result()
+        except (DatabaseError, InterfaceError, Overloaded):
             raise Overloaded(AWAY, retry_after=2) from None
+        finally:
+            reading.cancel()
 
     async def read(self, apart_s: float = 0.0) -> None:
         """Hand on everything that is new. A read that begins after the call serves it as well as its own."""
@@ -175,6 +190,11 @@ class EventFeed:
                 events_wait.tell(error)
             except Exception:  # noqa: BLE001 - the top of the task: a process deaf to revocations is worse
                 logger.exception("The control events could not be read, trying again")
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._own_now()
+            await asyncio.sleep(POLL_S)
 
     async def _read_all(self) -> None:
         began_at = self._began_at
@@ -206,7 +226,7 @@ class EventFeed:
     async def _ask(self) -> list[ControlEvent]:
         """Who waits no longer leaves the question with the thread: its answer is owed until it ends there."""
         owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(self._next))
-        owed.append(time.monotonic())
+        owed.append(self._own_now())
 
         def answered(asked: asyncio.Future[list[ControlEvent]]) -> None:
             # One thread asks, so answers come in the order of the questions.

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from .exceptions import Overloaded
+from .own_time import is_done_within
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,11 +55,11 @@ async def in_thread_promptly(ask: Callable[P, T], *args: P.args, **kwargs: P.kwa
 
     asking = asyncio.ensure_future(in_thread(run))
     try:
-        done, _ = await asyncio.wait((asking,), timeout=PROMPTLY_S)
+        is_done = await is_done_within(asking, PROMPTLY_S)
     except asyncio.CancelledError:
         asking.cancel()
         raise
-    if done:
+    if is_done:
         return asking.result()
     if began:
         _note_overdue(asking)

@@ -86,15 +86,3 @@ class Place:
 
     def _become(self, state: State, now: float) -> None:
         self.state, self._since, self._heard_at = state, now, now
-
-
-class OwnTime:
-    """Time in which we ran ourselves: no worker is to blame for a machine that stood still."""
-
-    def __init__(self, clock: float) -> None:
-        self._clock, self.now = clock, 0.0
-
-    def pass_to(self, clock: float) -> float:
-        self.now += min(clock - self._clock, LONGEST_STEP_S)
-        self._clock = clock
-        return self.now

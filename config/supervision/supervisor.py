@@ -14,7 +14,9 @@ from multiprocessing.context import SpawnProcess
 
 import uvicorn
 
-from .place import OwnTime, Place
+from accounts.own_time import OwnTime
+
+from .place import LONGEST_STEP_S, Place
 from .worker import RETIRE, SERVING, STOPPING, work
 
 logger = logging.getLogger(__name__)
@@ -91,7 +93,7 @@ class Supervisor:
         self._config, self._listener = config, listener
         self._on_first_serving: Callable[[], None] | None = on_serving
         self._stops_within_s = stops_within_s + SPARE_S
-        self._time = OwnTime(time.monotonic())
+        self._time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._workers: dict[Place, Worker | None] = {
             Place(number, 0.0): None for number in range(1, config.workers + 1)
         }

@@ -120,7 +120,7 @@ async def test_question_that_its_asker_left_is_still_owed(
     monkeypatch.setattr("accounts.events.SURE_WITHIN_S", 0.05)
     monkeypatch.setattr("accounts.events.POLL_S", 3600)
     await feed.read()
-    frozen, asked_at = Frozen(feed, monkeypatch), time.monotonic()
+    frozen, asked_at = Frozen(feed, monkeypatch), feed._own_now()
     with contextlib.suppress(Overloaded):
         await feed.make_sure()
     try:
@@ -129,3 +129,18 @@ async def test_question_that_its_asker_left_is_still_owed(
     finally:
         frozen.thaw()
     await until(lambda: feed._asked_at is None)
+
+
+async def test_standstill_of_our_own_is_no_silence_of_the_database(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = Frozen(feed, monkeypatch)
+    await until(lambda: feed._asked_at is not None)
+    time.sleep(2 * feed.STALE_AFTER_S)  # noqa: ASYNC251 - the loop stands still, as all of a paused machine
+    try:
+        assert not feed.is_current
+        assert not feed.is_database_away
+    finally:
+        frozen.thaw()
+    await feed.make_sure()
+    assert feed.is_current

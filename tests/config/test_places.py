@@ -5,11 +5,9 @@ from __future__ import annotations
 from config.supervision.place import (
     FIRST_DELAY_S,
     LONGEST_DELAY_S,
-    LONGEST_STEP_S,
     SILENT_AFTER_S,
     SLOW_START_S,
     SOUND_AFTER_S,
-    OwnTime,
     Place,
 )
 
@@ -82,9 +80,3 @@ def test_worker_that_leaves_for_its_successor_has_to_end_too() -> None:
     place = make_place(serving=True)
     place.leaves(5.0, within_s=20.0)
     assert (place.state, place.has_to_be_killed(25.0)) == ("leaving", True)
-
-
-def test_time_in_which_the_machine_stood_still_does_not_count() -> None:
-    own = OwnTime(100.0)
-    assert own.pass_to(101.0) == 1.0
-    assert own.pass_to(161.0) == 1.0 + LONGEST_STEP_S
