@@ -68,7 +68,15 @@ class Prices:
         bid = round(1 + (self._pushed * 7 % 10 + 1) / 10_000, 4)
         body = [{"symbol": PUSHED, "bid": bid, "ask": round(bid + 0.0002, 4)}]
         headers = {"X-Ingest-Key": self._pushes}
-        answer = http.post(f"{server.url}/ingest/ticks", json=body, headers=headers).json()
+        answers: list[dict[str, Any]] = []
+
+        def is_answered() -> bool:
+            answers.append(http.post(f"{server.url}/ingest/ticks", json=body, headers=headers).json())
+            return "error" not in answers[-1]
+
+        # While a process follows a step of the clock it may say that it is busy: then again.
+        poll(is_answered, PATIENCE_S)
+        answer = answers[-1]
         self._pushed += answer["accepted"]
         self.refused += answer["rejected"]
         return int(answer["accepted"])
