@@ -74,7 +74,7 @@ class Prices:
             answers.append(http.post(f"{server.url}/ingest/ticks", json=body, headers=headers).json())
             return "error" not in answers[-1]
 
-        # While a process follows a step of the clock it may say that it is busy: then again.
+        # A process that follows a step of the clock may say that it is busy: then the tick is sent again.
         poll(is_answered, PATIENCE_S)
         answer = answers[-1]
         self._pushed += answer["accepted"]
