@@ -155,7 +155,7 @@ class EventFeed:
         reading = asyncio.ensure_future(self.read(apart_s=SURE_EVERY_S))
         try:
             if not await is_done_within(reading, SURE_WITHIN_S):
-                raise Overloaded
+                raise Overloaded(AWAY, retry_after=2)
             reading.result()
         except (DatabaseError, InterfaceError, Overloaded):
             raise Overloaded(AWAY, retry_after=2) from None
