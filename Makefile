@@ -21,7 +21,7 @@ APART := market/feeds market/files market/streams market/test_simul* market/test
     accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -100,6 +100,9 @@ lock: $(VENV)/.dev ## Renew both locks.
 	    --generate-hashes --no-header --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-dev.lock
+
+walks: $(VENV)/.dev ## Through how many modules five stories pass, and whether that is too many. VERBOSE=1 names them.
+	@$(BIN)/python -m tests.walks $(if $(VERBOSE),-v)
 
 clean: ## Remove the virtual environment and caches; var/ with your data stays.
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

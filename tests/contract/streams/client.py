@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socket import create_connection
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from market.services import now_ms
-from tests.client import Server
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -23,12 +22,18 @@ MARKET, ORDERFLOW = "/ws/market", "/ws/orderflow"
 Frame = dict[str, Any]
 
 
+class Served(Protocol):
+    """A server on loopback, in this process or another."""
+
+    port: int
+
+
 class Socket:
     """`closed` is the code with which the service ended it."""
 
     def __init__(
         self,
-        server: Server,
+        server: Served,
         path: str = MARKET,
         key: str = "",
         host: str = "127.0.0.1",

@@ -1,0 +1,18 @@
+"""What each story passes at most. A higher limit needs a reason.
+
+Which thread has its turn first moves a figure by a few, so a limit is the most of several measurements."""
+
+from __future__ import annotations
+
+from tests.walks.counting import Figures
+
+LIMITS = {
+    "a venue's tick → socket": Figures(37, 60, 24),
+    "GET quote → bytes": Figures(17, 27, 11),
+    "a signal published on the form, then closed by a tick": Figures(73, 279, 207),
+    "RSS → /api/news": Figures(51, 359, 309),
+    "a key revoked in the admin → socket closed with 4401": Figures(37, 77, 41),
+}
+
+# The server and what puts the apps together: every request passes these, whatever it asks for.
+PASSED_BY_ALL = frozenset({"config", "pages", "serving"})
