@@ -7,18 +7,18 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := demo clients benchmarks test_services.py accounts/test_key_commands.py accounts/test_streams_processes.py \
-    $(addprefix config/test_,addresses.py faults.py full_disk.py hsts.py installation.py servers.py snippets.py) \
-    config/test_unsafe_start.py \
-    market/importing/test_real_processes.py market/test_pending_migrations.py \
-    $(addprefix market/test_,simulated_bars.py simulated_takers.py simulation.py) signals_feed/test_demo_signals.py \
-    news/test_sentiment_commands.py news/test_sentiment_floors.py contract/test_schemathesis.py contract/test_hostile_text.py \
-    market/test_lease_vanished.py admin/test_long_lists.py
-SCALED := contract accounts admin market signals_feed news
+LONG := clients benchmarks demo/runs demo/test_signals.py tools test_services.py \
+    accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
+    $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
+    contract/test_schemathesis.py contract/test_hostile_text.py \
+    market/feeds/simulated market/importing/test_real_processes.py market/management/test_run_engine.py \
+    market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
+    serving/test_both_servers.py
+SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
 # What brings its own servers, or needs none, is the same whichever database the settings name.
-APART := market/feeds market/files market/streams market/test_simul* market/test_candle_* market/test_partitions.py \
-    market/test_bus* market/ingest/test_inbox.py market/importing/test_real_processes.py \
-    accounts/test_shared_limits.py accounts/test_streams_* accounts/test_key_commands.py contract/test_stock_handler.py
+APART := accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
+    contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
+    market/push/test_push_queue.py market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak walks clean
@@ -55,8 +55,8 @@ release-check: bandit bench-slots reliability-full soak ## What is too long for 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.
 bandit: $(VENV)/.bandit ## What may be unsafe in our code, by bandit.
-	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py accounts clients config instruments market \
-	    news signals_feed status
+	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py \
+	    accounts analysis clients core config instruments market news signals_feed status demo pages serving
 
 $(VENV)/.bandit:
 	@$(PYTHON) -m venv $(VENV)/bandit

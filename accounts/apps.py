@@ -6,4 +6,4 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from . import second_factor  # noqa: F401 - registers its signal handlers
+        from .login import second_factor  # noqa: F401 - registers its signal handlers

@@ -1,4 +1,6 @@
-"""What nobody needs any more goes by itself: in the background, a little at a time, by one process."""
+"""What nobody needs any more goes by itself: in the background, a little at a time, by one process. Among
+it are users who signed up, never confirmed an address and never came in: anybody can make them, by any
+name."""
 
 from __future__ import annotations
 
@@ -9,24 +11,29 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import DatabaseError
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import CharField, Exists, OuterRef, QuerySet
+from django.db.models.functions import Cast
 from django.utils import timezone
 
-from .exceptions import Overloaded
-from .models import Attempt, ControlEvent, PageSession
-from .tasks import end
-from .threads import in_thread
-from .unconfirmed import unconfirmed_users
+from accounts.models import Attempt, PageSession, User
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.events.outbox import ControlEvent
+from core.threads import in_thread
 
 logger = logging.getLogger(__name__)
-
 LOOK_EVERY_S = 600
 AT_ONCE = 200
 PAUSE_S = 0.05
+
 # Processes have heard of an event within a second, and one that was stopped for days is started anew; what
 # happened to an account is shown to its owner.
 EVENTS_KEPT, EVENTS_OF_ACCOUNTS_KEPT = timedelta(days=30), timedelta(days=400)
@@ -67,6 +74,35 @@ def _followed() -> QuerySet[ControlEvent]:
     return ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
 
 
+def unconfirmed_users(now: datetime) -> QuerySet[User]:
+    """Nothing may hang on them but their address, whatever will refer to users one day. Whom staff made or
+    locked out is theirs to decide on."""
+    days = settings.UNCONFIRMED_KEPT_DAYS
+    if not days:
+        return User.objects.none()
+    found = User.objects.filter(
+        date_joined__lt=now - timedelta(days=days),
+        last_login=None,
+        is_active=True,
+        is_staff=False,
+        is_superuser=False,
+        groups=None,
+        user_permissions=None,
+    )
+    addresses = EmailAddress.objects.filter(user=OuterRef("pk"))
+    found = found.filter(Exists(addresses), ~Exists(addresses.filter(verified=True)))
+    for relation in User._meta.related_objects:
+        model = relation.related_model
+        if model is not EmailAddress:
+            rows = model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
+            found = found.filter(~Exists(rows))
+    by_staff = LogEntry.objects.filter(
+        content_type=ContentType.objects.get_for_model(User),
+        object_id=Cast(OuterRef("pk"), CharField()),
+    )
+    return found.filter(~Exists(by_staff))
+
+
 KINDS: tuple[Callable[[datetime], QuerySet[Any]], ...] = (
     *(expired_sessions, devices_without_session, pages_without_session),
     *(spent_attempts, old_events, old_events_of_accounts, unconfirmed_users),
@@ -91,7 +127,7 @@ class Pruner:
         self._task = asyncio.create_task(self._run(), name="pruning")
 
     async def stop(self) -> None:
-        await end(self._task)
+        await cancel_and_wait(self._task)
         self._task = None
 
     async def _run(self) -> None:

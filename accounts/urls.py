@@ -1,5 +1,5 @@
 from django.urls import re_path
 
-from .views import LimitsViewSet
+from accounts.limits.api import LimitsViewSet
 
 urlpatterns = [re_path(r"^limits/?$", LimitsViewSet.as_view({"get": "retrieve"}), name="limits")]

@@ -9,7 +9,7 @@ class ConfigApp(AppConfig):
     label = "tickwire"
 
     def ready(self) -> None:
-        from config import checks  # noqa: F401 - registers the system checks
+        from . import checks  # noqa: F401 - registers the system checks
 
 
 class BackOfficeConfig(AdminConfig):

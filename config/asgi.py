@@ -12,13 +12,14 @@ import django  # noqa: E402
 # Apps must be ready before they are imported.
 django.setup(set_prefix=False)
 
-from .draining import draining  # noqa: E402
-from .lean import answer_api  # noqa: E402
-from .pages import PageHandler  # noqa: E402
-from .readiness.probes import PATHS, answer_probe  # noqa: E402
+from pages.handler import PageHandler  # noqa: E402
+from serving.api_handler import answer_api  # noqa: E402
+from serving.draining import draining  # noqa: E402
+from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
+
+from .checks import refuse_unsafe  # noqa: E402
 from .routing import sockets  # noqa: E402
 from .service import service  # noqa: E402
-from .unsafe import refuse_unsafe  # noqa: E402
 
 answer_page = PageHandler()
 

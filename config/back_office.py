@@ -1,20 +1,156 @@
-"""How the back office looks, and what fills its first page."""
+"""The back office's sidebar and first page: what staff may see, in the order of their work, and what needs
+somebody now."""
 
-from typing import Any
+from __future__ import annotations
 
-from django.templatetags.static import static
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-UNFOLD: dict[str, Any] = {
-    "SITE_TITLE": "Tickwire back office",
-    "SITE_HEADER": "Tickwire",
-    "SITE_SUBHEADER": "Back office",
-    "SITE_SYMBOL": "candlestick_chart",
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("tickwire.svg")}
-    ],
-    "SHOW_BACK_BUTTON": True,
-    "STYLES": [lambda request: static("accounts/back_office.css")],
-    "SCRIPTS": [lambda request: static("accounts/back_office.js")],
-    "SIDEBAR": {"navigation": "config.navigation.sidebar"},
-    "DASHBOARD_CALLBACK": "config.overview.dashboard",
+from django.contrib import admin
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import TierRequest
+from accounts.usage.near_limits import near_limits
+from market.back_office import market_status as market_page
+from market.overview import overview
+from news.models import NewsItem, Source
+from news.newsroom import calibration_page, queue
+from news.newsroom.source_admin import BROKEN_FROM
+from status.models import Incident
+
+# Title, model (or page of its own) and icon; who may see a page is asked of its own rules.
+GROUPS = (
+    (
+        "Editorial",
+        (
+            ("Drafts", "news_queue", "inbox"),
+            ("News", "news.newsitem", "newspaper"),
+            ("News sources", "news.source", "rss_feed"),
+            ("Calibration", "news_calibration_page", "analytics"),
+            ("Signals", "signals_feed.signal", "ads_click"),
+            ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
+        ),
+    ),
+    (
+        "Customers",
+        (
+            ("API keys", "accounts.apikey", "key"),
+            ("Accounts", "accounts.account", "badge"),
+            ("Tier requests", "accounts.tierrequest", "upgrade"),
+            ("Users", "accounts.user", "person"),
+            ("E-mail addresses", "account.emailaddress", "alternate_email"),
+            ("Second factors", "mfa.authenticator", "lock"),
+            ("Tiers", "accounts.tier", "stacks"),
+            ("AI usage", "accounts.aiusage", "smart_toy"),
+        ),
+    ),
+    (
+        "Market",
+        (
+            ("Market status", "market_status", "monitor_heart"),
+            ("Incidents", "status.incident", "report"),
+            ("Instruments", "instruments.instrument", "currency_exchange"),
+            ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
+            ("Candles", "market.candle", "candlestick_chart"),
+            ("Ingest keys", "market.ingestkey", "input"),
+        ),
+    ),
+    (
+        "Records",
+        (
+            ("Staff actions", "admin.logentry", "history"),
+            ("Control events", "accounts.controlevent", "campaign"),
+            ("Staff groups", "auth.group", "group"),
+        ),
+    ),
+)
+OWN_PAGES: dict[str, Callable[[HttpRequest], bool]] = {
+    "market_status": market_page.may_see,
+    "news_queue": queue.may_see,
+    "news_calibration_page": calibration_page.may_see,
 }
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": group,
+            "items": [
+                {"title": title, "icon": icon, "link": link_to(page)}
+                for title, page, icon in entries
+                if may_see(page, request)
+            ],
+        }
+        for group, entries in GROUPS
+    ]
+
+
+def may_see(page: str, request: HttpRequest) -> bool:
+    if page in OWN_PAGES:
+        return OWN_PAGES[page](request)
+    registered = {model._meta.label_lower: lists for model, lists in admin.site._registry.items()}
+    return page in registered and registered[page].has_view_permission(request)
+
+
+def link_to(page: str) -> str:
+    return reverse(page if page in OWN_PAGES else f"admin:{page.replace('.', '_')}_changelist")
+
+
+class Need(NamedTuple):
+    title: str
+    number: int
+    link: str
+    icon: str
+
+
+def drafts() -> int:
+    return NewsItem.objects.filter(status=NewsItem.Status.DRAFT).count()
+
+
+def stale_instruments() -> int:
+    return sum(instrument.state == "stale" for instrument in overview().instruments)
+
+
+def broken_sources() -> int:
+    return Source.objects.filter(is_active=True, failures__gte=BROKEN_FROM).count()
+
+
+def accounts_near_limits() -> int:
+    return len(near_limits(timezone.now()))
+
+
+def tier_requests() -> int:
+    return TierRequest.objects.open().count()
+
+
+def open_incidents() -> int:
+    return Incident.objects.open().count()
+
+
+# Title, the page it leads to and what is chosen there, icon, and how it is counted: one query each or none,
+# but three for the accounts near their limits. Whoever may not see the page does not get the number.
+NEEDS: tuple[tuple[str, str, str, str, Callable[[], int]], ...] = (
+    ("Open incidents", "status.incident", "", "report", open_incidents),
+    ("Stale instruments", "market_status", "", "heart_broken", stale_instruments),
+    ("Drafts waiting", "news_queue", "", "inbox", drafts),
+    (
+        "Broken news sources",
+        "news.source",
+        f"?is_active__exact=1&failures__gte={BROKEN_FROM}",
+        "rss_feed",
+        broken_sources,
+    ),
+    ("Tier requests waiting", "accounts.tierrequest", "?state__exact=open", "upgrade", tier_requests),
+    ("Accounts near their limits", "accounts.account", "?limits=near", "speed", accounts_near_limits),
+)
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    needs = [
+        Need(title, count(), link_to(page) + chosen, icon)
+        for title, page, chosen, icon, count in NEEDS
+        if may_see(page, request)
+    ]
+    return {**context, "needs": needs}

@@ -7,9 +7,9 @@ from typing import Any
 from channels.routing import URLRouter
 from django.urls import re_path
 
-from market.consumers import MarketConsumer, OrderFlowConsumer
-from market.ingest.consumer import IngestConsumer
-from signals_feed.consumers import SignalsConsumer
+from market.push.session import IngestConsumer
+from market.streams.sessions.consumers import MarketConsumer, OrderFlowConsumer
+from signals_feed.stream.consumer import SignalsConsumer
 
 
 async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -5,41 +5,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterator
 
+from django.conf import settings
 from django.db import DatabaseError
 
-from accounts import memory
-from accounts.authentication import key_ring
-from accounts.events import feed
-from accounts.exceptions import Overloaded
-from accounts.mails import outgoing
+from accounts.keys.lookup import key_cache
+from accounts.limits.throttle import throttle
+from accounts.login.mails import outgoing
+from accounts.open_streams.registry import open_streams
 from accounts.pruning import pruner
-from accounts.streams import open_streams
-from accounts.tasks import end
-from accounts.throttling import throttle
-from accounts.troubles import Trouble
-from accounts.usage_tally import usage
+from accounts.usage.buffer import usage_buffer
+from analysis.analyses import analyses
+from core import clock, process
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.events.feed import feed
+from core.fault_log import LastingFault
+from demo.publishers import demo_publishers
 from instruments.catalogue import catalogue
-from market import services as market
-from market.ingest.ring import ingest_ring
-from market.streams import service as streams
-from market.streams.trust import trust_watch
-from news import models_available
-from news.analysis.service import analyses
-from news.service import newsroom
-from signals_feed.stream import signals
+from market import runtime as market
+from market.overview import GONE_MS
+from market.push.keys import ingest_key_cache
+from market.streams import market_streams as streams
+from market.streams.sessions.authenticated import trust_watch
+from news import background
+from news.background import newsroom
+from serving.prometheus import metrics_port
+from serving.readiness.findings import OK
+from serving.readiness.monitor import monitor
+from signals_feed.stream.signal_stream import signals
+from status.models import ProcessReport
 from status.recorder import recorder
 
-from . import uptime
-from .demo.house import house
-from .metrics import metrics_port
-from .readiness.monitor import monitor
+from .session import start_uptime, stop_uptime
 
 logger = logging.getLogger(__name__)
-use_waits = Trouble(logger, "What was used waits for the database")
+use_waits = LastingFault(logger, "What was used waits for the database")
 
 RECORD_USE_S = 15
-RINGS = (key_ring, ingest_ring)
+RINGS = (key_cache, ingest_key_cache)
 
 
 class Service:
@@ -59,38 +64,38 @@ class Service:
         await catalogue.load()
         await open_streams.start()
         await trust_watch.start()
-        await uptime.start()
+        await start_uptime()
         await market.start()
         await signals.start()
-        await house.start()
+        await demo_publishers.start()
         await recorder.start()
         await analyses.start()
         await newsroom.start()
-        await models_available.rounds.start()
+        await background.rounds.start()
         await metrics_port.start()
         await pruner.start()
         outgoing.start()
         self._task = asyncio.create_task(self._record_use(), name="last use of keys")
-        memory.settle()
-        monitor.start()
+        process.freeze_startup_objects()
+        monitor.start(market_states, ProcessReport.objects)
         self.is_ready = True
 
     async def stop(self) -> None:
         self.is_ready = False
         await monitor.stop()
         await metrics_port.stop()
-        await end(self._task)
+        await cancel_and_wait(self._task)
         await pruner.stop()
         await outgoing.stop()
-        await models_available.rounds.stop()
+        await background.rounds.stop()
         await newsroom.stop()
         await analyses.stop()
         await recorder.stop()
-        await house.stop()
+        await demo_publishers.stop()
         await signals.stop()
         await market.stop()
         streams.stop()
-        await uptime.stop()
+        await stop_uptime()
         await trust_watch.stop()
         await open_streams.stop()
         for ring in RINGS:
@@ -123,7 +128,15 @@ class Service:
 async def record_use(*, all_of_it: bool = False) -> None:
     for ring in RINGS:
         await ring.record_use(all_of_it=all_of_it)
-    await usage.record()
+    await usage_buffer.record()
+
+
+def market_states() -> Iterator[tuple[str, str]]:
+    """What readiness is told of the market in this process."""
+    age_ms = clock.now_ms() - market.status().at_ms
+    yield "engine", OK if age_ms <= GONE_MS else "silent"
+    if not settings.REDIS_URL:
+        yield "journal", "incomplete" if market.status().has_hole else OK
 
 
 service = Service()

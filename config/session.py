@@ -1,22 +1,29 @@
-"""GET /api/session: the one view that reads all apps."""
+"""GET /api/session, which reads all apps; and since when the service is up."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import time
 from datetime import UTC, datetime
 
+from django.conf import settings
 from django.http import HttpRequest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
 from rest_framework import serializers
 
-from accounts.api import Answer, ApiViewSet, encode, iso_time
-from accounts.schema import BodySerializer, describes
-from accounts.streams import open_streams
-from accounts.threads import in_thread_promptly
+from accounts.open_streams.registry import open_streams
+from accounts.viewset import KeyedViewSet
+from core.background import cancel_and_wait
+from core.contract.answers import Answer, iso_time
+from core.contract.schema import BodySerializer, describes
+from core.plain_json import encode
+from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
-from news.models_available import available
+from news.background import available
 from signals_feed.models import Signal
-
-from .uptime import started_at
 
 
 class SessionSerializer(BodySerializer):
@@ -45,7 +52,7 @@ class SessionSerializer(BodySerializer):
     )
 
 
-class SessionViewSet(ApiViewSet):
+class SessionViewSet(KeyedViewSet):
     @describes(
         "getSession",
         SessionSerializer,
@@ -63,3 +70,48 @@ class SessionViewSet(ApiViewSet):
             "uptime_seconds": max(0, int(time.time() - await started_at())),
         }
         return Answer(encode(body))
+
+
+logger = logging.getLogger(__name__)
+KEY = "tickwire:up-since"
+
+# While any process lives it renews the key; a service that was down longer than this starts anew.
+KEPT_S = 30
+RENEW_S = 5
+_since = time.time()
+_redis: Redis | None = None
+_task: asyncio.Task[None] | None = None
+
+
+async def start_uptime() -> None:
+    global _since, _redis, _task
+    _since = time.time()
+    if settings.REDIS_URL:
+        _redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+        _task = asyncio.create_task(_renew(), name="uptime")
+
+
+async def stop_uptime() -> None:
+    global _redis, _task
+    await cancel_and_wait(_task)
+    if _redis is not None:
+        await _redis.aclose()
+    _redis = _task = None
+
+
+async def started_at() -> float:
+    if _redis is not None:
+        with contextlib.suppress(RedisError, OSError):
+            shared = await _redis.get(KEY)
+            return min(_since, float(shared)) if shared else _since
+    return _since
+
+
+async def _renew() -> None:
+    while _redis is not None:
+        try:
+            await _redis.set(KEY, str(_since), ex=KEPT_S, nx=True)
+            await _redis.expire(KEY, KEPT_S)
+        except (RedisError, OSError) as error:
+            logger.info("Could not share since when the service is up: %s", error)
+        await asyncio.sleep(RENEW_S)

@@ -2,26 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
-import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from config.addresses import read_database_url, read_proxies, read_redis_url, session_options
-from config.back_office import UNFOLD as UNFOLD
-from config.installation import installation_secret, tighten
-from config.openapi_settings import described_at
-
-
-class Env(environ.Env):  # type: ignore[misc]
-    def get_value(self, var: str, cast: Any = None, *args: Any, **options: Any) -> Any:
-        try:
-            return super().get_value(var, cast, *args, **options)
-        except ValueError:
-            kind = "a whole number" if cast is int else "a number"
-            raise ImproperlyConfigured(f"{var} should be {kind}, not {os.environ[var]!r}.") from None
-
+from .environment import Env, read_database_url, read_proxies, read_redis_url, session_options
+from .installation import installation_secret, tighten
+from .library_settings import UNFOLD as UNFOLD
+from .library_settings import described_at
 
 env = Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -97,19 +85,20 @@ INSTALLED_APPS = [
     "signals_feed",
     "news",
     "status",
+    "demo",
     "config.apps.ConfigApp",
 ]
 
-# None of these runs for /api: the REST contract has its own asynchronous base (accounts/api.py).
+# None of these runs for /api: the REST contract has its own asynchronous base (accounts/viewset.py).
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
-    "accounts.sessions.Sessions",
+    "accounts.login.sessions.SessionsOfStrangers",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "accounts.middleware.DemoLoginsStayOnLoopback",
+    "demo.login.DemoLoginsStayOnLoopback",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -290,11 +279,11 @@ ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105
 UNCONFIRMED_KEPT_DAYS = env.int("UNCONFIRMED_KEPT_DAYS", 7)
 # By a mailed link, which opens an account also while its password is locked; a second factor is asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_FORMS = {"login": "accounts.forms.LoginForm", "signup": "accounts.signup.SignupForm"}
-ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
-MFA_ADAPTER = "accounts.adapters.FactorAdapter"
+ACCOUNT_FORMS = {"login": "accounts.login.forms.LoginForm", "signup": "accounts.login.forms.SignupForm"}
+ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
+MFA_ADAPTER = "accounts.login.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_FORMS = {"add_webauthn": "accounts.factor_forms.AddPasskeyForm"}
+MFA_FORMS = {"add_webauthn": "accounts.login.factor_pages.AddPasskeyForm"}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need not be confirmed, and there is no certificate on loopback.
@@ -305,7 +294,7 @@ vars().update(EMAIL_CONFIG)
 EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
 
-SESSION_ENGINE = "accounts.sessions"
+SESSION_ENGINE = "accounts.login.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -333,12 +322,12 @@ CONTENT_SECURITY_POLICY = {
 # The REST contract
 
 REST_FRAMEWORK = {
-    "EXCEPTION_HANDLER": "config.errors.answer_error",
+    "EXCEPTION_HANDLER": "core.contract.errors.answer_error",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "config.openapi_schema.ApiSchema",
+    "DEFAULT_SCHEMA_CLASS": "core.contract.openapi_schema.ApiSchema",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -361,7 +350,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": (
-            "config.static_files.HashedFiles"
+            "pages.static_files.HashedFiles"
             if PRODUCTION
             else "django.contrib.staticfiles.storage.StaticFilesStorage"
         )
@@ -380,7 +369,7 @@ LOGGING = {
     },
     "filters": {
         "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},
-        "unavailable": {"()": "config.unavailable.PagesUnavailable"},
+        "unavailable": {"()": "core.fault_log.PagesUnavailable"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["strangers"]},

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from accounts.back_office.pages import actor
+from accounts.back_office.staff_pages import actor
 
 from .models import Instrument, TradingCalendar
 from .resources import CalendarResource, InstrumentResource

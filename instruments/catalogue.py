@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from accounts.events import BEGAN_ANEW, feed
-from accounts.exceptions import SymbolNotFound
-from accounts.threads import in_thread
+from core.contract.errors import SymbolNotFound
+from core.events.feed import feed
+from core.events.kinds import EventKind
+from core.threads import in_thread
 
 from .hours import TradingHours
 from .models import Instrument
@@ -55,7 +56,7 @@ class Catalogue:
         """Are told the symbols that are not offered any more."""
         self._ended: set[str] = set()
         """Of those the symbols that nobody was told yet."""
-        for kind in ("instruments.changed", BEGAN_ANEW):
+        for kind in (EventKind.INSTRUMENTS_CHANGED, EventKind.BEGAN_ANEW):
             feed.on(kind, self._reload)
 
     def all(self) -> list[InstrumentFacts]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.parameters import QuerySerializer, WordListParameter
-from accounts.schema import BodySerializer
+from core.contract.parameters import QuerySerializer, WordListParameter
+from core.contract.schema import BodySerializer
 
 from .models import Instrument
 

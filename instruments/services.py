@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db import transaction
 
-from accounts.models import ControlEvent
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 from .models import Instrument, TradingCalendar
 from .resources import TableResource
@@ -47,7 +48,7 @@ def load(resource: type[TableResource], sheet: Sheet, *, by: str) -> Any:
 
 
 def announce(by: str) -> None:
-    ControlEvent.objects.publish("instruments.changed", by=by)
+    ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by=by)
 
 
 def describe(result: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ from import_export.formats.base_formats import CSV
 from import_export.tmp_storages import BaseStorage
 from unfold.contrib.import_export.forms import ExportForm, ImportForm
 
-from accounts.back_office.pages import StaffAdmin, actor
+from accounts.back_office.staff_pages import StaffAdmin, actor
 
 from .resources import TableResource
 from .services import BadRows, load

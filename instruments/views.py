@@ -6,8 +6,10 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from accounts.api import Answer, ApiViewSet, encode
-from accounts.schema import describes
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer
+from core.contract.schema import describes
+from core.plain_json import encode
 
 from .catalogue import InstrumentFacts, catalogue
 from .serializers import InstrumentListSerializer, InstrumentSerializer, SymbolsQuerySerializer
@@ -15,7 +17,7 @@ from .serializers import InstrumentListSerializer, InstrumentSerializer, Symbols
 FIELDS = tuple(InstrumentSerializer().fields)
 
 
-class SymbolViewSet(ApiViewSet):
+class SymbolViewSet(KeyedViewSet):
     @describes(
         "listSymbols",
         InstrumentListSerializer,

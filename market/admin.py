@@ -10,13 +10,13 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.paginator import InfinitePaginator
 
-from accounts.back_office.pages import ReadOnlyAdmin
+from accounts.back_office.staff_pages import ReadOnlyAdmin
 from instruments.columns import price_column
 from instruments.models import Instrument
+from market.prices.candles import TIMEFRAMES
 
-from .ingest import admin as _ingest_keys  # noqa: F401 - registers their page
+from .back_office import ingest_keys as _ingest_keys  # noqa: F401 - registers their page
 from .models import Candle
-from .prices.timeframes import TIMEFRAMES
 
 if TYPE_CHECKING:
     from django.contrib.admin import SimpleListFilter as DropdownFilter

@@ -6,4 +6,4 @@ class MarketConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from market import checks  # noqa: F401 - registers the system checks
+        from . import checks  # noqa: F401 - registers the system checks

@@ -9,8 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT
-from market.prices.timeframes import TIMEFRAMES
 
 DAY_MS = TIMEFRAMES["1d"]
 MOST_PER_SECOND = 50_000

@@ -8,8 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from .overview import Instrument, Overview, overview
-from .services import is_heard
+from .overview import InstrumentOverview, Overview, overview
+from .runtime import is_heard
 
 STATES = ("open", "closed", "stale")
 Samples = Iterable[tuple[tuple[str, ...], float | None]]
@@ -90,14 +90,14 @@ def _of_feeds(seen: Overview) -> Iterator[Metric]:
     )
 
 
-def _of_quotes(instruments: list[Instrument]) -> Iterator[Metric]:
+def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     ages = [((each.facts.symbol,), _seconds(each.age_ms)) for each in instruments]
     states = [((each.facts.symbol, state), each.state == state) for each in instruments for state in STATES]
     yield _gauge("quote_age_seconds", "Since the last tick, by its own time.", ("symbol",), ages)
     yield _gauge("instrument_state", "1 for the state it is in.", ("symbol", "state"), states)
 
 
-def _of_ticks(instruments: list[Instrument]) -> Iterator[Metric]:
+def _of_ticks(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     told = [each.told for each in instruments if each.told is not None]
     yield _counter(
         "instrument_ticks",
@@ -125,7 +125,7 @@ def _of_ticks(instruments: list[Instrument]) -> Iterator[Metric]:
     )
 
 
-def _of_days(instruments: list[Instrument]) -> Iterator[Metric]:
+def _of_days(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
     days = [((each.facts.symbol,), each.day) for each in instruments if each.day is not None]
     for name, text, field, unit in (
         ("open", "First price of the last 24 hours.", "open", 1),

@@ -1,4 +1,5 @@
-"""What the market did: candles, and the last quote of each instrument."""
+"""What the market did: candles, the last quote of each instrument, and how far imports and the engine
+came."""
 
 from __future__ import annotations
 
@@ -8,12 +9,10 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from .imports import UnfinishedImport as UnfinishedImport
-from .prices.candles import MOST_SOURCES
-from .prices.timeframes import TIMEFRAMES
+from market.prices.candles import MOST_SOURCES, TIMEFRAMES
 
 
-class Bar(models.Model):
+class BarFields(models.Model):
     """The prices of an interval."""
 
     opened_at = models.DateTimeField()
@@ -47,7 +46,7 @@ class Bar(models.Model):
         )
 
 
-class Candle(Bar):
+class Candle(BarFields):
     """A closed candle. Every interval is the aggregate of its 1m candles."""
 
     class Basis(models.TextChoices):
@@ -70,7 +69,7 @@ class Candle(Bar):
             models.UniqueConstraint(
                 fields=("instrument", "timeframe", "opened_at", "simulated"), name="candle_is_unique"
             ),
-            *Bar._meta.constraints,
+            *BarFields._meta.constraints,
             models.CheckConstraint(
                 name="candle_timeframe_is_known", condition=Q(timeframe__in=list(TIMEFRAMES))
             ),
@@ -80,7 +79,7 @@ class Candle(Bar):
         return f"{self.instrument_id} {self.timeframe} {self.opened_at:%Y-%m-%d %H:%M}"
 
 
-class FormingMinute(Bar):
+class FormingMinute(BarFields):
     """The checkpoint of an instrument's forming 1m candle, so that a restart goes on with it."""
 
     instrument = models.OneToOneField(
@@ -88,7 +87,7 @@ class FormingMinute(Bar):
     )
     source = models.CharField(max_length=MOST_SOURCES, blank=True)
 
-    class Meta(Bar.Meta):
+    class Meta(BarFields.Meta):
         pass
 
     def __str__(self) -> str:
@@ -208,3 +207,32 @@ class IngestKey(models.Model):
 
     def state(self, at: datetime) -> str:
         return "revoked" if self.revoked_at else "active"
+
+
+IMPORTED = "import"
+"""The source of minutes that come from files: nobody was ever quoted them."""
+
+
+class UnfinishedImport(models.Model):
+    """How far a file came, written in the transaction of its candles. A finished import has none."""
+
+    instrument = models.ForeignKey("instruments.Instrument", on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
+    basis = models.CharField(max_length=6)
+    # Minutes before this one are stored; its first tick is in the block that begins here.
+    minute_at = models.DateTimeField()
+    offset = models.PositiveBigIntegerField()
+    line = models.PositiveBigIntegerField()
+    # Null where the version before wrote it, which may run beside this one.
+    got_on_at = models.DateTimeField(auto_now=True, null=True)
+
+    class Meta:
+        app_label = "market"
+        constraints = (
+            models.UniqueConstraint(
+                fields=("instrument", "digest", "basis"), name="unfinished_import_is_unique"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.instrument_id} {self.digest[:12]} up to {self.minute_at:%Y-%m-%d %H:%M}"

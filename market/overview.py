@@ -7,18 +7,19 @@ from collections.abc import Iterable
 import msgspec
 from asgiref.sync import async_to_sync
 
+from core import clock
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.prices.quotes import Quote
 
-from . import services
+from . import runtime
 from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
-from .prices.board import Quote
 from .prices.day import DayStatistics
 
 # It speaks each second; one that said nothing for this long has ended, or nobody hears it.
 GONE_MS = 5_000
 
 
-class Instrument(msgspec.Struct, frozen=True):
+class InstrumentOverview(msgspec.Struct, frozen=True):
     facts: InstrumentFacts
     state: str
     """open, closed or stale."""
@@ -34,7 +35,7 @@ class Overview(msgspec.Struct, frozen=True):
     engine: EngineStatus
     feeds: list[FeedStatus]
     """Also those that an instrument names and nobody has heard yet; their `heard_ms` is 0."""
-    instruments: list[Instrument]
+    instruments: list[InstrumentOverview]
 
     @property
     def engine_age_ms(self) -> int | None:
@@ -52,22 +53,22 @@ def overview() -> Overview:
 
 
 async def _look() -> Overview:
-    at_ms, engine = services.now_ms(), services.status()
+    at_ms, engine = clock.now_ms(), runtime.status()
     told = {instrument.symbol: instrument for instrument in engine.instruments}
     instruments = [_instrument(facts, told.get(facts.symbol), at_ms) for facts in catalogue.active()]
     return Overview(at_ms, engine, engine.feeds + _unheard(engine.feeds, instruments), instruments)
 
 
-def _instrument(facts: InstrumentFacts, told: InstrumentStatus | None, at_ms: int) -> Instrument:
-    prices, quote = services.prices, services.quote(facts.symbol)
+def _instrument(facts: InstrumentFacts, told: InstrumentStatus | None, at_ms: int) -> InstrumentOverview:
+    prices, quote = runtime.prices, runtime.quote(facts.symbol)
     state = prices.board.state(facts, at_ms)
     history = prices.history(facts)
     forming = history.builder.forming("1m")
     age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
-    return Instrument(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), told)
+    return InstrumentOverview(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), told)
 
 
-def _unheard(heard: list[FeedStatus], instruments: Iterable[Instrument]) -> list[FeedStatus]:
+def _unheard(heard: list[FeedStatus], instruments: Iterable[InstrumentOverview]) -> list[FeedStatus]:
     named = {feed for instrument in instruments if instrument.told for feed in instrument.told.feeds}
     missing = [name for name in sorted(named) if not any(is_of(feed.name, name) for feed in heard)]
     return [FeedStatus(name, "silent", 0, "", 0, 0, 0, {}) for name in missing]

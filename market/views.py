@@ -1,18 +1,24 @@
-"""GET /api/market/{symbol} and its quote, from memory."""
+"""GET /api/market/{symbol} and its quote, answered from memory, already encoded."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest
+from rest_framework import serializers
 
-from accounts.api import Answer, ApiViewSet
-from accounts.exceptions import QuoteUnavailable, SymbolNotFound
-from accounts.schema import describes
+from accounts.viewset import KeyedViewSet
+from core import clock
+from core.contract.answers import Answer
+from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
+from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
+from core.contract.schema import BodySerializer, describes
 from instruments.catalogue import InstrumentFacts, catalogue
+from market.prices.candles import TIMEFRAMES
+from market.prices.history import KEPT, iso
+from market.prices.quotes import Quote
 
-from . import services
-from .prices.board import Quote
-from .prices.history import iso
-from .serializers import BarsQuerySerializer, MarketSerializer, QuoteSerializer
+from . import runtime
 
 # Trades have no bid and ask: what was imported of them makes candles, and no quote.
 NOT_QUOTED = (
@@ -25,7 +31,83 @@ REFUSALS = (
 )
 
 
-class MarketViewSet(ApiViewSet):
+class BarsQuerySerializer(QuerySerializer):
+    timeframe = ChoiceParameter(
+        list(TIMEFRAMES), default="1h", refusal=InvalidTimeframe, help_text="The interval of a candle."
+    )
+    bars = IntegerParameter(default=100, max_value=KEPT, help_text="Number of candles.")
+    closed_only = BooleanParameter(help_text="Leave out the candle that is still forming.")
+
+
+class NestedQuoteSerializer(serializers.Serializer[Any]):
+    bid = serializers.FloatField()
+    ask = serializers.FloatField()
+    spread = serializers.FloatField(help_text="ask − bid, in price units.")
+    timestamp = serializers.DateTimeField(help_text="The tick's own time.")
+
+
+class QuoteSerializer(NestedQuoteSerializer, BodySerializer):
+    examples = {
+        "EURUSD": {
+            "symbol": "EURUSD",
+            "bid": 1.0841,
+            "ask": 1.08424,
+            "spread": 0.00014,
+            "timestamp": "2026-11-20T14:03:27.250Z",
+        }
+    }
+
+    symbol = serializers.CharField()
+
+
+class CandleSerializer(serializers.Serializer[Any]):
+    time = serializers.DateTimeField(help_text="The open of the interval.")
+    open = serializers.FloatField()
+    high = serializers.FloatField()
+    low = serializers.FloatField()
+    close = serializers.FloatField()
+    volume = serializers.FloatField(min_value=0)
+
+
+class MarketSerializer(BodySerializer):
+    examples = {
+        "Hourly candles": {
+            "symbol": "EURUSD",
+            "timeframe": "1h",
+            "ohlcv": [
+                {
+                    "time": "2026-11-20T13:00:00Z",
+                    "open": 1.08362,
+                    "high": 1.08431,
+                    "low": 1.08339,
+                    "close": 1.08417,
+                    "volume": 4182,
+                },
+                {
+                    "time": "2026-11-20T14:00:00Z",
+                    "open": 1.08417,
+                    "high": 1.0842,
+                    "low": 1.08402,
+                    "close": 1.0841,
+                    "volume": 263,
+                },
+            ],
+            "quote": {
+                "bid": 1.0841,
+                "ask": 1.08424,
+                "spread": 0.00014,
+                "timestamp": "2026-11-20T14:03:27.250Z",
+            },
+        }
+    }
+
+    symbol = serializers.CharField()
+    timeframe = serializers.ChoiceField(choices=list(TIMEFRAMES))
+    ohlcv = CandleSerializer(many=True)
+    quote = NestedQuoteSerializer()
+
+
+class MarketViewSet(KeyedViewSet):
     @describes(
         "getMarket",
         MarketSerializer,
@@ -43,9 +125,9 @@ class MarketViewSet(ApiViewSet):
         facts = catalogue.get(symbol)
         wanted = self.parameters(request, BarsQuerySerializer)
         quote = quote_of(facts)
-        now_ms = services.now_ms()
-        state = services.prices.board.state(facts, now_ms)
-        bars = services.prices.history(facts).bars(
+        now_ms = clock.now_ms()
+        state = runtime.prices.board.state(facts, now_ms)
+        bars = runtime.prices.history(facts).bars(
             wanted["timeframe"],
             wanted["bars"],
             closed_only=wanted["closed_only"] == "true",
@@ -74,13 +156,13 @@ class MarketViewSet(ApiViewSet):
     async def quote(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         quote = quote_of(facts)
-        now_ms = services.now_ms()
+        now_ms = clock.now_ms()
         body = b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields)
-        return Answer(body, quote_headers(quote, services.prices.board.state(facts, now_ms), now_ms))
+        return Answer(body, quote_headers(quote, runtime.prices.board.state(facts, now_ms), now_ms))
 
 
 def quote_of(facts: InstrumentFacts) -> Quote:
-    quote = services.prices.board.get(facts.symbol)
+    quote = runtime.prices.board.get(facts.symbol)
     if quote is None:
         raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
     return quote

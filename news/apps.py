@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.core.checks import register
 
 
 class NewsConfig(AppConfig):
@@ -6,5 +7,8 @@ class NewsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from .language import checks  # noqa: F401 - registers the system checks
-        from .sentiment import checks as _  # noqa: F401 - likewise
+        from .language.model import check_endpoints
+        from .sentiment.scoring import check_sentiment_model
+
+        register(check_endpoints)
+        register(check_sentiment_model)

@@ -1,4 +1,4 @@
-"""The news as they are sent: one query for whatever was asked for, and each item encoded once."""
+"""GET /api/news: what staff published, newest first, in one query, with each item encoded once."""
 
 from __future__ import annotations
 
@@ -7,19 +7,136 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Aggregate, CharField, OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from rest_framework import serializers
 
-from accounts.api import encode, iso_time
-from accounts.statements import Statement
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer, iso_time
+from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
+from core.contract.schema import BodySerializer, describes
+from core.plain_json import encode
+from core.queries import CompiledQuery
+from core.threads import in_thread_promptly
 
-from .joined import Joined
-from .models import NewsItem, sentiment_label
+from .labels import LABELS, sentiment_label
+from .models import NewsItem
 
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
 SYMBOLS = "symbols"
+EXPANSIONS = ("id", "url", "source", "summary", "symbols", "model")
 
 
-class Newest(Statement):
+class NewsQuerySerializer(QuerySerializer):
+    category = WordListParameter(
+        NewsItem.Category.values, help_text="Only these categories, separated by commas; all by default."
+    )
+    limit = IntegerParameter(default=20, max_value=500, help_text="Maximum number of items.")
+    expand = WordListParameter(EXPANSIONS, help_text="More fields for each item, separated by commas.")
+
+
+class NewsItemSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    category = serializers.ChoiceField(choices=NewsItem.Category.values)
+    sentiment = serializers.ChoiceField(choices=LABELS, help_text="Bullish from 0.15, bearish to −0.15.")
+    sentiment_score = serializers.FloatField(min_value=-1, max_value=1, help_text="−1 is bearish, 1 bullish.")
+    timestamp = serializers.DateTimeField()
+
+
+class ExpandedNewsItemSerializer(NewsItemSerializer):
+    """A news item, with what `expand` asked for."""
+
+    class Meta:
+        ref_name = "NewsItem"
+
+    id = serializers.IntegerField(required=False, help_text="Only on request.")
+    url = serializers.CharField(required=False, help_text="Empty for our own items. Only on request.")
+    # The metaclass takes fields off the class, so this hides no attribute of Field.
+    source = serializers.CharField(  # type: ignore[assignment]
+        required=False, help_text="Only on request."
+    )
+    summary = serializers.CharField(required=False, help_text="Only on request.")
+    symbols = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Instruments it is about. Only on request."
+    )
+    model = serializers.CharField(
+        required=False, help_text="What scored it; `staff` after an override. Only on request."
+    )
+
+
+class NewsListSerializer(BodySerializer):
+    examples = {
+        "Two items": {
+            "items": [
+                {
+                    "title": "Gold steadies as real yields slip",
+                    "category": "gold",
+                    "sentiment": "bullish",
+                    "sentiment_score": 0.42,
+                    "timestamp": "2026-11-20T13:55:00.000Z",
+                },
+                {
+                    "title": "Euro-zone factory output falls more than forecast",
+                    "category": "macro",
+                    "sentiment": "bearish",
+                    "sentiment_score": -0.38,
+                    "timestamp": "2026-11-20T10:00:00.000Z",
+                },
+            ]
+        },
+        "With source and symbols": {
+            "items": [
+                {
+                    "title": "Gold steadies as real yields slip",
+                    "category": "gold",
+                    "sentiment": "bullish",
+                    "sentiment_score": 0.42,
+                    "timestamp": "2026-11-20T13:55:00.000Z",
+                    "source": "Tickwire desk",
+                    "symbols": ["XAUUSD"],
+                }
+            ]
+        },
+    }
+
+    items = ExpandedNewsItemSerializer(many=True)
+
+
+class NewsViewSet(KeyedViewSet):
+    @describes(
+        "listNews",
+        NewsListSerializer,
+        "Curated news with sentiment",
+        tag="News",
+        details="Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15.",
+        query=[NewsQuerySerializer],
+        refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
+    )
+    async def list(self, request: HttpRequest) -> Answer:
+        wanted = self.parameters(request, NewsQuerySerializer)
+        return Answer(
+            await in_thread_promptly(read_feed, wanted["category"], wanted["limit"], wanted["expand"])
+        )
+
+
+def read_feed(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> bytes:
+    rows = feed_statement(categories, limit, expansions).rows()
+    return b'{"items":[%s]}' % b",".join(encode_item(expansions, *row) for row in rows)
+
+
+@lru_cache(maxsize=512)
+def feed_statement(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> CompiledQuery:
+    news = NewsItem.objects.for_feed()
+    if SYMBOLS in expansions:
+        news = news.annotate(joined=Subquery(joined_symbols()))
+    names = ["joined" if name == SYMBOLS else name for name in expansions if name != "id"]
+    columns = (*COLUMNS, "id", *names)
+    if len(categories) in (0, len(NewsItem.Category)):
+        return CompiledQuery(news.values_list(*columns)[:limit])
+    return Newest([news.filter(category=name).values_list(*columns)[:limit] for name in categories], limit)
+
+
+class Newest(CompiledQuery):
     """The newest rows of several queries that each begin with their newest. With a category IN (…) instead, a
     database reads the whole feed for two categories that are rare in it."""
 
@@ -31,26 +148,25 @@ class Newest(Statement):
         self._params = tuple(param for _, params in compiled for param in params)
 
 
-def read_feed(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> bytes:
-    rows = feed_statement(categories, limit, expansions).rows()
-    return b'{"items":[%s]}' % b",".join(encode_item(expansions, *row) for row in rows)
-
-
-@lru_cache(maxsize=512)
-def feed_statement(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> Statement:
-    news = NewsItem.objects.for_feed()
-    if SYMBOLS in expansions:
-        news = news.annotate(joined=Subquery(joined_symbols()))
-    names = ["joined" if name == SYMBOLS else name for name in expansions if name != "id"]
-    columns = (*COLUMNS, "id", *names)
-    if len(categories) in (0, len(NewsItem.Category)):
-        return Statement(news.values_list(*columns)[:limit])
-    return Newest([news.filter(category=name).values_list(*columns)[:limit] for name in categories], limit)
-
-
 def joined_symbols() -> QuerySet[Any, Any]:
     through: QuerySet[Any, Any] = NewsItem.symbols.through.objects.filter(newsitem=OuterRef("pk"))
     return through.order_by().values("newsitem").values_list(Joined("instrument__symbol"))
+
+
+class Joined(Aggregate):
+    """With commas between; in no order, which is made where they are read."""
+
+    function = "group_concat"
+    output_field = CharField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **options: Any) -> Any:
+        return self.as_sql(
+            compiler,
+            connection,
+            function="string_agg",
+            template="%(function)s(%(expressions)s, ',')",
+            **options,
+        )
 
 
 @lru_cache(maxsize=4096)

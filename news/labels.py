@@ -1,4 +1,4 @@
-"""The label of a score, in news and in analyses. Pure."""
+"""The label of a score, in news and in analyses."""
 
 from __future__ import annotations
 

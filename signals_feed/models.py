@@ -1,21 +1,18 @@
-"""Published trade signals."""
+"""Published signals, the evidence of their prices, and what the watcher must not forget."""
 
 from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from .evidence import Evidence as Evidence
-from .hits import Hit as Hit
-from .hits import WatchMark as WatchMark
-from .ledger import LedgerEntry as LedgerEntry
-from .ledger import LedgerHead as LedgerHead
-from .prices import price_field
+from signals_feed.judging.rules import RULES
 
 LIFETIME = timedelta(days=7)
 
@@ -45,9 +42,13 @@ class SignalQuerySet(models.QuerySet["Signal"]):
         return self.active().filter(Q(expires_at__lte=at) | ~Q(cancel_reason="")).select_related("instrument")
 
 
+def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
+    return models.DecimalField(max_digits=18, decimal_places=8, **more)
+
+
 class Signal(models.Model):
     """A published trade idea. It is written active, its terms never change, and once closed it never
-    reopens: triggers refuse all else (refusals.py)."""
+    reopens: triggers refuse all else (trigger_rules.py)."""
 
     class Direction(models.TextChoices):
         BUY = "buy"
@@ -198,3 +199,83 @@ class Announcement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position} {self.kind}"
+
+
+class Evidence(models.Model):
+    """Written with the fact that it proves and never changed: triggers refuse it (trigger_rules.py)."""
+
+    class Kind(models.TextChoices):
+        ENTRY = "entry"
+        EXIT = "exit"
+
+    class Source(models.TextChoices):
+        TICK = "tick"
+        CANDLE = "candle", "a stored minute"
+        FIRST_AFTER_GAP = "first_after_gap", "the first tick after a gap"
+
+    signal = models.ForeignKey("signals_feed.Signal", on_delete=models.CASCADE, related_name="evidence")
+    kind = models.CharField(max_length=5, choices=Kind)
+    source = models.CharField(max_length=15, choices=Source)
+    rule = models.CharField(max_length=13, help_text="One of those in rules.py.")
+    at = models.DateTimeField(help_text="The tick's own time, or the open of the minute.")
+    bid = price_field(null=True, blank=True)
+    ask = price_field(null=True, blank=True)
+    # Where the tick stands in its stream; 0 where nobody knows.
+    epoch = models.CharField(max_length=32, blank=True)
+    seq = models.PositiveBigIntegerField(default=0)
+    bid_open = price_field(null=True, blank=True)
+    bid_low = price_field(null=True, blank=True)
+    bid_high = price_field(null=True, blank=True)
+    ask_low = price_field(null=True, blank=True)
+    ask_high = price_field(null=True, blank=True)
+    # At exit: how far the exit side went for the publisher and against while the signal was active.
+    best = price_field(null=True, blank=True)
+    worst = price_field(null=True, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(name="evidence_is_given_once", fields=("signal", "kind")),
+            models.CheckConstraint(
+                name="evidence_is_tick_or_candle",
+                condition=Q(source="candle", kind="exit", bid=None, ask=None)
+                & (Q(bid_low__isnull=False) | Q(ask_high__isnull=False))
+                | Q(
+                    source__in=("tick", "first_after_gap"),
+                    bid__isnull=False,
+                    ask__isnull=False,
+                    bid_low=None,
+                    ask_high=None,
+                    ask__gte=F("bid"),
+                ),
+            ),
+            models.CheckConstraint(name="evidence_rule_is_known", condition=Q(rule__in=list(RULES))),
+            models.CheckConstraint(name="evidence_kind_is_known", condition=Q(kind__in=("entry", "exit"))),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.signal_id} by {self.source}"
+
+
+class Hit(models.Model):
+    """A tick that closes a signal. It is in the database no later than the tick itself, so that whoever
+    goes on from there closes the signal by the same tick and at the same price."""
+
+    signal = models.OneToOneField(
+        "signals_feed.Signal", on_delete=models.CASCADE, primary_key=True, related_name="hit"
+    )
+    closing = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"{self.signal_id} is hit"
+
+
+class WatchMark(models.Model):
+    """Up to where the prices in the database have been judged. One row."""
+
+    watched_until = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.CheckConstraint(name="watch_mark_is_one_row", condition=Q(pk=1)),)
+
+    def __str__(self) -> str:
+        return f"watched until {self.watched_until:%Y-%m-%d %H:%M}"

@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import DatabaseError
 
-from accounts.exceptions import Overloaded
-from accounts.tasks import end
-from accounts.threads import in_thread
-from market.prices.timeframes import MINUTE_MS, interval_start
-from market.services import is_heard, now_ms
-from market.streams.service import prices
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from core.contract.errors import Overloaded
+from core.threads import in_thread
+from market.prices.candles import MINUTE_MS, interval_start
+from market.runtime import is_heard
+from market.streams.market_streams import prices
 
 from .models import Minute
 
@@ -25,7 +26,7 @@ KEPT = timedelta(days=31)
 LATE_MS = 1_500
 
 
-class Recorder:
+class MinuteRecorder:
     def __init__(self) -> None:
         self._process = secrets.token_hex(8)
         self._task: asyncio.Task[None] | None = None
@@ -34,7 +35,7 @@ class Recorder:
         self._task = asyncio.create_task(self._record(), name="minutes served")
 
     async def stop(self) -> None:
-        await end(self._task)
+        await cancel_and_wait(self._task)
 
     async def _record(self) -> None:
         while True:
@@ -62,4 +63,4 @@ class Recorder:
             Minute.objects.prune(at - KEPT)
 
 
-recorder = Recorder()
+recorder = MinuteRecorder()

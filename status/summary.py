@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, time, timedelta
 import msgspec
 from django.utils import timezone
 
+from core import clock
 from instruments.catalogue import InstrumentFacts, catalogue
-from market import services as market
+from market import runtime as market
 
 from .models import Incident, Minute
 
@@ -22,7 +23,7 @@ MINUTES_A_DAY = 1440
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
 
-class Feed(msgspec.Struct):
+class InstrumentStatus(msgspec.Struct):
     symbol: str
     state: str
     age_seconds: float | None
@@ -36,7 +37,7 @@ class Feed(msgspec.Struct):
         return f"{self.age_seconds // size:.0f} {unit} ago"
 
 
-class Latency(msgspec.Struct):
+class LatencyMinute(msgspec.Struct):
     """From the engine's acceptance of a tick to its write to the socket, in milliseconds."""
 
     minute: datetime
@@ -45,23 +46,23 @@ class Latency(msgspec.Struct):
     p99: int | None
 
 
-class Day(msgspec.Struct):
+class DayUptime(msgspec.Struct):
     day: str
     up_percent: float
 
 
-class Told(msgspec.Struct):
+class IncidentNote(msgspec.Struct):
     at: datetime
     text: str
 
 
-class IncidentTold(msgspec.Struct):
+class IncidentSummary(msgspec.Struct):
     id: int
     title: str
     impact: str
     started_at: datetime
     ended_at: datetime | None
-    notes: list[Told]
+    notes: list[IncidentNote]
 
 
 class Summary(msgspec.Struct):
@@ -71,10 +72,10 @@ class Summary(msgspec.Struct):
     at: datetime
     uptime_percent: float | None
     """Of the last 30 days, or of the time since the first start."""
-    days: list[Day]
-    latency: list[Latency]
-    feeds: list[Feed]
-    incidents: list[IncidentTold]
+    days: list[DayUptime]
+    latency: list[LatencyMinute]
+    feeds: list[InstrumentStatus]
+    incidents: list[IncidentSummary]
 
 
 def summary() -> Summary:
@@ -85,7 +86,7 @@ def summary() -> Summary:
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
     status, message = verdict(feeds, list(Incident.objects.open()))
     return Summary(
-        status, message, now, uptime, days, [Latency(*minute) for minute in minutes], feeds, incidents
+        status, message, now, uptime, days, [LatencyMinute(*minute) for minute in minutes], feeds, incidents
     )
 
 
@@ -95,7 +96,7 @@ def without_database(last: Summary) -> Summary:
     return msgspec.structs.replace(last, status="outage", message=message)
 
 
-def verdict(feeds: Sequence[Feed], incidents: Sequence[Incident]) -> tuple[str, str]:
+def verdict(feeds: Sequence[InstrumentStatus], incidents: Sequence[Incident]) -> tuple[str, str]:
     """Staff know more than the machine, so what they say comes first."""
     impacts = {incident.impact: incident for incident in incidents}
     for impact, status in (("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")):
@@ -107,13 +108,13 @@ def verdict(feeds: Sequence[Feed], incidents: Sequence[Incident]) -> tuple[str, 
     return "operational", "Everything works."
 
 
-def feed_of(facts: InstrumentFacts) -> Feed:
+def feed_of(facts: InstrumentFacts) -> InstrumentStatus:
     quote = market.quote(facts.symbol)
-    age_s = None if quote is None else max(0, market.now_ms() - quote.time_ms) / 1000
-    return Feed(facts.symbol, market.state(facts), age_s)
+    age_s = None if quote is None else max(0, clock.now_ms() - quote.time_ms) / 1000
+    return InstrumentStatus(facts.symbol, market.state(facts), age_s)
 
 
-def days_up(now: datetime) -> tuple[list[Day], float | None]:
+def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
     """Each of the last days, the first from its first minute on and the last until now; and all of it."""
     first_day = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     # The minute that runs, and the one that is being written down, are not counted.
@@ -126,7 +127,7 @@ def days_up(now: datetime) -> tuple[list[Day], float | None]:
     served = Minute.objects.since(first).filter(at__lt=end).served_by_day()
     dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))
     days = [
-        Day(day.isoformat(), up_percent(served.get(day.isoformat(), 0), minutes_of(day, first, end)))
+        DayUptime(day.isoformat(), up_percent(served.get(day.isoformat(), 0), minutes_of(day, first, end)))
         for day in dates
     ]
     return days, up_percent(sum(served.values()), int((end - first).total_seconds()) // 60)
@@ -142,7 +143,7 @@ def up_percent(served: int, minutes: int) -> float:
     return round(100 * served / minutes, 3) if minutes > 0 else 100.0
 
 
-def told(incident: Incident) -> IncidentTold:
-    notes = [Told(note.at, note.text) for note in incident.notes.all()]
+def told(incident: Incident) -> IncidentSummary:
+    notes = [IncidentNote(note.at, note.text) for note in incident.notes.all()]
     times = incident.started_at, incident.ended_at
-    return IncidentTold(incident.pk, incident.title, incident.impact, *times, notes)
+    return IncidentSummary(incident.pk, incident.title, incident.impact, *times, notes)

@@ -13,11 +13,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from accounts.plain_json import encode
+from core.plain_json import encode
 
 from . import summary as summaries
 from .models import Incident
-from .picture import picture
+from .picture import latency_picture
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 FRESH_S = 5.0
 
 
-class Kept:
+class SummaryCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made_at = float("-inf")
@@ -51,20 +51,20 @@ class Kept:
         self._made_at = float("-inf")
 
 
-kept = Kept()
+summary_cache = SummaryCache()
 
 
 @require_safe
 def status_page(request: HttpRequest) -> HttpResponse:
-    seen = kept.get()
-    drawn = picture([(each.minute, each.p50, each.p95, each.p99) for each in seen.latency], seen.at)
+    seen = summary_cache.get()
+    drawn = latency_picture([(each.minute, each.p50, each.p95, each.p99) for each in seen.latency], seen.at)
     last = next((each for each in reversed(seen.latency) if each.p50 is not None), None)
     return render(request, "status/status.html", {"seen": seen, "picture": drawn, "last": last})
 
 
 @require_safe
 def status_json(request: HttpRequest) -> HttpResponse:
-    answer = HttpResponse(encode(kept.get()), content_type="application/json")
+    answer = HttpResponse(encode(summary_cache.get()), content_type="application/json")
     answer["Access-Control-Allow-Origin"] = "*"
     answer["Cache-Control"] = f"max-age={FRESH_S:.0f}"
     return answer

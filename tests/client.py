@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import httpx
 import uvicorn
 
-from config.server import UVICORN
-from market.streams.wire import Wire
-from tests.patience import PATIENCE_S
+from serving.server import UVICORN_OPTIONS
+from serving.websocket.protocol import WebSocketProtocol
+
+from .patience import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Server:
             access_log=False,
             log_config=None,
             proxy_headers=False,
-            **UVICORN | options,
+            **UVICORN_OPTIONS | options,
         )
         self._server = LoopedServer(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -79,7 +80,7 @@ def drop_sockets(server: Server) -> None:
 
     async def drop() -> None:
         for connected in list(server._server.server_state.connections):
-            if isinstance(connected, Wire):
+            if isinstance(connected, WebSocketProtocol):
                 connected.transport.abort()
 
     server.run(drop())

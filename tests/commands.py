@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.patience import START_PATIENCE_S
-from tests.running import environment
+from .patience import START_PATIENCE_S
+from .running import environment
 
 
 def manage(var_dir: Path, *command: str, **changes: str) -> subprocess.CompletedProcess[str]:

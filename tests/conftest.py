@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Before anything reads the settings: an installation of its own for this run (and each xdist worker).
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -31,16 +32,21 @@ from django.conf import settings  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import TransactionTestCase  # noqa: E402
 from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
+from redis import Redis  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
-from accounts.memory import settle  # noqa: E402
-from accounts.sessions import strangers  # noqa: E402
-from tests import prepared  # noqa: E402
-from tests.client import Api, Server  # noqa: E402
-from tests.emptying import empty_database  # noqa: E402
-from tests.made_once import make_once  # noqa: E402
-from tests.patience import PATIENCE_S  # noqa: E402
+from accounts.login.sessions import strangers  # noqa: E402
+from core.process import freeze_startup_objects  # noqa: E402
+from tests import services  # noqa: E402
+from tests.accounts.back_office.office import Office  # noqa: E402
+from tests.factories import make_user  # noqa: E402
+
+from . import prepared  # noqa: E402
+from .client import Api, Server  # noqa: E402
+from .emptying import empty_database  # noqa: E402
+from .made_once import make_once  # noqa: E402
+from .patience import PATIENCE_S  # noqa: E402
 
 # What tests ask for without saying how long they wait.
 for each in ("connect", "read", "write", "pool"):
@@ -51,7 +57,7 @@ make_once()
 TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defined]
 
 
-ONE_DEMO = ("tests/demo/test_first_run.py", "tests/demo/test_next_runs.py")
+ONE_DEMO = ("tests/demo/runs/test_first_run.py", "tests/demo/runs/test_next_runs.py")
 ONE_BUILD = ("tests/clients/test_returning.py", "tests/clients/test_typescript.py")
 
 
@@ -106,6 +112,26 @@ def _new_strangers() -> None:
     strangers.clear()
 
 
+@pytest.fixture(scope="session")
+def own_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with services.redis(tmp_path_factory.mktemp("redis")) as running:
+        yield running
+
+
+@pytest.fixture
+def shared(own_redis: str, settings: Any) -> str:
+    """A Redis that is there for all, and empty."""
+    settings.REDIS_URL = own_redis
+    with Redis.from_url(own_redis) as client:
+        client.flushall()
+    return own_redis
+
+
+@pytest.fixture
+def office(db: None) -> Office:
+    return Office(make_user("boss", is_staff=True, is_superuser=True))
+
+
 @pytest.fixture
 def server(transactional_db: None) -> Iterator[Server]:
     """A real server on a real socket, with the empty market of a fresh installation."""
@@ -121,7 +147,7 @@ def server(transactional_db: None) -> Iterator[Server]:
 @pytest.fixture
 def api(server: Server) -> Iterator[Api]:
     """A client with a valid key of a tier that no test uses up by accident."""
-    from tests.factories import make_account, make_key, make_tier
+    from .factories import make_account, make_key, make_tier
 
     account = make_account(tier=make_tier("roomy", requests_per_minute=100_000, ai_calls_per_day=100_000))
     with Api(server, make_key(account)) as client:
@@ -130,4 +156,4 @@ def api(server: Server) -> Iterator[Api]:
 
 def pytest_collection_finish() -> None:
     """What thousands of collected tests are made of stays, so the collector need not look at it again."""
-    settle()
+    freeze_startup_objects()

@@ -7,8 +7,9 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 
 from accounts.models import Tier
-from signals_feed import guards
-from tests.factories import make_tiers
+from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
+
+from .factories import make_tiers
 
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 
@@ -46,9 +47,9 @@ def empty_in_postgresql(tables: list[str]) -> None:
 
 
 def empty_in_sqlite(tables: list[str]) -> None:
-    if not set(guards.KEPT_WHOLE) & set(tables):
+    if not set(KEPT_WHOLE) & set(tables):
         delete(tables)
         return
-    guards.take_down()
+    take_down_triggers()
     delete(tables)
-    guards.put_up()
+    put_up_triggers()

@@ -8,16 +8,17 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from accounts.keys.issuing import issue_key
 from accounts.models import Account, ApiKey, Tier, User
-from accounts.services import issue_key
+from core import clock
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, TradingCalendar
-from market import services as market
+from market import runtime as market
 from market.models import Candle as CandleRow
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
 from news.models import NewsItem
-from signals_feed.closing import result
+from signals_feed.judging.rules import result
 from signals_feed.models import Signal
 
 # Rank, requests a minute, streams, AI calls a day: the table of the specification.
@@ -91,19 +92,19 @@ def put_quote(
 ) -> Tick:
     """Show a quote on the running service's board."""
     facts = catalogue.get_any(symbol)
-    tick = Tick(symbol, bid, ask, market.now_ms() if at_ms is None else at_ms, 1.0)
+    tick = Tick(symbol, bid, ask, clock.now_ms() if at_ms is None else at_ms, 1.0)
     market.prices.board.put(tick, facts.digits)
     return tick
 
 
-def put_candles(symbol: str, timeframe: str, opened_ms: Sequence[int], price: float = 1.08) -> list[Candle]:
+def put_candles(symbol: str, timeframe: str, opened_ms: Sequence[int], price: float = 1.08) -> list[PriceBar]:
     """Closed candles in the running service's memory, each a little higher than the one before."""
     history = market.prices.history(catalogue.get_any(symbol))
     candles = []
     for number, opened in enumerate(opened_ms):
         low = round(price + number / 10_000, 5)
         high, close = round(low + 0.0003, 5), round(low + 0.0002, 5)
-        candles.append(Candle(opened, round(low + 0.0001, 5), high, low, close, 10.0 + number, high, low))
+        candles.append(PriceBar(opened, round(low + 0.0001, 5), high, low, close, 10.0 + number, high, low))
         history.restore(timeframe, candles[-1])
     return candles
 

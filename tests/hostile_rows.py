@@ -14,15 +14,16 @@ from django.contrib import admin
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import RequestFactory
 
-from accounts.admin.key_forms import IssueForm
+from accounts.back_office.api_keys import IssueApiKeyForm
+from accounts.keys.issuing import MAX_USABLE_KEYS, issue_key
 from accounts.models import User
-from accounts.services import MAX_USABLE_KEYS, issue_key
 from instruments.models import Instrument
 from instruments.sheets import write_sheet
 from news.models import NewsItem
-from tests.admin.office import Office, add_to, address, change
-from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
-from tests.hostile_text import PAYLOADS
+from tests.accounts.back_office.office import Office, add_to, address, change
+
+from .factories import NOON, make_account, make_instrument, make_signal, make_user
+from .hostile_text import PAYLOADS
 
 USERNAME = re.compile(r"[\w.@+-]+")
 PUBLISHED = {"published_at_0": "18/11/2026", "published_at_1": "12:00:00"}
@@ -78,7 +79,7 @@ def type_key_labels() -> Iterator[User]:
         if number % MAX_USABLE_KEYS == 0:
             account = make_account()
             yield account.user
-        form = IssueForm({"account": account.pk, "name": payload})
+        form = IssueApiKeyForm({"account": account.pk, "name": payload})
         if form.is_valid():
             issue_key(**form.cleaned_data, by="boss")
 

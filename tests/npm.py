@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from .patience import PATIENCE_S
 
 INSTALL = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 NO_NODE = "Node is missing: install nodejs and npm (`apt-get install nodejs npm` as root), then try again."

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
-from tests import services
+from . import services
 
 ROOT = Path(__file__).parents[1]
 # Workers inherit it from the process that started them.

@@ -14,8 +14,8 @@ from types import TracebackType
 
 import httpx
 
-from tests.patience import PATIENCE_S, START_PATIENCE_S
-from tests.services import free_port
+from .patience import PATIENCE_S, START_PATIENCE_S
+from .services import free_port
 
 # The demo of a person's fresh clone: nothing of this test run's own settings.
 OWN = ("DATABASE_URL", "REDIS_URL", "DEMO", "ACCESS_LOG", "LOG_LEVEL", "HOST", "PORT", "PRODUCTION")

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from tests.services import database_url, redis_url
+from .services import database_url, redis_url
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.debian import require_debian
+from .debian import require_debian
 
 APT = """#!/bin/sh
 echo "$1" >> "$ASKED"

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from redis import Redis
 
-from tests import services
-from tests.patience import PATIENCE_S
-from tests.running import interruptible
+from . import services
+from .patience import PATIENCE_S
+from .running import interruptible
 
 ROOT = Path(__file__).parent.parent
 Start = Callable[[Path, int], AbstractContextManager[str]]

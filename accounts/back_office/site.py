@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.http import urlencode
 
-from accounts.second_factor import standing
+from accounts.login.second_factor import factor_standing
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite
@@ -41,7 +41,7 @@ class BackOffice(UnfoldAdminSite):
         return cast(View, csp_replace(POLICY)(super().admin_view(view, cacheable)))
 
     def has_permission(self, request: HttpRequest) -> bool:
-        return super().has_permission(request) and standing(request) == "shown"
+        return super().has_permission(request) and factor_standing(request) == "shown"
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         view = csp_replace(POLICY)(lambda request: self._login(request, extra_context))
@@ -57,7 +57,7 @@ class BackOffice(UnfoldAdminSite):
 
     def _let_in(self, request: HttpRequest, extra_context: dict[str, Any] | None) -> HttpResponse:
         """Staff who are logged in."""
-        if standing(request) == "shown":
+        if factor_standing(request) == "shown":
             return super().login(request, extra_context)
         return self._refuse(request, "admin/second_factor.html", "A second factor, please")
 
@@ -66,7 +66,7 @@ class BackOffice(UnfoldAdminSite):
         context = {
             **self.each_context(request),
             "title": title,
-            "standing": standing(request),
+            "standing": factor_standing(request),
             "show_url": f"{reverse('mfa_reauthenticate')}?{urlencode({'next': asked_for})}",
         }
         return TemplateResponse(request, template, context, status=403)

@@ -10,18 +10,26 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import DEMO as DEMO
 from instruments.kinds import PUSH as PUSH
 from instruments.kinds import is_simulated
-from market.prices.candles import Candle, Closed
+from market.engine.store.candle_rows import Row
+from market.engine.store.checkpoints import Checkpoint
+from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
 from market.prices.history import History
-from market.prices.market import Prices
-from market.prices.records import Absorbed, AnyRecord, Began, Ended, Halted, Passed, Refilled, Taken
-from market.prices.ticks import Tick
-from market.prices.timeframes import MINUTE_MS, interval_start
+from market.prices.quotes import Prices
+from market.prices.records import (
+    AbsorptionFound,
+    AnyRecord,
+    CandlesEnded,
+    EmptyMinute,
+    HistoryMinute,
+    MarketClosed,
+    SeriesBegan,
+    Tick,
+    TickAccepted,
+)
 
-from .book import Book
-from .checkpoints import Checkpoint
-from .checks import reason_to_refuse
-from .source import Choice, Source, feeds_of
-from .store import Row
+from .instrument_state import InstrumentState
+from .source import FeedChoice, FeedState, feeds_of
+from .tick_rules import reason_to_refuse
 
 CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
@@ -36,11 +44,11 @@ class Engine:
         """How long after the end of a minute its ticks may come."""
         self.default_feed = default_feed
         """Who prices an instrument that names no source."""
-        self.sources: dict[str, Source] = {}
-        self.books: dict[str, Book] = {}
+        self.sources: dict[str, FeedState] = {}
+        self.books: dict[str, InstrumentState] = {}
         self.rows: list[Row] = []
         """Closed candles that are not written yet."""
-        self.changed: dict[str, Book] = {}
+        self.changed: dict[str, InstrumentState] = {}
         """Instruments that took a tick since the last checkpoint."""
         self.records: list[AnyRecord] = []
         """What was decided and not yet handed on."""
@@ -79,11 +87,11 @@ class Engine:
             if not until_ms < book.late_at_ms <= at_ms:
                 self.end_until(book, until_ms)
 
-    def end_until(self, book: Book, until_ms: int) -> None:
+    def end_until(self, book: InstrumentState, until_ms: int) -> None:
         """Nothing more is taken from before then."""
         facts = book.facts
         self._pass_time(book, until_ms)
-        self._apply_if_it_closes(book, Ended(facts.symbol, until_ms))
+        self._apply_if_it_closes(book, CandlesEnded(facts.symbol, until_ms))
         if found := book.watch.end_until(until_ms):
             self.records += [book.absorbed(absorption) for absorption in found]
             self.changed[facts.symbol] = book
@@ -91,7 +99,7 @@ class Engine:
         if book.is_open is not is_open and not is_open:
             reopens_ms = facts.hours.next_open(until_ms)
             self._apply_if_it_closes(
-                book, Halted(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
+                book, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
             )
         book.is_open = is_open
 
@@ -108,7 +116,7 @@ class Engine:
         is_missing = any(facts.hours.sessions_between(start_ms, this_minute_ms))
         return start_ms if is_missing else None
 
-    def backfill(self, symbol: str, minutes: Sequence[Candle], basis: str, at_ms: int) -> int:
+    def backfill(self, symbol: str, minutes: Sequence[PriceBar], basis: str, at_ms: int) -> int:
         """Minutes out of a source's history, where nothing was known; returns how many were taken."""
         facts = catalogue.find(symbol)
         if facts is None:
@@ -126,7 +134,7 @@ class Engine:
             if last_ms is not None and last_ms + MINUTE_MS < minute.opened_ms and taken:
                 self._fill(book, last_ms + MINUTE_MS, minute.opened_ms)
             told = msgspec.structs.replace(minute, source=book.source)
-            self._apply_if_it_closes(book, Refilled(symbol, told, basis))
+            self._apply_if_it_closes(book, HistoryMinute(symbol, told, basis))
             taken += 1
         return taken
 
@@ -136,23 +144,23 @@ class Engine:
         if book is not None and book.origin == origin:
             book.origin = ""
 
-    def source(self, origin: str) -> Source:
+    def source(self, origin: str) -> FeedState:
         source = self.sources.get(origin)
         if source is None:
-            source = self.sources[origin] = Source()
+            source = self.sources[origin] = FeedState()
         return source
 
-    def book(self, facts: InstrumentFacts, at_ms: int) -> Book:
+    def book(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
         book = self.books.get(facts.symbol)
         if book is None:
-            book = self.books[facts.symbol] = Book(facts, Choice(self._feeds(facts), at_ms))
+            book = self.books[facts.symbol] = InstrumentState(facts, FeedChoice(self._feeds(facts), at_ms))
             self._price(book)
         elif book.facts is not facts:
             feeds = self._feeds(facts)
             book.describe(facts)
             # Prices of the other kind are another series: whoever runs the engine ends this one first.
             if feeds != book.choice.feeds and is_simulated(feeds[0]) == book.simulated:
-                book.choose(Choice(feeds, at_ms))
+                book.choose(FeedChoice(feeds, at_ms))
                 self._price(book)
         return book
 
@@ -167,14 +175,14 @@ class Engine:
         """Its series was to end, and is not any more: staff put the source back before that was written."""
         book = self.book(facts, at_ms)
         if book.choice.is_over:
-            book.choose(Choice(self._feeds(facts), at_ms))
+            book.choose(FeedChoice(self._feeds(facts), at_ms))
             self._price(book)
 
-    def end_series(self, facts: InstrumentFacts, at_ms: int) -> Book:
+    def end_series(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
         """Nobody is let in any more, and every candle is closed with what it has."""
         book = self.book(facts, at_ms)
         book.choice.is_over = True
-        self._apply_if_it_closes(book, Halted(facts.symbol, NEVER_MS))
+        self._apply_if_it_closes(book, MarketClosed(facts.symbol, NEVER_MS))
         return book
 
     def begin_series(
@@ -182,7 +190,7 @@ class Engine:
     ) -> None:
         """The series of the other kind goes on from where it ended the last time."""
         book = self.book(facts, at_ms)
-        choice = Choice(self._feeds(facts), at_ms)
+        choice = FeedChoice(self._feeds(facts), at_ms)
         # Somebody may have changed it again meanwhile.
         choice.is_over = is_simulated(choice.feed) != checkpoint.simulated
         book.begin(checkpoint, choice)
@@ -190,7 +198,7 @@ class Engine:
         self._price(book)
         last = checkpoint.last
         quote = () if last is None else (last.bid, last.ask, last.time_ms)
-        record = Began(facts.symbol, book.simulated, at_ms, book.seq, *quote)
+        record = SeriesBegan(facts.symbol, book.simulated, at_ms, book.seq, *quote)
         self.prices.apply(record, facts)
         self.records.append(record)
 
@@ -202,7 +210,7 @@ class Engine:
             if book.last is not None or book.seq
         }
 
-    def checkpoints(self, books: Iterable[Book]) -> dict[int, Checkpoint]:
+    def checkpoints(self, books: Iterable[InstrumentState]) -> dict[int, Checkpoint]:
         """Copies, because they are read in a thread while the candles go on forming."""
         made = {}
         for book in books:
@@ -230,10 +238,10 @@ class Engine:
         if facts is None:
             return
         book = self.book(facts, at_ms)
-        if isinstance(record, Taken):
+        if isinstance(record, TickAccepted):
             book.repeat(record)
             self.changed[record.symbol] = book
-        elif isinstance(record, Absorbed):
+        elif isinstance(record, AbsorptionFound):
             book.flow_seq = record.flow_seq
         self._keep(book, self.prices.apply(record, facts), record)
 
@@ -242,7 +250,7 @@ class Engine:
         for kept in (self.sources, self.books, self.changed, self.rows, self.records):
             kept.clear()
 
-    def go_on_from(self, book: Book, tick: Tick) -> None:
+    def go_on_from(self, book: InstrumentState, tick: Tick) -> None:
         """A quote that nobody was sent, but that stands for what went by meanwhile."""
         book.last = tick
         self.prices.board.put(tick, book.facts.digits, book.seq)
@@ -251,11 +259,11 @@ class Engine:
     def _feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
         return feeds_of(facts.source, facts.fallback, self.default_feed)
 
-    def _price(self, book: Book) -> None:
+    def _price(self, book: InstrumentState) -> None:
         """Its candles are of this source from now on."""
         self.prices.history(book.facts).builder.price_by(book.source)
 
-    def _reason_to_refuse(self, book: Book, tick: Tick, origin: str, at_ms: int) -> str | None:
+    def _reason_to_refuse(self, book: InstrumentState, tick: Tick, origin: str, at_ms: int) -> str | None:
         facts = book.facts
         if book.repeats(tick, origin):
             return "duplicate"
@@ -271,7 +279,7 @@ class Engine:
             return "outlier"
         return reason
 
-    def _let_in(self, book: Book, tick: Tick, origin: str, at_ms: int) -> None:
+    def _let_in(self, book: InstrumentState, tick: Tick, origin: str, at_ms: int) -> None:
         facts = book.facts
         self._pass_time(book, tick.time_ms)
         if book.switches != book.choice.switches:
@@ -288,13 +296,13 @@ class Engine:
         if closed := self.prices.apply(records[-1], facts):
             self._keep(book, closed, records[-1])
 
-    def _note_late(self, book: Book, time_ms: int, at_ms: int) -> None:
+    def _note_late(self, book: InstrumentState, time_ms: int, at_ms: int) -> None:
         """A minute that was missed and is filled now has its ticks close together: the clock lets it be
         until no more come. What the price is by now nobody has said."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
             book.late_at_ms = book.unsure_ms = at_ms
 
-    def _pass_time(self, book: Book, at_ms: int) -> None:
+    def _pass_time(self, book: InstrumentState, at_ms: int) -> None:
         """A minute that went by without a tick is flat, while who sent the last one was alive."""
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
         passed_ms = book.passed_ms
@@ -307,21 +315,21 @@ class Engine:
                     if source.was_alive(end_ms - MINUTE_MS, end_ms):
                         self._fill(book, end_ms - MINUTE_MS, end_ms)
 
-    def _fill(self, book: Book, start_ms: int, end_ms: int) -> None:
+    def _fill(self, book: InstrumentState, start_ms: int, end_ms: int) -> None:
         facts = book.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
             if facts.active and facts.hours.is_open(minute_ms):
-                self._apply_if_it_closes(book, Passed(facts.symbol, minute_ms))
+                self._apply_if_it_closes(book, EmptyMinute(facts.symbol, minute_ms))
 
-    def _apply_if_it_closes(self, book: Book, record: AnyRecord) -> None:
+    def _apply_if_it_closes(self, book: InstrumentState, record: AnyRecord) -> None:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""
         if closed := self.prices.apply(record, book.facts):
             self.records.append(record)
             self._keep(book, closed, record)
 
-    def _keep(self, book: Book, closed: Sequence[Closed], record: AnyRecord) -> None:
+    def _keep(self, book: InstrumentState, closed: Sequence[Closed], record: AnyRecord) -> None:
         basis = self.prices.candle_price
-        if isinstance(record, Refilled) and record.basis != "trades":
+        if isinstance(record, HistoryMinute) and record.basis != "trades":
             basis = record.basis
         for timeframe, candle in closed:
             if timeframe == "1m":

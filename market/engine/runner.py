@@ -12,55 +12,48 @@ from math import inf
 
 from django.db import Error, transaction
 
-from accounts.exceptions import Overloaded
-from accounts.tasks import end
-from accounts.threads import in_thread
-from accounts.troubles import Trouble
+from core.background import cancel_and_wait
+from core.clock import clock, go_on_from, now_ms
+from core.contract.errors import Overloaded
+from core.fault_log import LastingFault
+from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
-from market.clock import clock, go_on_from, now_ms
-from market.prices.ticks import Tick
-from market.prices.timeframes import MINUTE_MS
+from instruments.kinds import DEMO
+from market.engine.bus.journal import JournalPosition
+from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.redis_bus import RedisBus
+from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
+from market.engine.store.candle_rows import Row
+from market.engine.store.checkpoints import Checkpoint
+from market.engine.store.lease import Lease, LeaseLost
+from market.engine.store.loading import LoadedMarket, fill_simulated, load, load_series, tell_reloaded
+from market.engine.store.series import change_kind, lock_series
+from market.prices.candles import MINUTE_MS
+from market.prices.records import Tick
 
-from . import checkpoints, retention
-from .boot import Loaded, load
-from .bus import LocalBus
-from .checkpoints import Checkpoint
-from .desk import FeedDesk, MakeFeed
-from .engine import DEMO, Engine
-from .lateness import Lateness
-from .lease import Deposed, Lease, Place
-from .redis_bus import RedisBus
-from .reloading import fill_simulated, load_series, tell_reloaded
-from .series import change_kind, lock_series
+from .engine import Engine
+from .listeners import EngineListener, EngineStart, SeriesEnding
+from .liveness import Lateness
+from .push_queue import NothingKept
 from .source import feeds_of
-from .status import status_of, told
-from .store import Row
-from .witness import Ending, Start, Witness
+from .status import status_of, status_record
+from .store import checkpoints, retention
 
 logger = logging.getLogger(__name__)
-lease_waits = Trouble(logger, "The lease waits for the database")
-candles_wait = Trouble(logger, "The candles wait for the database")
-candles_lost = Trouble(logger, "The database was away too long")
-
+lease_waits = LastingFault(logger, "The lease waits for the database")
+candles_wait = LastingFault(logger, "The candles wait for the database")
+candles_lost = LastingFault(logger, "The database was away too long")
 CLOCK_S = 0.25
 TELL_S = 1.0
 FLUSH_S = 1.0
 REPEATED_AT_ONCE = 1_000
+
 # More than this waits for the database only when it has been away for hours; then the oldest go.
 MAX_PENDING = 200_000
 KEPT_ROWS = 2_000
+
 # Written every second: a database that has taken nothing for so long takes nothing.
 UNWRITTEN_S = 3.0
-
-
-class NothingKept(Overloaded):
-    message = (
-        "Neither the database nor the disk takes anything: ticks that are taken now could be lost. Send them "
-        "again later; /readyz and the log say what is wrong."
-    )
-
-    def __init__(self) -> None:
-        super().__init__(retry_after=2)
 
 
 class Runner:
@@ -71,13 +64,13 @@ class Runner:
         engine: Engine,
         make_feed: MakeFeed,
         bus: LocalBus | RedisBus,
-        witnesses: Sequence[Witness] = (),
+        witnesses: Sequence[EngineListener] = (),
     ) -> None:
         self.engine = engine
         self.bus = bus
         self.witnesses = witnesses
         self.lease = Lease()
-        self.desk = FeedDesk(engine, make_feed, self.hand_on)
+        self.desk = FeedSupervisor(engine, make_feed, self.hand_on)
         self.deposed = asyncio.Event()
         """Another process writes now."""
         self.is_running = False
@@ -127,10 +120,10 @@ class Runner:
         try:
             await act()
         finally:
-            await end(beating)
+            await cancel_and_wait(beating)
 
     async def _go_on(self) -> None:
-        loaded: Loaded = await in_thread(load, self.engine.prices, self.engine.default_feed)
+        loaded: LoadedMarket = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
         tail = await self.bus.open(self, loaded.place)
@@ -142,7 +135,7 @@ class Runner:
         last = [book.last.time_ms for book in self.engine.books.values() if book.last is not None]
         go_on_from(max(last, default=0))
         for witness in self.witnesses:
-            await witness.begin(Start(lambda: self.bus.place.epoch, self._hold, tail))
+            await witness.begin(EngineStart(lambda: self.bus.place.epoch, self._hold, tail))
 
     async def _start(self) -> None:
         self._is_behind = True
@@ -166,7 +159,7 @@ class Runner:
     async def stop(self) -> None:
         self.is_running = False
         # First, or one that was deposed might take the lease again while its feeds hang up.
-        await end(*self._tasks)
+        await cancel_and_wait(*self._tasks)
         self._tasks.clear()
         await self.desk.stop()
         self.hand_on()
@@ -220,7 +213,7 @@ class Runner:
                         await self._change_kind(facts)
                     except (Error, Overloaded) as error:
                         logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
-                    except Deposed:
+                    except LeaseLost:
                         self.stand_down()
 
     async def _fill_simulated(self) -> None:
@@ -261,7 +254,7 @@ class Runner:
         book = engine.end_series(facts, at_ms)
         simulated = not book.simulated
         next_source = feeds_of(facts.source, facts.fallback, engine.default_feed)[0]
-        ending = Ending(facts.symbol, book.last, book.seq, book.source, next_source)
+        ending = SeriesEnding(facts.symbol, book.last, book.seq, book.source, next_source)
         # All of the old series is written before the database says that it is over, and nothing after.
         async with self._flushing:
             if not await self._flush():
@@ -304,7 +297,7 @@ class Runner:
             self.bus.written(place)
             candles_wait.over()
             candles_lost.over()
-        except Deposed:
+        except LeaseLost:
             self._lost_lease(rows)
             is_done = True
         except (Error, Overloaded) as error:
@@ -318,7 +311,11 @@ class Runner:
         return is_written
 
     def _write(
-        self, rows: list[Row], made: dict[int, Checkpoint], place: Place, notes: list[Callable[[], None]]
+        self,
+        rows: list[Row],
+        made: dict[int, Checkpoint],
+        place: JournalPosition,
+        notes: list[Callable[[], None]],
     ) -> None:
         """One after the other: a cancelled flush goes on in its thread."""
         with self._writing:
@@ -326,7 +323,7 @@ class Runner:
 
     def _hold(self) -> None:
         if not self._holds:
-            raise Deposed
+            raise LeaseLost
         self.lease.hold()
 
     def _lost_lease(self, rows: list[Row]) -> None:
@@ -370,7 +367,7 @@ class Runner:
             writer = self.writer if self._holds else ""
             place, has_hole = self.bus.place, self.bus.has_hole
             status = status_of(self.engine, now_ms(), writer, place.epoch, clock, has_hole=has_hole)
-            self.bus.publish([told(status)])
+            self.bus.publish([status_record(status)])
 
     async def _keep_writing(self) -> None:
         with contextlib.suppress(TimeoutError):

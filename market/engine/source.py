@@ -21,7 +21,7 @@ MOST_COMPLAINTS = 20
 STEADY_MS = 10_000
 
 
-class Source:
+class FeedState:
     """One feed as the engine hears it."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Source:
         return self.lost_ms is not None and at_ms - self.lost_ms > GONE_MS
 
 
-class Choice:
+class FeedChoice:
     """The feeds of one instrument in the order of preference; one of them at a time is let in."""
 
     def __init__(self, feeds: tuple[str, ...], at_ms: int) -> None:
@@ -90,7 +90,7 @@ class Choice:
         return self.feeds[self.active]
 
     def admit(
-        self, origin: str, at_ms: int, facts: InstrumentFacts, sources: Mapping[str, Source]
+        self, origin: str, at_ms: int, facts: InstrumentFacts, sources: Mapping[str, FeedState]
     ) -> str | None:
         """None if the feed is let in, else why not."""
         rank = self._rank(origin)
@@ -124,7 +124,7 @@ class Choice:
                 return rank
         return None
 
-    def _is_gone(self, sources: Mapping[str, Source], at_ms: int) -> bool:
+    def _is_gone(self, sources: Mapping[str, FeedState], at_ms: int) -> bool:
         source = sources.get(self.feed)
         return source is not None and source.is_gone(at_ms)
 

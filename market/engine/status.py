@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from market.prices.orderflow import DAY_MS, UNITS
-from market.prices.records import Told
-from market.prices.steady_clock import SteadyClock
+from core.steady_clock import SteadyClock
+from market.prices.order_flow import DAY_MS, UNITS
+from market.prices.records import StatusRecord
 
-from .book import Book
 from .engine import Engine
-from .source import Source
+from .instrument_state import InstrumentState
+from .source import FeedState
 
 
 class FeedStatus(msgspec.Struct, frozen=True):
@@ -85,15 +85,15 @@ def status_of(
     )
 
 
-def told(status: EngineStatus) -> Told:
-    return Told("", msgspec.json.encode(status))
+def status_record(status: EngineStatus) -> StatusRecord:
+    return StatusRecord("", msgspec.json.encode(status))
 
 
-def read(record: Told) -> EngineStatus:
+def read_status(record: StatusRecord) -> EngineStatus:
     return msgspec.json.decode(record.status, type=EngineStatus)
 
 
-def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
+def _feed(name: str, source: FeedState, at_ms: int) -> FeedStatus:
     if source.lost_ms is not None:
         state, since_ms = "lost", source.lost_ms
     elif at_ms - source.heard_ms > SILENT_MS:
@@ -105,7 +105,7 @@ def _feed(name: str, source: Source, at_ms: int) -> FeedStatus:
     return FeedStatus(name, state, since_ms, why, source.heard_ms, source.lag_ms, *counted)
 
 
-def _instrument(book: Book, until_ms: int) -> InstrumentStatus:
+def _instrument(book: InstrumentState, until_ms: int) -> InstrumentStatus:
     choice, flow = book.choice, book.flow.state()
     delta = flow.units / UNITS if flow.day >= until_ms // DAY_MS else 0.0
     switched = choice.switched_ms, choice.switches

@@ -1,23 +1,25 @@
-"""Absorption: heavy trading against one side that did not move the price. Pure."""
+"""Absorption: trading against one side, heavier than is usual, that did not move the price."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
+from math import sqrt
 from typing import Literal
 
 import msgspec
 
-from .orderflow import UNITS, FlowUpdate
-from .ticks import Tick
-from .timeframes import interval_start
-from .usual import Usual, median
+from .candles import interval_start
+from .order_flow import UNITS, FlowUpdate
+from .records import Tick
 
 WINDOW_MS = 5_000
 WINDOWS = 60
 LEAST_STRENGTH = 2.0
 STILL_PIPS = 2
 STILL_SPREADS = 2
-
 Side = Literal["bid", "ask"]
 
 
@@ -38,6 +40,43 @@ class Absorption(msgspec.Struct, frozen=True, gc=False):
     """The end of the window."""
 
 
+class _Window:
+    """The order flow of one window, and how often each spread was quoted, in points."""
+
+    __slots__ = ("ask_value", "ask_volume", "bid_value", "bid_volume", "high", "low", "spreads")
+
+    def __init__(self) -> None:
+        self.bid_volume = self.ask_volume = self.bid_value = self.ask_value = 0.0
+        self.high, self.low = float("-inf"), float("inf")
+        self.spreads: dict[int, int] = {}
+
+    @property
+    def is_traded(self) -> bool:
+        return self.high >= self.low
+
+    def add(self, update: FlowUpdate) -> None:
+        price, sold, bought = update.price, update.bid_volume, update.ask_volume
+        if sold:
+            self.bid_volume += sold
+            self.bid_value += sold * price
+        else:
+            self.ask_volume += bought
+            self.ask_value += bought * price
+        if price > self.high:
+            self.high = price
+        if price < self.low:
+            self.low = price
+
+    def rescale_spreads(self, factor: float) -> None:
+        quoted, self.spreads = self.spreads, {}
+        for points, often in quoted.items():
+            rescaled = round(points * factor)
+            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
+
+    def add_spread(self, points: int) -> None:
+        self.spreads[points] = self.spreads.get(points, 0) + 1
+
+
 class AbsorptionWatch:
     """One instrument, in windows of 5 s aligned to UTC.
 
@@ -51,7 +90,10 @@ class AbsorptionWatch:
         self._digits = digits
         self._scale: int = 10**digits
         self._pip_size = pip_size
-        self._usual: dict[Side, Usual] = {"bid": Usual(WINDOWS), "ask": Usual(WINDOWS)}
+        self._usual: dict[Side, RecentVolumes] = {
+            "bid": RecentVolumes(WINDOWS),
+            "ask": RecentVolumes(WINDOWS),
+        }
         self._begins_ms = self._ends_ms = 0
         self._window = _Window()
 
@@ -100,38 +142,40 @@ class AbsorptionWatch:
         return found
 
 
-class _Window:
-    """The order flow of one window, and how often each spread was quoted, in points."""
+class RecentVolumes:
+    """Mean and standard deviation of the last so many volumes. They are whole numbers, because sums of
+    those stay exact however long it runs."""
 
-    __slots__ = ("ask_value", "ask_volume", "bid_value", "bid_volume", "high", "low", "spreads")
+    __slots__ = ("_many", "_squares", "_sum", "_volumes")
 
-    def __init__(self) -> None:
-        self.bid_volume = self.ask_volume = self.bid_value = self.ask_value = 0.0
-        self.high, self.low = float("-inf"), float("inf")
-        self.spreads: dict[int, int] = {}
+    def __init__(self, many: int) -> None:
+        self._many = many
+        self._volumes: deque[int] = deque()
+        self._sum = 0
+        self._squares = 0
 
-    @property
-    def is_traded(self) -> bool:
-        return self.high >= self.low
+    def add(self, volume: int) -> None:
+        self._volumes.append(volume)
+        self._sum += volume
+        self._squares += volume * volume
+        if len(self._volumes) > self._many:
+            oldest = self._volumes.popleft()
+            self._sum -= oldest
+            self._squares -= oldest * oldest
 
-    def add(self, update: FlowUpdate) -> None:
-        price, sold, bought = update.price, update.bid_volume, update.ask_volume
-        if sold:
-            self.bid_volume += sold
-            self.bid_value += sold * price
-        else:
-            self.ask_volume += bought
-            self.ask_value += bought * price
-        if price > self.high:
-            self.high = price
-        if price < self.low:
-            self.low = price
+    def strength(self, volume: int) -> float | None:
+        """How many (sample) standard deviations it is above the mean. None until so many are known, and
+        while they are all alike."""
+        count = len(self._volumes)
+        spread = count * self._squares - self._sum * self._sum
+        if count < self._many or not spread:
+            return None
+        return (count * volume - self._sum) / sqrt(spread * count / (count - 1))
 
-    def rescale_spreads(self, factor: float) -> None:
-        quoted, self.spreads = self.spreads, {}
-        for points, often in quoted.items():
-            rescaled = round(points * factor)
-            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
 
-    def add_spread(self, points: int) -> None:
-        self.spreads[points] = self.spreads.get(points, 0) + 1
+def median(counts: dict[int, int]) -> float:
+    """Of values of which it is known how often each came; at least one came."""
+    values = sorted(counts)
+    up_to = list(accumulate(counts[value] for value in values))
+    lower, upper = (bisect_right(up_to, place) for place in ((up_to[-1] - 1) // 2, up_to[-1] // 2))
+    return (values[lower] + values[upper]) / 2

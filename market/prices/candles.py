@@ -1,5 +1,5 @@
-"""Candles from ticks. Ticks make minutes, minutes make everything coarser, so that each interval is
-the aggregate of its 1m candles by construction. Pure: no clock, times are passed in."""
+"""Candles from ticks. Ticks make minutes, minutes make everything coarser, so that each of the six intervals,
+aligned to UTC, is the aggregate of its 1m candles by construction."""
 
 from __future__ import annotations
 
@@ -7,14 +7,32 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .timeframes import COARSER, MINUTE_MS, TIMEFRAMES, interval_start
+MINUTE_MS = 60_000
+
+TIMEFRAMES = {
+    "1m": MINUTE_MS,
+    "5m": 5 * MINUTE_MS,
+    "15m": 15 * MINUTE_MS,
+    "1h": 60 * MINUTE_MS,
+    "4h": 240 * MINUTE_MS,
+    "1d": 1440 * MINUTE_MS,
+}
+
+COARSER = {name: span_ms for name, span_ms in TIMEFRAMES.items() if name != "1m"}
+
+
+def interval_start(time_ms: int, span_ms: int) -> int:
+    """The epoch began at a UTC midnight, so every span divides it evenly: 4h at 00, 04, 08 …"""
+    return time_ms - time_ms % span_ms
+
 
 VOLUME_DECIMALS = 8
+
 # What the database has room for, in characters.
 MOST_SOURCES = 120
 
 
-class Candle(msgspec.Struct, gc=False):
+class PriceBar(msgspec.Struct, gc=False):
     """One interval's prices; `opened_ms` is the open of the interval."""
 
     opened_ms: int
@@ -28,7 +46,7 @@ class Candle(msgspec.Struct, gc=False):
     source: str = ""
     """The feed it is of; several in their order: kraken+binance. Readers do not know it."""
 
-    def take(self, later: Candle) -> None:
+    def take(self, later: PriceBar) -> None:
         """Add what came after, within the same interval."""
         self.high = max(self.high, later.high)
         self.low = min(self.low, later.low)
@@ -47,11 +65,8 @@ class Candle(msgspec.Struct, gc=False):
         spread = max(self.ask_low - self.low, self.ask_high - self.high)
         return min(max(round(self.close + spread, 8), self.ask_low), self.ask_high)
 
-    def opened_at(self, opened_ms: int) -> Candle:
+    def opened_at(self, opened_ms: int) -> PriceBar:
         return msgspec.structs.replace(self, opened_ms=opened_ms)
-
-
-Closed = tuple[str, Candle]
 
 
 def joined(sources: str, later: str) -> str:
@@ -61,15 +76,18 @@ def joined(sources: str, later: str) -> str:
     return whole if len(whole) <= MOST_SOURCES else sources
 
 
+Closed = tuple[str, PriceBar]
+
+
 class CandleBuilder:
     """The forming candles of one instrument. Ticks come in order, none from before the last closed minute."""
 
     def __init__(self) -> None:
-        self._minute: Candle | None = None
-        self._settled: Candle | None = None
+        self._minute: PriceBar | None = None
+        self._settled: PriceBar | None = None
         """The forming minute, once all that ended before it is closed."""
-        self._coarser: dict[str, Candle] = {}
-        self._ended: dict[str, Candle] = {}
+        self._coarser: dict[str, PriceBar] = {}
+        self._ended: dict[str, PriceBar] = {}
         """The last candle of each interval that ended."""
         self._early: dict[str, int] = {}
         """Which of those ended before their time, because no session was to open in what was left of it."""
@@ -93,7 +111,7 @@ class CandleBuilder:
             return
         opened_ms = interval_start(time_ms, MINUTE_MS)
         if not self._is_closed("1m", opened_ms):
-            first = Candle(opened_ms, price, price, price, price, volume, ask, ask, self.source)
+            first = PriceBar(opened_ms, price, price, price, price, volume, ask, ask, self.source)
             self._minute = self._settled = first
             self._last = price, ask
 
@@ -115,7 +133,7 @@ class CandleBuilder:
         self._last = price, ask
         return True
 
-    def add_minute(self, minute: Candle) -> Iterator[Closed]:
+    def add_minute(self, minute: PriceBar) -> Iterator[Closed]:
         """Take a whole closed minute."""
         self._settled = None
         minute.volume = round(minute.volume, VOLUME_DECIMALS)
@@ -125,7 +143,7 @@ class CandleBuilder:
         yield from self._merge(minute)
         yield from self._close_coarser(minute.opened_ms + MINUTE_MS)
 
-    def refill(self, minute: Candle) -> Iterator[Closed]:
+    def refill(self, minute: PriceBar) -> Iterator[Closed]:
         """Take a minute that was missed. One of which anything is known stays as it is."""
         yield from self.close_until(minute.opened_ms)
         forming = self._minute
@@ -175,7 +193,7 @@ class CandleBuilder:
         """Whether its last candle ended before its time."""
         return timeframe in self._early
 
-    def unfinished(self, timeframe: str) -> Candle | None:
+    def unfinished(self, timeframe: str) -> PriceBar | None:
         """What the closed minutes of an interval make so far that is not closed."""
         return self._coarser.get(timeframe)
 
@@ -191,22 +209,24 @@ class CandleBuilder:
         else:
             return
         yield from self._close_coarser(opened_ms)
-        yield from self.add_minute(Candle(opened_ms, price, price, price, price, 0.0, ask, ask, self.source))
+        yield from self.add_minute(
+            PriceBar(opened_ms, price, price, price, price, 0.0, ask, ask, self.source)
+        )
 
-    def resume(self, minute: Candle) -> None:
+    def resume(self, minute: PriceBar) -> None:
         """Take a closed minute from the store, so that the coarser candles go on from it."""
         for _ in self.add_minute(minute):
             pass
         # A last quote (`resume_forming`) knows better.
         self._last = minute.close, minute.closing_ask
 
-    def resume_forming(self, minute: Candle | None, price: float, ask: float) -> None:
+    def resume_forming(self, minute: PriceBar | None, price: float, ask: float) -> None:
         """Take the minute that formed when the store was last written, and the last price and ask."""
         if minute is not None and not self._is_closed("1m", minute.opened_ms):
             self._minute, self._settled = minute, None
         self._last = price, ask
 
-    def forming(self, timeframe: str) -> Candle | None:
+    def forming(self, timeframe: str) -> PriceBar | None:
         minute = self._minute
         if timeframe == "1m" or minute is None:
             return minute if timeframe == "1m" else self._coarser.get(timeframe)
@@ -220,7 +240,7 @@ class CandleBuilder:
         candle.take(minute)
         return candle
 
-    def latest(self, timeframe: str) -> Candle | None:
+    def latest(self, timeframe: str) -> PriceBar | None:
         """The one that forms, or else the last that was closed."""
         return self.forming(timeframe) or self._ended.get(timeframe)
 
@@ -228,11 +248,11 @@ class CandleBuilder:
         ended = self._ended.get(timeframe)
         return ended is not None and opened_ms <= ended.opened_ms
 
-    def _close_minute(self, minute: Candle) -> Iterator[Closed]:
+    def _close_minute(self, minute: PriceBar) -> Iterator[Closed]:
         self._minute = None
         yield from self.add_minute(minute)
 
-    def _merge(self, minute: Candle) -> Iterator[Closed]:
+    def _merge(self, minute: PriceBar) -> Iterator[Closed]:
         """Add a minute to what is coarser. Where a minute that was missed comes after its hour was closed,
         the hour holds it too. It may be waiting to be written in a thread, so it is replaced rather than
         changed."""

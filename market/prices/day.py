@@ -6,9 +6,8 @@ from array import array
 
 import msgspec
 
-from .candles import Candle
-from .orderflow import UNITS
-from .timeframes import MINUTE_MS, TIMEFRAMES, interval_start
+from .candles import MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
+from .order_flow import UNITS
 
 DAY_MS = TIMEFRAMES["1d"]
 MINUTES = DAY_MS // MINUTE_MS
@@ -26,7 +25,7 @@ class DayStatistics(msgspec.Struct, frozen=True, gc=False):
     volume: float
 
 
-class Day:
+class RollingDay:
     """The last 1,440 closed minutes in a ring, a slot each, in whatever order they come."""
 
     def __init__(self, digits: int) -> None:
@@ -42,7 +41,7 @@ class Day:
         self._is_sure = True
         """False when a minute went that may have been the highest or the lowest."""
 
-    def add(self, minute: Candle) -> None:
+    def add(self, minute: PriceBar) -> None:
         """Take a closed minute. Coming again it is replaced; one from before the day is left out."""
         opened_ms = minute.opened_ms
         self._pass(opened_ms + MINUTE_MS)
@@ -56,7 +55,7 @@ class Day:
         self._high, self._low = max(self._high, minute.high), min(self._low, minute.low)
         self._first_ms, self._last_ms = min(self._first_ms, opened_ms), max(self._last_ms, opened_ms)
 
-    def statistics(self, now_ms: int, forming: Candle | None = None) -> DayStatistics | None:
+    def statistics(self, now_ms: int, forming: PriceBar | None = None) -> DayStatistics | None:
         """Of the 1,440 minutes before this one, and of the one that forms if it is given."""
         self._pass(interval_start(now_ms, MINUTE_MS))
         whole = self._closed()
@@ -71,7 +70,7 @@ class Day:
         percent = round(100 * (whole.close - whole.open) / whole.open, 3)
         return DayStatistics(whole.open, whole.high, whole.low, whole.close, change, percent, whole.volume)
 
-    def _closed(self) -> Candle | None:
+    def _closed(self) -> PriceBar | None:
         """The closed minutes as one candle."""
         oldest_ms = self._until_ms - DAY_MS
         if self._last_ms < oldest_ms:
@@ -82,7 +81,7 @@ class Day:
         if not self._is_sure:
             self._high, self._low, self._is_sure = max(self._highs), min(self._lows), True
         opened, closed = self._opens[_slot(self._first_ms)], self._closes[_slot(self._last_ms)]
-        return Candle(self._first_ms, opened, self._high, self._low, closed, self._units / UNITS, 0, 0)
+        return PriceBar(self._first_ms, opened, self._high, self._low, closed, self._units / UNITS, 0, 0)
 
     def _pass(self, until_ms: int) -> None:
         """Slots that are free again with the time lose the minute of a day ago."""

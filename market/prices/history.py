@@ -10,11 +10,10 @@ from math import inf
 
 import msgspec
 
-from accounts.plain_json import number
+from core.plain_json import number
 
-from .candles import VOLUME_DECIMALS, Candle, CandleBuilder, Closed
-from .day import Day
-from .timeframes import COARSER, TIMEFRAMES
+from .candles import COARSER, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
+from .day import RollingDay
 
 KEPT = 500
 RECENT = 10
@@ -25,7 +24,7 @@ def iso(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def encode_candle(candle: Candle, digits: int) -> bytes:
+def encode_candle(candle: PriceBar, digits: int) -> bytes:
     prices = candle.open, candle.high, candle.low, candle.close
     return _encode(candle.opened_ms, *prices, candle.volume, digits)
 
@@ -42,7 +41,7 @@ def _encode(
     ).encode()
 
 
-class Bars(msgspec.Struct):
+class EncodedBars(msgspec.Struct):
     """Encoded candles of one timeframe, oldest first."""
 
     ohlcv: bytes
@@ -71,7 +70,7 @@ class _Series:
             self._joined = None
             del self.opened_ms[-1], self.encoded[-1]
 
-    def keep(self, candle: Candle, digits: int) -> bool:
+    def keep(self, candle: PriceBar, digits: int) -> bool:
         """False for a candle older than the last. The same one again is the last one, gone on."""
         self._joined = None
         if self.opened_ms and candle.opened_ms <= self.opened_ms[-1]:
@@ -95,11 +94,11 @@ class History:
         self.simulated: bool | None = None
         """Of which kind what was loaded is; None where nothing was."""
         self.builder = CandleBuilder()
-        self.day = Day(digits)
-        self.recent: deque[Candle] = deque(maxlen=RECENT)
+        self.day = RollingDay(digits)
+        self.recent: deque[PriceBar] = deque(maxlen=RECENT)
         """The last closed minutes, as candles."""
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
-        self._restored: dict[str, Candle] = {}
+        self._restored: dict[str, PriceBar] = {}
         """The last of each that came from the store."""
 
     def add(self, time_ms: int, price: float, ask: float, volume: float) -> list[Closed]:
@@ -118,15 +117,15 @@ class History:
         self._reopen(opened_ms)
         return self._keep(self.builder.fill(opened_ms))
 
-    def add_minute(self, minute: Candle) -> list[Closed]:
+    def add_minute(self, minute: PriceBar) -> list[Closed]:
         return self._keep(self.builder.refill(minute))
 
-    def restore(self, timeframe: str, candle: Candle) -> None:
+    def restore(self, timeframe: str, candle: PriceBar) -> None:
         """Take a closed candle from the store."""
         self._series[timeframe].keep(candle, self.digits)
         self._restored[timeframe] = candle
 
-    def resume(self, minutes: Iterable[Candle], at_ms: float = inf, over_ms: float = inf) -> None:
+    def resume(self, minutes: Iterable[PriceBar], at_ms: float = inf, over_ms: float = inf) -> None:
         """Closed minutes out of the store: what the forming candles go on from. It is `at_ms`, and what ends
         by `over_ms` has nothing more to come: a closed market's hour is stored before it ends."""
         for minute in minutes:
@@ -151,7 +150,7 @@ class History:
             if opened_ms is not None:
                 self._keep(self.builder.close_again(timeframe, opened_ms, is_early=is_early))
 
-    def _is_more(self, candle: Candle, timeframe: str) -> bool:
+    def _is_more(self, candle: PriceBar, timeframe: str) -> bool:
         """Whether its minutes are those of the stored one and others: that was written before its time, and
         nobody came to write it again."""
         stored = self._restored[timeframe]
@@ -168,16 +167,16 @@ class History:
         opened_ms = self._series[timeframe].opened_ms
         return opened_ms[-1] if opened_ms else None
 
-    def bars(self, timeframe: str, count: int, *, closed_only: bool) -> Bars:
+    def bars(self, timeframe: str, count: int, *, closed_only: bool) -> EncodedBars:
         """The last candles. Only the engine says that one is closed, and never a clock."""
         series = self._series[timeframe]
         opened_ms, stored = series.opened_ms, len(series.opened_ms)
         last_closed_ms = opened_ms[-1] if opened_ms else None
         forming = None if closed_only else self.builder.forming(timeframe)
         if forming is None or (last_closed_ms is not None and forming.opened_ms <= last_closed_ms):
-            return Bars(series.joined(max(0, stored - count), stored), last_closed_ms)
+            return EncodedBars(series.joined(max(0, stored - count), stored), last_closed_ms)
         closed, last = series.joined(max(0, stored - count + 1), stored), encode_candle(forming, self.digits)
-        return Bars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
+        return EncodedBars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
 
     def _keep(self, closed: Iterator[Closed]) -> list[Closed]:
         kept = [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]
@@ -186,6 +185,6 @@ class History:
                 self._remember(candle)
         return kept
 
-    def _remember(self, minute: Candle) -> None:
+    def _remember(self, minute: PriceBar) -> None:
         self.day.add(minute)
         self.recent.append(minute)

@@ -1,17 +1,35 @@
-"""What the engine decided, in the order it did: the same records make the same prices in every process."""
+"""A tick as it comes in, and the records of what the engine decides: the same records make the same prices in
+every process."""
 
 from __future__ import annotations
 
 import msgspec
 
-from .candles import Candle
+from .candles import PriceBar
 
 
-class Record(msgspec.Struct, gc=False, array_like=True):
+class Tick(msgspec.Struct, frozen=True, gc=False):
+    """A quote, or a trade with the quote that stood when it was made."""
+
+    symbol: str
+    bid: float
+    ask: float
+    time_ms: int
+    volume: float = 0.0
+    """The size of a trade; a quote has none."""
+    side: int = 0
+    """1 if the taker bought, -1 if the taker sold, 0 for a quote or where nobody says."""
+    price: float | None = None
+    """The price of a trade."""
+    source_seq: int | None = None
+    """The source's own number of it, rising; quotes and trades (by their side) are numbered apart."""
+
+
+class JournalRecord(msgspec.Struct, gc=False, array_like=True):
     symbol: str
 
 
-class Taken(Record, tag=0):
+class TickAccepted(JournalRecord, tag=0):
     """A tick that was let in, with its numbers in the two streams."""
 
     bid: float
@@ -32,32 +50,32 @@ class Taken(Record, tag=0):
     """When the engine let it in, by the engine's clock; 0: nobody knows."""
 
 
-class Ended(Record, tag=1):
+class CandlesEnded(JournalRecord, tag=1):
     """Nothing more is taken from before then: candles that end until then are closed."""
 
     until_ms: int
 
 
-class Passed(Record, tag=2):
+class EmptyMinute(JournalRecord, tag=2):
     """A minute went by without a tick while the source was alive: a flat candle."""
 
     minute_ms: int
 
 
-class Halted(Record, tag=3):
+class MarketClosed(JournalRecord, tag=3):
     """The market closed, and with it every candle that ends before it opens again."""
 
     reopens_ms: int = 0
 
 
-class Refilled(Record, tag=4):
+class HistoryMinute(JournalRecord, tag=4):
     """A closed minute out of the source's own history."""
 
-    minute: Candle
+    minute: PriceBar
     basis: str
 
 
-class Absorbed(Record, tag=5):
+class AbsorptionFound(JournalRecord, tag=5):
     """One side took in what the other threw at it, and the price held."""
 
     flow_seq: int
@@ -70,7 +88,7 @@ class Absorbed(Record, tag=5):
     time_ms: int
 
 
-class Began(Record, tag=7):
+class SeriesBegan(JournalRecord, tag=7):
     """A series of the other kind begins, with the quote that ended it the last time. What is known of the
     symbol is replaced by what is stored of that kind."""
 
@@ -83,10 +101,19 @@ class Began(Record, tag=7):
     time_ms: int = 0
 
 
-class Told(Record, tag=6):
+class StatusRecord(JournalRecord, tag=6):
     """How the engine is doing, for metrics and the back office; the symbol is empty."""
 
     status: bytes
 
 
-AnyRecord = Taken | Ended | Passed | Halted | Refilled | Absorbed | Told | Began
+AnyRecord = (
+    TickAccepted
+    | CandlesEnded
+    | EmptyMinute
+    | MarketClosed
+    | HistoryMinute
+    | AbsorptionFound
+    | StatusRecord
+    | SeriesBegan
+)

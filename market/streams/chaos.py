@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from .messages import CHAOS, Chaos, Wish
-from .outgoing import Outgoing
+from market.streams.protocol.messages import CHAOS, Chaos, Wish
+
+from .wire import OutgoingFrame
 
 if TYPE_CHECKING:
-    from .hub import Hub
+    from market.streams.hub.hub import Hub
 
 TEST = "TEST"
 EVERY, BURST = 10, 20
@@ -25,30 +26,30 @@ def copies(faults: Collection[Chaos], seq: int, sent_ms: int) -> int:
     return 2 if "chaos:duplicate" in faults and seq % EVERY == EVERY // 2 else 1
 
 
-class Fault:
+class TopicFault:
     """What one topic is sent."""
 
     def __init__(self, faults: Collection[Chaos]) -> None:
         self._faults = faults
         self._least = BURST if "chaos:burst" in faults else 1
-        self._held: list[Outgoing] = []
+        self._held: list[OutgoingFrame] = []
 
-    def take(self, outgoing: Outgoing) -> list[Outgoing]:
+    def take(self, outgoing: OutgoingFrame) -> list[OutgoingFrame]:
         """What is sent now."""
         self._held += [outgoing] * copies(self._faults, outgoing.seq, outgoing.sent_ms)
         return self.release() if len(self._held) >= self._least else []
 
-    def release(self) -> list[Outgoing]:
+    def release(self) -> list[OutgoingFrame]:
         held, self._held = self._held, []
         return held
 
 
-class Faults:
+class TopicFaults:
     """Those that somebody asked for."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._topics: dict[str, Fault] = {}
+        self._topics: dict[str, TopicFault] = {}
 
     def clear(self) -> None:
         self._topics.clear()
@@ -61,10 +62,10 @@ class Faults:
         # Nobody who comes is sent what was held back before.
         self.release()
         topic = f"{TEST}/{','.join(faults)}"
-        self._topics.setdefault(topic, Fault(faults))
+        self._topics.setdefault(topic, TopicFault(faults))
         return {*symbols, topic} - {TEST}
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingFrame) -> None:
         for topic, fault in tuple(self._topics.items()):
             if self._hub.has(topic):
                 self._publish(topic, fault.take(outgoing))
@@ -75,6 +76,6 @@ class Faults:
         for topic, fault in self._topics.items():
             self._publish(topic, fault.release())
 
-    def _publish(self, topic: str, frames: list[Outgoing]) -> None:
+    def _publish(self, topic: str, frames: list[OutgoingFrame]) -> None:
         for outgoing in frames:
             self._hub.publish(outgoing, topic)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import accumulate
 
-from market.prices.timeframes import MINUTE_MS, interval_start
+from market.prices.candles import MINUTE_MS, interval_start
 
 QUANTILES = (0.5, 0.95, 0.99)
 # So that a minute is at most so many numbers, whatever a clock does.
@@ -14,7 +14,7 @@ LONGEST_MS = 60_000
 Counts = defaultdict[int, int]
 
 
-class Latency:
+class WriteLatency:
     """Whole milliseconds are counted as they are, so nothing is estimated."""
 
     def __init__(self) -> None:

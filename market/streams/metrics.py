@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from market.services import now_ms
+from core.clock import now_ms
 
 from .stream import NumberedStream, Stream
 

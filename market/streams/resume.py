@@ -14,10 +14,9 @@ from operator import itemgetter
 
 import msgspec
 
-from market.engine.past import KEEP_MS, MAX_FRAMES
-
-from .messages import ALL, Resume
-from .subscriptions import Change, Subscriptions, upper
+from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
+from market.streams.protocol.messages import ALL, Resume
+from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions, upper
 
 Numbered = tuple[int, bytes]
 """A frame without its number, beside it."""
@@ -35,7 +34,7 @@ class Opening(msgspec.Struct, frozen=True):
     """Each made when it is due."""
 
 
-class Spent:
+class ReplayAllowance:
     """What one socket was replayed: all that is kept, once in the time for which it is kept."""
 
     __slots__ = ("_frames", "_since_ms")
@@ -52,7 +51,7 @@ class Spent:
         return True
 
 
-class Track:
+class SymbolFrames:
     """One symbol's frames. Their numbers have no holes, so only the last is kept."""
 
     __slots__ = ("_came_ms", "_ended_at", "_frames", "head", "last_tick")
@@ -100,13 +99,13 @@ class Track:
         return zip(came, range(position + 1, self.head + 1), frames, strict=True)
 
 
-class Recent:
+class RecentFrames:
     """One stream. A subscriber must be heard by the hub in the same step in which `open` is asked, without
     an await between them: then nothing is missed in between and nothing comes twice."""
 
     def __init__(self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES) -> None:
         self._keep_ms, self._max_frames = keep_ms, max_frames
-        self._tracks: dict[str, Track] = {}
+        self._tracks: dict[str, SymbolFrames] = {}
         self._now_ms = 0
         self.epoch = ""
 
@@ -129,12 +128,12 @@ class Recent:
         """What was last sent before this process began to listen; 0 if nothing ever was. `before` are frames
         up to there, and worth nothing if they end elsewhere. Nobody goes on from `ended_at` or before."""
         tick = None if last_tick is None else (seq, last_tick)
-        track = Track(self._max_frames, None, tick, ended_at)
+        track = SymbolFrames(self._max_frames, None, tick, ended_at)
         for came_ms, number, frame in before:
             self._now_ms = max(came_ms, self._now_ms)
             track.add(number, frame, self._now_ms, self._now_ms - self._keep_ms)
         is_whole = track.head == seq
-        self._tracks[symbol] = track if is_whole else Track(self._max_frames, seq, tick, ended_at)
+        self._tracks[symbol] = track if is_whole else SymbolFrames(self._max_frames, seq, tick, ended_at)
 
     def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
         """`last_tick` is shown first from now on, as the one before is of prices that are over."""
@@ -145,7 +144,7 @@ class Recent:
     def add(self, symbol: str, seq: int, frame: bytes, now_ms: int, *, is_tick: bool = True) -> None:
         track = self._tracks.get(symbol)
         if track is None:
-            track = self._tracks[symbol] = Track(self._max_frames)
+            track = self._tracks[symbol] = SymbolFrames(self._max_frames)
         self._now_ms = max(now_ms, self._now_ms)
         track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
         if is_tick:
@@ -160,23 +159,23 @@ class Recent:
     def open(
         self,
         subscribed: Subscriptions,
-        change: Change,
+        change: SubscriptionChange,
         resume: Resume | None,
         now_ms: int,
-        spent: Spent | None = None,
+        spent: ReplayAllowance | None = None,
     ) -> Opening:
         """What a client is due that has just subscribed. `spent` is what its socket was replayed before."""
         given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
         given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
         since_ms = max(now_ms, self._now_ms) - self._keep_ms
-        spent = spent or Spent()
+        spent = spent or ReplayAllowance()
         positions, unrecovered = dict[str, int](), list[str]()
         ticks: list[Numbered] = []
         replay: list[Iterator[Kept]] = []
         symbols = self._tracks.keys() if subscribed.has_all else subscribed.symbols
         for symbol in sorted({*symbols, *given}):
-            track = self._tracks.get(symbol) or Track(0)
+            track = self._tracks.get(symbol) or SymbolFrames(0)
             positions[symbol] = track.head or 0
             position = given.get(symbol)
             missed = None

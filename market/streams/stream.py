@@ -9,21 +9,19 @@ from typing import NamedTuple, Protocol
 
 from msgspec import UNSET
 
-from market import clock
+from core import clock
+from market.streams.hub.hub import Hub
+from market.streams.hub.notices import AT_ONCE, Make
+from market.streams.protocol.messages import ALL, StreamKind, Subscribe
+from market.streams.protocol.replies import STARTS_LIVE, Continuation
+from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
+from serving.websocket.framing import frame
 
-from . import protocol
-from .chaos import TEST, Faults
-from .frames import extended
-from .framing import frame
-from .hub import Hub
-from .kinds import Kind
-from .latency import Latency
-from .messages import ALL, Subscribe
-from .notices import AT_ONCE, Make
-from .outgoing import SENT, SEQ, Outgoing, variant_of
-from .protocol import STARTS_LIVE, Continuation
-from .resume import Kept, Numbered, Recent, Spent
-from .subscriptions import Change, Subscriptions
+from .chaos import TEST, TopicFaults
+from .latency import WriteLatency
+from .protocol import replies
+from .resume import Kept, Numbered, RecentFrames, ReplayAllowance
+from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
 
 class Opened(NamedTuple):
@@ -33,7 +31,7 @@ class Opened(NamedTuple):
     frames: Iterator[bytes] = iter(())
 
 
-class Last(NamedTuple):
+class LastSent(NamedTuple):
     """Where a symbol's numbering stands."""
 
     symbol: str
@@ -46,16 +44,16 @@ class Last(NamedTuple):
     """Where a series of the other kind ended: nobody goes on from there or before."""
 
 
-class Listener(Protocol):
+class SymbolListener(Protocol):
     def drop(self, gone: frozenset[str]) -> None:
         """Instruments that are not offered any more."""
 
 
 class Stream:
-    def __init__(self, kind: Kind, hub: Hub | None = None) -> None:
+    def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         self.kind = kind
         self.hub = hub or Hub()
-        self.listeners: set[Listener] = set()
+        self.listeners: set[SymbolListener] = set()
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
         """What was asked for by those who hear these topics."""
@@ -68,7 +66,7 @@ class Stream:
         def told(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
             ended = gone if ALL in symbols else symbols.intersection(gone)
-            return protocol.notice("deactivated", ended, now_ms) if ended else None
+            return replies.notice("deactivated", ended, now_ms) if ended else None
 
         self.hub.notify(told)
 
@@ -81,17 +79,17 @@ class Stream:
 class NumberedStream(Stream):
     """Prices or order flow: its frames have numbers from their source, by which a client resumes."""
 
-    def __init__(self, kind: Kind, hub: Hub | None = None) -> None:
+    def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         super().__init__(kind, hub)
         self._held: list[partial[None]] | None = None
         """What is to be sent when all have been told of a change: no frame after it comes before that."""
         self._changes = 0
         """Of which not all have been told."""
-        self.recent = Recent()
-        self.latency = Latency()
+        self.recent = RecentFrames()
+        self.latency = WriteLatency()
         """From the engine's acceptance of the oldest tick of a write to that write."""
         self.hub.on_written = self._written
-        self.faults = Faults(self.hub)
+        self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
 
     def clear(self) -> None:
@@ -99,9 +97,9 @@ class NumberedStream(Stream):
         self.faults.clear()
         self.recent.restart("")
         self._held, self._changes = None, 0
-        self.latency = Latency()
+        self.latency = WriteLatency()
 
-    def begin(self, epoch: str, known: Iterable[Last]) -> None:
+    def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
         self.faults.release()
         self.recent.restart(epoch)
@@ -112,7 +110,7 @@ class NumberedStream(Stream):
             self._held[:] = [held for held in self._held if held.func == self.begin_series]
         self._tell_change(self._gap, SEQ)
 
-    def send(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
+    def send(self, symbol: str, outgoing: OutgoingFrame, *, is_tick: bool = True, since_ms: int = 0) -> None:
         if self._held is not None:
             again = partial(self.send, symbol, outgoing, is_tick=is_tick, since_ms=since_ms)
             self._held.append(again)
@@ -122,7 +120,7 @@ class NumberedStream(Stream):
         if symbol == TEST:
             self.faults.send(outgoing)
 
-    def keep(self, symbol: str, outgoing: Outgoing, *, is_tick: bool = True, since_ms: int = 0) -> None:
+    def keep(self, symbol: str, outgoing: OutgoingFrame, *, is_tick: bool = True, since_ms: int = 0) -> None:
         """Number it, and send it to nobody."""
         if self._held is not None:
             self._held.append(partial(self.keep, symbol, outgoing, is_tick=is_tick))
@@ -145,7 +143,7 @@ class NumberedStream(Stream):
 
     def _gap(self, topics: frozenset[str]) -> bytes | None:
         symbols, recent = self.symbols_of(topics), self.recent
-        return protocol.gap(symbols, recent.epoch, recent.positions(symbols), clock.now_ms())
+        return replies.gap(symbols, recent.epoch, recent.positions(symbols), clock.now_ms())
 
     def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
         """Its prices are of another kind from now on, and `last_tick` is of that kind."""
@@ -156,16 +154,16 @@ class NumberedStream(Stream):
 
         def told(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
-            return protocol.notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
+            return replies.notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
 
         self._tell_change(told)
 
     def tell_heard(self, is_heard: bool, now_ms: int) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
-        code: protocol.NoticeCode = "live" if is_heard else "stale"
+        code: replies.NoticeCode = "live" if is_heard else "stale"
 
         def told(topics: frozenset[str]) -> bytes | None:
-            return protocol.notice(code, self.symbols_of(topics), now_ms) if topics else None
+            return replies.notice(code, self.symbols_of(topics), now_ms) if topics else None
 
         self.hub.notify(told)
 
@@ -174,7 +172,7 @@ class NumberedStream(Stream):
         self.tell_ended(gone, now_ms)
         self._drop(iter(tuple(self.listeners)), frozenset(gone))
 
-    def _drop(self, listeners: Iterator[Listener], gone: frozenset[str]) -> None:
+    def _drop(self, listeners: Iterator[SymbolListener], gone: frozenset[str]) -> None:
         """A crowd part by part; who says something meanwhile looks by itself."""
         for listener in islice(listeners, AT_ONCE):
             listener.drop(gone)
@@ -182,7 +180,12 @@ class NumberedStream(Stream):
             self.hub.loop.call_soon(lambda: self._drop(chain([further], listeners), gone))
 
     def open(
-        self, message: Subscribe, subscribed: Subscriptions, change: Change, now_ms: int, spent: Spent
+        self,
+        message: Subscribe,
+        subscribed: Subscriptions,
+        change: SubscriptionChange,
+        now_ms: int,
+        spent: ReplayAllowance,
     ) -> Opened:
         """Nothing may be awaited between this and what the hub is told."""
         resume = None if message.resume is UNSET else message.resume

@@ -1,187 +1,150 @@
-"""uvicorn's WebSocket protocol, opened for frames that are built once and written to many sockets.
-
-It stands on the inside of the uvicorn that is pinned in pyproject.toml.
-"""
+"""The data frames: exactly the specification's fields, and what was asked for beyond them."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Collection
+from typing import Annotated, cast
 
-from uvicorn.protocols.utils import ClientDisconnected
-from websockets.frames import Frame
-from websockets.protocol import State
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
 
-from .connection import NO_DESCRIPTOR, Connection, Watcher
-from .fallback import AsgiConnection, Send
-from .framing import frame
-from .guarded import GuardedProtocol
+from core.plain_json import HUGE, TINY, encode, spelled_out
+from market.prices.absorption import WINDOW_MS, Side
+from market.prices.records import AbsorptionFound, TickAccepted
+from market.streams.hub.backlog import ReplaceablePublication
+from market.streams.protocol.messages import Milliseconds, Wish
+from market.streams.protocol.replies import conflated
 
-EXTENSION = "tickwire.wire"
-RESTARTING = 1012
-# The kernel doubles it; left to itself it would hold 4 MB for each client that does not read.
-SEND_BUFFER_BYTES = 64 * 1024
-# How long a client has to take what is left and to answer a close; less if it does not read as it is.
-LINGER_S, STALLED_LINGER_S = 5.0, 2.0
+_encode = msgspec.json.Encoder().encode
 
-
-class Wire(GuardedProtocol):
-    """Whatever is written is whole frames, at once: what comes from different sides never mixes."""
-
-    watcher: Watcher | None = None
-    farewell: Callable[[], bytes] | None = None
-    # Given by the server's protocol of HTTP, if it has them.
-    extensions: Mapping[str, Any] = {}
-    on_lost: Callable[[], None] | None = None
-    write: Callable[[bytes], object]
-    _is_over = _is_encrypted = False
-    _early = b""
-
-    @property
-    def descriptor(self) -> int:
-        if self._is_over or not self.writable.is_set() or self.transport.is_closing() or self._is_encrypted:
-            return NO_DESCRIPTOR
-        return cast(int, self.transport.get_extra_info("socket").fileno())
-
-    @property
-    def waiting(self) -> int:
-        return self.transport.get_write_buffer_size()
-
-    def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
-        if self._is_over or self.transport.is_closing():
-            return
-        if self.conn.state is State.OPEN:
-            self.conn.send_close(code, reason)
-        self.transport.write(last + b"".join(self.conn.data_to_send()))
-        self.close_sent = True
-        self.frames = []
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-        # Its answer to the close may be behind messages that nobody reads any more.
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
-        self._end()
-
-    def abort(self) -> None:
-        self.transport.abort()
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        # The protocol of the request and its parser hold each other, and all that the request brought.
-        transport.get_protocol().parser = None
-        self.write = transport.write
-        self._is_encrypted = transport.get_extra_info("sslcontext") is not None
-        kernel = transport.get_extra_info("socket")
-        kernel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        # Paused is all that the kernel does not take at once: it can be counted, and nothing passes it by.
-        # Under TLS a buffer is full when it has reached the limit, and 0 would be full of nothing.
-        transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
-        if self.waiting:
-            # Of an answer that was asked for before: its protocol was told of it, and not this one.
-            self.writable.clear()
-
-    def handle_connect(self, event: Any) -> None:
-        super().handle_connect(event)
-        if self.response.status_code == 101:
-            cast(dict[str, Any], self.scope["extensions"]).update(self.extensions, **{EXTENSION: self})
-
-    def data_received(self, data: bytes) -> None:
-        if self.handshake_initiated and not self.handshake_complete:
-            # A client that did not wait for the answer. Parsed now, a bad frame would end what has not begun.
-            self._early += data
-            self.read_paused = True
-            self.transport.pause_reading()
-        else:
-            super().data_received(data)
-
-    async def send(self, message: Any) -> None:
-        if self.close_sent and self.handshake_complete:
-            # Closed from below, as at a flood, while the application had still something to say.
-            raise ClientDisconnected
-        await super().send(message)
-        if self._early and self.handshake_complete:
-            early, self._early = self._early, b""
-            if not self.transport.is_closing():
-                self.read_paused = False
-                self.transport.resume_reading()
-                self.data_received(early)
-        if self.close_sent:
-            self._end()
-
-    def shutdown(self) -> None:
-        if self.close_sent or not self.handshake_complete:
-            super().shutdown()
-            return
-        self.stop_keepalive()
-        self.close(RESTARTING, last=frame(self.farewell()) if self.farewell else b"")
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self.watcher is not None:
-            self.watcher.paused()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        # What was owed may have filled it again.
-        if self.watcher is not None and self.writable.is_set():
-            self.watcher.resumed()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end()
-        super().connection_lost(exc)
-        if self.on_lost is not None:
-            self.on_lost()
-
-    def handle_close(self, event: Frame) -> None:
-        super().handle_close(event)
-        self._end()
-
-    def handle_parser_exception(self) -> None:
-        """What goes on coming is ignored: closing on it would be a reset, and the client never hear why."""
-        if not self._is_over and (why := self.conn.close_sent) is not None:
-            told = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
-            self.queue.put_nowait(cast(Any, told))
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.close_sent = True
-            self._end(STALLED_LINGER_S)
-
-    def keepalive_timeout(self) -> None:
-        super().keepalive_timeout()
-        self._end(STALLED_LINGER_S)
-
-    def on_task_complete(self, task: Any) -> None:
-        super().on_task_complete(task)
-        self._end()
-
-    def _end(self, linger_s: float = LINGER_S) -> None:
-        if self._is_over:
-            return
-        self._is_over = True
-        if self.close_timer is not None:
-            self.close_timer.cancel()
-        if not self.writable.is_set():
-            linger_s = STALLED_LINGER_S
-        # `transport.close()` would wait for ever for a client that does not read.
-        self.close_timer = self.loop.call_later(linger_s, self.transport.abort)
-        if self.watcher is not None:
-            self.watcher.ended()
-            self.watcher = None
+# A price of so many is never below 0.00001.
+PLAIN_DIGITS = 5
 
 
-def connection_of(scope: dict[str, Any], send: Send) -> Connection:
-    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has. It is taken out:
-    a socket that holds its scope, and is held by it, would be there until garbage is collected."""
-    found: Connection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
-    return found or AsgiConnection(send)
+class PriceTick(msgspec.Struct, gc=False):
+    symbol: str
+    bid: float
+    ask: float
+    spread: float
+    time: Milliseconds
+    volume: Annotated[float, Meta(description="What came since the tick before.")]
 
 
-# permessage-deflate would take frames apart per client, and 300 KB of memory each. A peer that is gone is
-# noticed 25 s later at most. Messages may be as long as the longest that any socket takes: see `guard`.
-UVICORN: dict[str, Any] = {
-    "ws": Wire,
-    "ws_per_message_deflate": False,
-    "ws_ping_interval": 10.0,
-    "ws_ping_timeout": 15.0,
-    "ws_max_size": 1024 * 1024,
-}
+class OrderFlowTick(msgspec.Struct, gc=False):
+    symbol: str
+    bid_volume: Annotated[float, Meta(description="What takers sold.")]
+    ask_volume: Annotated[float, Meta(description="What takers bought.")]
+    delta: Annotated[float, Meta(description="ask_volume − bid_volume.")]
+    cumulative_delta: Annotated[float, Meta(description="The sum of delta since 00:00 UTC.")]
+    price: float
+    time: Milliseconds
+
+
+class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
+    """One side took in heavy trading and the price held."""
+
+    symbol: str
+    side: Annotated[Side, Meta(description="The passive side, which absorbed.")]
+    price: float
+    volume: float
+    delta: float
+    price_range: float
+    window_ms: int
+    strength: Annotated[float, Meta(description="Standard deviations above the mean.")]
+    time: Annotated[Milliseconds, Meta(description="The end of the window.")]
+
+
+def price_tick(taken: TickAccepted, digits: int) -> bytes:
+    spread = round(taken.ask - taken.bid, digits)
+    data = _encode(PriceTick(taken.symbol, taken.bid, taken.ask, spread, taken.time_ms, taken.volume))
+    # Compared rather than looked for in the text, and seldom so: five digits have no exponent.
+    return spelled_out(data) if digits > PLAIN_DIGITS or 0 < taken.volume < TINY else data
+
+
+def order_flow_tick(taken: TickAccepted) -> bytes | None:
+    """None for a tick that is none of the order flow's."""
+    if not taken.flow_seq:
+        return None
+    sold, bought = taken.bid_volume, taken.ask_volume
+    summed = taken.cumulative_delta
+    data = _encode(
+        OrderFlowTick(taken.symbol, sold, bought, bought - sold, summed, taken.price, taken.time_ms)
+    )
+    if 0 < sold + bought < TINY or taken.price < TINY or 0 < abs(summed) < TINY or abs(summed) >= HUGE:
+        return spelled_out(data)
+    return data
+
+
+def absorption(found: AbsorptionFound) -> bytes:
+    return encode(
+        AbsorptionSignal(
+            symbol=found.symbol,
+            side=cast(Side, found.side),
+            price=found.price,
+            volume=found.volume,
+            delta=found.delta,
+            price_range=found.price_range,
+            window_ms=WINDOW_MS,
+            strength=found.strength,
+            time=found.time_ms,
+        )
+    )
+
+
+def extended(frame: bytes, seq: int | None = None, sent_ms: int | None = None) -> bytes:
+    """The same frame with its number, or when it was sent, or both: spliced in, not encoded again."""
+    if seq is None:
+        return frame if sent_ms is None else b'%b,"sent":%d}' % (frame[:-1], sent_ms)
+    if sent_ms is None:
+        return b'%b,"seq":%d}' % (frame[:-1], seq)
+    return b'%b,"seq":%d,"sent":%d}' % (frame[:-1], seq, sent_ms)
+
+
+# The bits of a variant.
+SEQ, SENT = 1, 2
+
+# Volumes are whole hundred-millionths: their sums are rounded to these.
+VOLUME_DIGITS = 8
+
+
+def variant_of(features: Collection[Wish]) -> int:
+    return SEQ * ("seq" in features) + SENT * ("lag" in features)
+
+
+class OutgoingFrame:
+    __slots__ = ("frame", "sent_ms", "seq")
+
+    def __init__(self, frame: bytes, seq: int, sent_ms: int) -> None:
+        self.frame, self.seq, self.sent_ms = frame, seq, sent_ms
+
+    def payload(self, variant: int) -> bytes:
+        if not variant:
+            return self.frame
+        return extended(
+            self.frame, self.seq if variant & SEQ else None, self.sent_ms if variant & SENT else None
+        )
+
+
+class OutgoingPrice(OutgoingFrame):
+    """It can stand for the ticks before it, for clients that asked for the latest alone."""
+
+    __slots__ = ("digits", "taken")
+
+    def __init__(self, taken: TickAccepted, digits: int, sent_ms: int) -> None:
+        super().__init__(price_tick(taken, digits), taken.seq, sent_ms)
+        self.taken, self.digits = taken, digits
+
+    def over(self, older: ReplaceablePublication) -> OutgoingPrice:
+        before = cast(OutgoingPrice, older).taken
+        volume = round(before.volume + self.taken.volume, VOLUME_DIGITS)
+        return OutgoingPrice(replace(self.taken, volume=volume), self.digits, self.sent_ms)
+
+    def notice(self, dropped: int) -> bytes:
+        return conflated(self.taken.symbol, dropped)
+
+
+def outgoing_flow(record: TickAccepted | AbsorptionFound, sent_ms: int) -> OutgoingFrame | None:
+    """None for a tick that is none of the order flow's."""
+    frame = absorption(record) if isinstance(record, AbsorptionFound) else order_flow_tick(record)
+    return None if frame is None else OutgoingFrame(frame, record.flow_seq, sent_ms)

@@ -1,15 +1,21 @@
-"""What the outcomes of a category and a label add up to. The database adds; nothing is read row by row."""
+"""What the outcomes of a category and a label add up to, at most once a minute in each process.
+
+The database adds; nothing is read row by row."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from datetime import UTC, datetime
 from itertools import product
 
 import msgspec
 from django.db import connection
 
+from core.threads import in_thread
 from news.labels import LABELS
 from news.models import Outcome
-from news.models.categories import Category
+from news.models.items import NewsCategory
 from news.models.outcomes import HORIZONS_H
 
 # Fewer say nothing: with thirty fair coins, twenty heads are no wonder.
@@ -61,7 +67,7 @@ def add_up() -> list[Figures]:
     with connection.cursor() as cursor:
         cursor.execute(ADD_UP)
         found = {row[:3]: _figures(row) for row in cursor.fetchall()}
-    groups = product(Category.values, LABELS, HORIZONS_H)
+    groups = product(NewsCategory.values, LABELS, HORIZONS_H)
     return [found.get(group, Figures(*group)) for group in groups]
 
 
@@ -82,3 +88,30 @@ def _figures(row: tuple[object, ...]) -> Figures:
 
 def _rounded(value: object) -> float | None:
     return None if value is None else round(float(str(value)), 4)
+
+
+KEPT_S = 60.0
+
+
+class Report:
+    def __init__(self) -> None:
+        self._figures: list[Figures] = []
+        self._at: datetime | None = None
+        self._made_at = 0.0
+        self._lock: asyncio.Lock | None = None
+
+    async def read(self) -> tuple[datetime, list[Figures]]:
+        """Who comes while it is made waits for it, so that a crowd adds up once."""
+        self._lock = self._lock or asyncio.Lock()
+        async with self._lock:
+            if self._at is None or time.monotonic() - self._made_at > KEPT_S:
+                at = datetime.now(UTC)
+                self._figures = await in_thread(add_up)
+                self._at, self._made_at = at, time.monotonic()
+            return self._at, self._figures
+
+    def forget(self) -> None:
+        self._at, self._lock = None, None
+
+
+report = Report()

@@ -1,7 +1,11 @@
-"""Outcomes are opened when an item enters the feed, before anybody can know how they end."""
+"""Outcomes are opened when an item enters the feed, before anybody can know how they end.
+
+A score is about one asset, that of the item's category (docs/sentiment.md). A price is of one asset in
+another, so what is good for the yen is bad for USDJPY; and what is good for stocks says nothing of oil."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,7 +13,9 @@ from datetime import datetime, timedelta
 from news.labels import sentiment_label
 from news.models import NewsItem, Outcome
 from news.models.outcomes import HORIZONS_H, INVERSE
-from news.sides import side_of
+from news.sentiment.features import plain, words
+from news.sentiment.lexicon import kinds
+from news.sentiment.signs import CURRENCY
 
 # What items are judged by that name no instrument which their score is about; macro is about risk assets.
 MAIN_SYMBOLS = {"forex": "EURUSD", "gold": "XAUUSD", "crypto": "BTCUSD", "macro": "US500"}
@@ -17,6 +23,9 @@ KINDS = {"forex": "forex", "gold": "commodity", "crypto": "crypto", "macro": "in
 Named = tuple[str, str]
 """The symbol and the type of an instrument."""
 LONGEST = Outcome._meta.get_field("symbols").max_length or 0
+PAIR = re.compile(r"([A-Z]{3})[^A-Z]?([A-Z]{3})(?![A-Z])")
+CATEGORIES = {"forex": "forex", "crypto": "crypto", "index": "macro", "stock": "macro"}
+METALS = ("XAU", "XAG", "XPT", "XPD")
 
 
 def open_outcomes(items: Sequence[NewsItem], entered_at: datetime) -> None:
@@ -67,3 +76,33 @@ def _sided(item: NewsItem, instruments: Sequence[Named], *, is_named: bool) -> s
 def _joined(symbols: Sequence[str]) -> str:
     joined = " ".join(symbols)
     return joined if len(joined) <= LONGEST else joined[: LONGEST + 1].rpartition(" ")[0]
+
+
+def category_of(symbol: str, kind: str) -> str:
+    """Whose news are about it, by its kind of instrument; empty for oil and the like: no category is."""
+    if kind == "commodity":
+        return "gold" if symbol.startswith(METALS) else ""
+    return CATEGORIES[kind]
+
+
+def side_of(title: str, category: str, symbol: str, kind: str, *, is_named: bool) -> int:
+    """1 where a positive score should raise the price, -1 where lower it, 0 where it says nothing."""
+    if category == "forex":
+        return _side_of_pair(title, symbol, is_named=is_named)
+    return 1 if category_of(symbol, kind) == category else 0
+
+
+def currency_of(title: str) -> str:
+    """The one named first, of a pair its base: the one that a forex score is about. Empty where none is."""
+    found = (kind.name for kind in kinds(words(plain(title))) if kind.name.startswith(CURRENCY))
+    return next(found, "").removeprefix(CURRENCY).upper()
+
+
+def _side_of_pair(title: str, symbol: str, *, is_named: bool) -> int:
+    pair, currency = PAIR.match(symbol), currency_of(title)
+    if pair is None:
+        return 0
+    if not currency:
+        # Staff tied it to the pair, and of a pair the score is about the base.
+        return 1 if is_named else 0
+    return (currency == pair[1]) - (currency == pair[2])

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from statistics import fmean
+from typing import NamedTuple
 
 from django.db import Error
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.exceptions import Overloaded
-from accounts.threads import in_thread
+from core.contract.errors import Overloaded
+from core.threads import in_thread
 from instruments.models import Instrument
-from market.engine.series import present_kind
+from market.engine.store.series import present_kind
 from market.models import Candle
 from news.models import Outcome
 from news.models.outcomes import INVERSE
 
-from .moves import (
-    HOUR_MS,
-    MINUTE_MS,
-    NEAR_BY_HOURS_MS,
-    NEAR_MS,
-    Bar,
-    Span,
-    inverse,
-    mean_move,
-    move_percent,
-)
-
 logger = logging.getLogger(__name__)
-
 ROUND_S = 60.0
 # Prices that were not there at first are looked for in every so many rounds: over a weekend they pile up.
 LATE_EVERY = 15
@@ -43,6 +32,21 @@ BATCH = 200
 SETTLED_AFTER = timedelta(minutes=2)
 # Prices that are missing may still be filled in from a venue's history; after a day they will not.
 GIVEN_UP_AFTER = timedelta(days=1)
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+# Further from a moment than this there was no price at it: the market was closed, or the feed away.
+NEAR_MS = 15 * MINUTE_MS
+NEAR_BY_HOURS_MS = HOUR_MS
+
+
+class CandleEnds(NamedTuple):
+    opened_ms: int
+    open: float
+    close: float
+
+
+class Span(NamedTuple):
+    start_ms: int
+    end_ms: int
 
 
 async def keep_settling() -> None:
@@ -95,7 +99,7 @@ def _move_of(symbol: str, outcome: Outcome) -> float | None:
     return move_percent(bars, span, HOUR_MS, NEAR_BY_HOURS_MS)
 
 
-def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[Bar]:
+def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[CandleEnds]:
     """Those about the two ends, in order."""
     length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
     about_start = Q(opened_at__gte=_at(span.start_ms), opened_at__lte=_at(span.start_ms + near_ms))
@@ -106,7 +110,7 @@ def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[Bar
     own = {"instrument": instrument_id, "simulated": present_kind(instrument_id), "timeframe": timeframe}
     candles = Candle.objects.filter(about_start | about_end, **own)
     for opened_at, opened, close in candles.order_by("opened_at").values_list("opened_at", "open", "close"):
-        yield Bar(_ms(opened_at), float(opened), float(close))
+        yield CandleEnds(_ms(opened_at), float(opened), float(close))
 
 
 def _ms(at: datetime) -> int:
@@ -115,3 +119,32 @@ def _ms(at: datetime) -> int:
 
 def _at(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def move_percent(bars: Sequence[CandleEnds], span: Span, length_ms: int, near_ms: int) -> float | None:
+    """None where there was no price at either end."""
+    entry = first_after(bars, span.start_ms, near_ms)
+    leave = last_before(bars, span.end_ms, length_ms, near_ms)
+    return None if not entry or leave is None else (leave / entry - 1) * 100
+
+
+def first_after(bars: Sequence[CandleEnds], at_ms: int, near_ms: int) -> float | None:
+    """The open of the first candle that opened at the moment or soon after it."""
+    return next((bar.open for bar in bars if at_ms <= bar.opened_ms <= at_ms + near_ms), None)
+
+
+def last_before(bars: Sequence[CandleEnds], at_ms: int, length_ms: int, near_ms: int) -> float | None:
+    """The close of the last candle that had closed by the moment, or shortly before it."""
+    closed = (bar for bar in reversed(bars) if bar.opened_ms + length_ms <= at_ms)
+    return next((bar.close for bar in closed if bar.opened_ms + length_ms >= at_ms - near_ms), None)
+
+
+def inverse(move: float | None) -> float | None:
+    """How far 1/price moved."""
+    return None if move is None else (100 / (100 + move) - 1) * 100
+
+
+def mean_move(moves: Iterable[float | None]) -> float | None:
+    """Of an item's instruments together: one item is one observation."""
+    priced = [move for move in moves if move is not None]
+    return fmean(priced) if priced else None

@@ -11,11 +11,10 @@ from django.db import transaction
 from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
-from news.scoring import Scored, Scorer, patiently
+from news.sentiment.scoring import Scored, Scorer, patiently
 
-from .changes import as_filed, changed_item, take_change
-from .known import Known
-from .parsing import Feed
+from .parsing import ParsedFeed
+from .seen_stories import SeenStories, as_filed, changed_item, take_change
 from .stories import Story, read_stories
 
 Status = NewsItem.Status
@@ -23,7 +22,7 @@ Judged = tuple[Story, Scored | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
 
 
-class Tally(NamedTuple):
+class IntakeTally(NamedTuple):
     """What became of a feed's entries."""
 
     new: int = 0
@@ -43,25 +42,25 @@ class Tally(NamedTuple):
 class Reading(NamedTuple):
     """A feed's entries as stories, and those of them that look new."""
 
-    feed: Feed
+    feed: ParsedFeed
     stories: list[Story]
     old: int
     wanted: list[Story]
     instruments: dict[str, int]
 
 
-def take(source: Source, feed: Feed, polled_at: datetime, scorer: Scorer) -> Tally:
+def take(source: Source, feed: ParsedFeed, polled_at: datetime, scorer: Scorer) -> IntakeTally:
     """The three steps in one; a poll takes each in a thread of its kind."""
     reading = read(source, feed, polled_at)
     return store(source, reading, judge(source, reading, scorer))
 
 
-def read(source: Source, feed: Feed, polled_at: datetime) -> Reading:
+def read(source: Source, feed: ParsedFeed, polled_at: datetime) -> Reading:
     instruments = dict(Instrument.objects.filter(active=True).values_list("symbol", "pk"))
     stories, old = read_stories(
         feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
     )
-    known = Known(source, stories)
+    known = SeenStories(source, stories)
     changed = [
         as_filed(story, item, source, instruments)
         for story in stories
@@ -79,14 +78,14 @@ def judge(source: Source, reading: Reading, scorer: Scorer) -> list[Judged]:
     return [(story, ask(story.entry.title, story.category)) for story in reading.wanted]
 
 
-def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> Tally:
+def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> IntakeTally:
     with transaction.atomic():
         _one_at_a_time()
-        known = Known(source, reading.stories)
+        known = SeenStories(source, reading.stories)
         changed = _changed(known, source, reading, judged)
         new = [one for one in judged if _is_new(known, one[0])]
         published = _store(source, new, reading.instruments)
-    return Tally(
+    return IntakeTally(
         new=len(new),
         published=published,
         changed=changed,
@@ -97,14 +96,14 @@ def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> Tally:
     )
 
 
-def _is_new(known: Known, story: Story) -> bool:
+def _is_new(known: SeenStories, story: Story) -> bool:
     if known.has(story):
         return False
     known.add(story)
     return True
 
 
-def _changed(known: Known, source: Source, reading: Reading, judged: Sequence[Judged]) -> int:
+def _changed(known: SeenStories, source: Source, reading: Reading, judged: Sequence[Judged]) -> int:
     """How many drafts took their new titles."""
     found = [(changed_item(known, story), story, scored) for story, scored in judged]
     return sum(

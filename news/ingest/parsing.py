@@ -1,26 +1,42 @@
-"""Bytes of a feed, whatever they are, to entries of plain text. Run in a process apart (child.py)."""
+"""Bytes of a feed, whatever they are, to entries of plain text. Run in a process apart."""
 
 from __future__ import annotations
 
+import calendar
+import html
 import io
 import math
 import re
+import unicodedata
+import zlib
+from datetime import UTC, datetime
 from typing import Any
 
 import feedparser
 import msgspec
+import nh3
 
 from .addresses import digest, read_story_address
-from .cleaning import LONGEST_SUMMARY, LONGEST_TITLE, clean
-from .dating import read_time
 
 MAX_ENTRIES = 200
 LONGEST_GUID = 2_000
 # An entity of one's own is a way to say a word a billion times; those of RSS 1.0 name a file (`ENTITY %`).
 OWN_ENTITY = re.compile(rb"<!ENTITY\s+(?!%)", re.IGNORECASE)
+LONGEST_TITLE = 300
+LONGEST_SUMMARY = 2_000
+# Cleaning costs by length, and whatever stands this far behind is cut off anyway.
+LONGEST_READ = 20_000
+# They shape letters in several scripts and emoji; every other format character hides or turns text.
+JOINERS = "\u200c\u200d"
+DROPPED = ("Cf", "Cs", "Co", "Cn")
+SPACES = ("Cc", "Zl", "Zp", "Zs")
+# More marks on one letter than any script stacks are there to cover the lines around.
+MOST_MARKS = 4
+MAX_BYTES = 2_000_000
+GZIP, MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FeedEntry(msgspec.Struct, frozen=True):
     guid_key: str
     title: str
     summary: str
@@ -28,8 +44,8 @@ class Entry(msgspec.Struct, frozen=True):
     published_ms: int | None
 
 
-class Feed(msgspec.Struct, frozen=True):
-    entries: list[Entry]
+class ParsedFeed(msgspec.Struct, frozen=True):
+    entries: list[FeedEntry]
     """The newest ones, the newest first; those without a date count as new."""
     left_out: int = 0
     untitled: int = 0
@@ -39,7 +55,7 @@ class NoFeed(Exception):
     """The bytes are no feed; the sentence says what they seem to be."""
 
 
-def read_feed(body: bytes, content_type: str, address: str) -> Feed:
+def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
     # Without the zeros UTF-16 and UTF-32 read as ASCII does.
     if OWN_ENTITY.search(body.replace(b"\0", b"")):
         raise NoFeed("it declares entities of its own, which no feed needs")
@@ -55,7 +71,7 @@ def read_feed(body: bytes, content_type: str, address: str) -> Feed:
     newest = sorted(read.entries, key=_age)[:MAX_ENTRIES]
     entries = [_entry(found, address) for found in newest]
     titled = [entry for entry in entries if entry.title]
-    return Feed(titled, len(read.entries) - len(newest), len(entries) - len(titled))
+    return ParsedFeed(titled, len(read.entries) - len(newest), len(entries) - len(titled))
 
 
 def seems(body: bytes) -> str:
@@ -67,11 +83,11 @@ def seems(body: bytes) -> str:
     return "the answer is neither RSS nor Atom"
 
 
-def _entry(found: Any, feed_address: str) -> Entry:
+def _entry(found: Any, feed_address: str) -> FeedEntry:
     title = clean(_text(found, "title"), LONGEST_TITLE)
     address = read_story_address(_text(found, "link"), feed_address)
     guid = _text(found, "id") or address or title
-    return Entry(
+    return FeedEntry(
         guid_key=digest(guid[:LONGEST_GUID]),
         title=title,
         summary=clean(_text(found, "summary"), LONGEST_SUMMARY),
@@ -93,3 +109,64 @@ def _published_ms(found: Any) -> int | None:
 def _age(found: Any) -> float:
     published_ms = _published_ms(found)
     return -math.inf if published_ms is None else -published_ms
+
+
+def read_time(parsed: tuple[int, ...] | None) -> int | None:
+    """Milliseconds of what feedparser made of a date, None where it made none."""
+    if parsed is None:
+        return None
+    try:
+        at_s = calendar.timegm(parsed)
+        datetime.fromtimestamp(at_s, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return at_s * 1000
+
+
+def clean(text: str, longest: int) -> str:
+    """Without tags, with entities unescaped once, on one line."""
+    # Half a surrogate pair is no letter of any text, and cannot be handed on.
+    whole = text[:LONGEST_READ].encode(errors="ignore").decode()
+    without_tags = nh3.clean(whole, tags=set())
+    plain = "".join(visible(unicodedata.normalize("NFC", html.unescape(without_tags))))
+    return shorten(" ".join(plain.split()), longest)
+
+
+def visible(text: str) -> list[str]:
+    kept: list[str] = []
+    marks = 0
+    for letter in text:
+        kind = unicodedata.category(letter)
+        marks = marks + 1 if kind in ("Mn", "Me") else 0
+        if kind in SPACES:
+            kept.append(" ")
+        elif (kind not in DROPPED or letter in JOINERS) and marks <= MOST_MARKS:
+            kept.append(letter)
+    return kept
+
+
+def shorten(text: str, longest: int) -> str:
+    """Cut between words where that does not lose half of it."""
+    if len(text) <= longest:
+        return text
+    cut = text[: longest - 1]
+    at_word = cut.rpartition(" ")[0]
+    return (at_word if len(at_word) > longest // 2 else cut).rstrip(" ,;:–-") + "…"
+
+
+def unpack(body: bytes) -> bytes:
+    """Member by member; what stands behind the last one is passed over, as browsers do."""
+    unpacked = b""
+    try:
+        while True:
+            member = zlib.decompressobj(GZIP)
+            unpacked += member.decompress(body, MAX_BYTES + 1 - len(unpacked))
+            if len(unpacked) > MAX_BYTES:
+                raise NoFeed(f"the feed has more than {MAX_BYTES:,} bytes")
+            if not member.eof:
+                raise NoFeed("the packed answer breaks off")
+            body = member.unused_data
+            if not body.startswith(MAGIC):
+                return unpacked
+    except zlib.error:
+        raise NoFeed("the answer says that it is gzip, and is not") from None

@@ -1,34 +1,110 @@
-"""One poll of one source, from the question to the drafts. Whatever goes wrong is noted with the source."""
+"""Polls the sources that are due, from the question to the drafts, and notes what goes wrong.
+
+On any number of processes, whoever moves the next poll of a source on is the one who polls it."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from datetime import datetime
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
 from django.db import Error
+from django.db.models import F
 from django.utils import timezone
 
-from accounts.exceptions import Overloaded
-from accounts.threads import in_thread
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.threads import in_thread
 from news.models import Source
-from news.scoring import Scorer, in_scoring_thread, score_title
+from news.sentiment.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
-from .child import read_apart
-from .claims import RENEW_S, Holding, hold, note_failure, note_success
 from .fetching import Fetched, Fetcher, FetchFailed
-from .intake import Tally
+from .intake import IntakeTally
 from .parsing import NoFeed
+from .parsing_process import read_apart
 
 logger = logging.getLogger(__name__)
+LOOK_S = 5.0
+# At once, so that one slow server keeps few others waiting and a hundred sources no thread of the API.
+AT_ONCE = 4
+# If the one who claimed it dies, the source is free again after this.
+CLAIM = timedelta(minutes=2)
+# A poll has no longest time: it waits for threads, for a model, for the database. So it renews its claim.
+RENEW_S = 30.0
+LONGEST = timedelta(hours=24)
+# Servers tell clients to stay away for as long as they like; a day is as long as we believe.
+MOST_DOUBLINGS = 12
 UNCHANGED = "nothing new"
 ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
 
 
+async def keep_polling() -> None:
+    while True:
+        try:
+            claimed = await in_thread(claim_due, timezone.now(), AT_ONCE)
+            await asyncio.gather(*(poll(source) for source in claimed))
+        except (Error, Overloaded) as error:
+            claimed = []
+            logger.warning("The news wait for the database: %s", error)
+        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            claimed = []
+            logger.exception("Polling the news broke and goes on")
+        if len(claimed) < AT_ONCE:
+            await asyncio.sleep(LOOK_S)
+
+
+def claim_due(now: datetime, most: int) -> list[Source]:
+    due = list(Source.objects.due(now)[:most])
+    return [source for source in due if claim(source, now)]
+
+
+def claim(source: Source, now: datetime) -> bool:
+    """The row count decides: of many who saw it due, one moves it. Renewed in the same way."""
+    seen = Source.objects.filter(pk=source.pk, next_poll_at=source.next_poll_at)
+    if seen.update(next_poll_at=now + CLAIM) == 0:
+        return False
+    source.next_poll_at = now + CLAIM
+    return True
+
+
+@asynccontextmanager
+async def hold(source: Source, renew_s: float = RENEW_S) -> AsyncIterator[Holding]:
+    """The claim stays with whoever polls, however long it takes."""
+    holding = Holding(source)
+    keeping = asyncio.create_task(holding.keep(renew_s), name=f"claim of {source.pk}")
+    try:
+        yield holding
+    finally:
+        await cancel_and_wait(keeping)
+
+
+class Holding:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        # Two at once would each take the other's renewal for somebody else's claim.
+        self._turn = asyncio.Lock()
+
+    async def renew(self) -> bool:
+        async with self._turn:
+            return await in_thread(claim, self._source, timezone.now())
+
+    async def keep(self, renew_s: float) -> None:
+        is_ours = True
+        while is_ours:
+            await asyncio.sleep(renew_s)
+            try:
+                is_ours = await self.renew()
+            except (Error, Overloaded) as error:
+                logger.warning("The claim on %s could not be renewed now: %s", self._source, error)
+
+
 class Polled(NamedTuple):
-    tally: Tally | None = None
+    tally: IntakeTally | None = None
     problem: str = ""
 
     def __str__(self) -> str:
@@ -84,3 +160,33 @@ async def _failed(source: Source, now: datetime, reason: str, retry_after_s: int
     except (Error, Overloaded) as error:
         logger.warning("What is wrong with %s could not be noted: %s", source, error)
     return Polled(problem=reason)
+
+
+def note_success(source: Source, now: datetime, outcome: str, etag: str, modified: str) -> None:
+    # Only what polling writes: staff may be editing the rest.
+    Source.objects.filter(pk=source.pk).update(
+        etag=etag,
+        modified=modified,
+        polled_at=now,
+        next_poll_at=now + pause(source.interval_s, failures=0),
+        failures=0,
+        last_error="",
+        outcome=outcome[:200],
+    )
+
+
+def note_failure(source: Source, now: datetime, reason: str, retry_after_s: int = 0) -> None:
+    Source.objects.filter(pk=source.pk).update(
+        polled_at=now,
+        next_poll_at=now + pause(source.interval_s, source.failures + 1, retry_after_s),
+        failures=F("failures") + 1,
+        last_error=f"{reason[:1].upper()}{reason[1:299]}",
+    )
+
+
+def pause(interval_s: int, failures: int, retry_after_s: int = 0) -> timedelta:
+    """The interval, doubled with each failure in a row up to a day; never less than the server asked for."""
+    wanted = timedelta(seconds=interval_s)
+    if failures:
+        wanted = max(wanted, min(wanted * 2 ** min(failures, MOST_DOUBLINGS), LONGEST))
+    return max(wanted, min(timedelta(seconds=retry_after_s), LONGEST))

@@ -1,23 +1,42 @@
-"""An entry of a feed as a story of ours: when it was, what it is about, by what it is known."""
+"""An entry of a feed as a story of ours: when it was, what it is about, which titles tell the same."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from .addresses import story_key
-from .dating import published_at
-from .parsing import Entry
-from .similarity import title_key
+from .addresses import digest, story_key
+from .parsing import FeedEntry
 from .subjects import Subjects, find_subjects
 
+WORD = re.compile(r"(?:(?<!\w)[+−-](?=\d))?[^\W_]+(?:[.,'’/-][^\W_]+)*")
+# "… - Reuters", "… | Kitco News": who says it is not what is said.
+SIGNATURE = re.compile(r"\s[-–—|]\s(?!.*\s[-–—|]\s)(?P<who>[^-–—|]{2,40})$")
+SIGNATURE_WORDS = 3
+# Else it may be the end of the story: “… - Tokyo Up”.
+PUBLISHER = re.compile(
+    r"(?:^|\s)(?:(?:news|times|post|journal|finance|street|today|daily|herald|tribune|insider|review|wire|press|media|tv"
+    r"|radio|magazine|agency|telegraph|guardian|bulletin|gazette|observer|report|asia|europe|live|network|business)"
+    r"|reuters|bloomberg|cnbc|cnn|bbc|ap|afp|dpa|wsj|ft|fxstreet|forexlive|dailyfx|marketwatch|kitco|coindesk|cointelegraph|decrypt"
+    r"|benzinga|barron's|forbes|fortune|axios|politico|nikkei|xinhua|tass|yahoo|investopedia|teletrader|kyodo|economist)$"
+    r"|\.[a-z]{2,6}$"
+)
+SPELT = str.maketrans({"-": " ", "/": " ", "’": "'"})
+# All else decides what happened: rejects for approves, bad for good, French for German, by for to.
+# A story that is told twice is rejected with a key; one that was taken for another is lost without a word.
+SAYS_NOTHING = frozenset(("a", "an", "the"))
+WITHIN_MS = 48 * 3_600_000
+# A feed may keep months of stories; what is older than this is no news when it is first seen.
+OLDEST = timedelta(days=7)
 NO_SUBJECT = "macro"
+Words = tuple[str, ...]
 
 
 class Story(NamedTuple):
-    entry: Entry
+    entry: FeedEntry
     published_at: datetime
     category: str
     symbols: tuple[str, ...]
@@ -32,7 +51,7 @@ class Story(NamedTuple):
 
 
 def read_stories(
-    entries: Iterable[Entry], *, polled_at: datetime, hint: str, known: Container[str]
+    entries: Iterable[FeedEntry], *, polled_at: datetime, hint: str, known: Container[str]
 ) -> tuple[list[Story], int]:
     """The stories, and how many entries are too old to be news. `hint` is the category of the source."""
     dated = [(entry, published_at(entry.published_ms, polled_at)) for entry in entries]
@@ -60,3 +79,60 @@ def read_stories(
 
 def category_of(subjects: Subjects, hint: str) -> str:
     return subjects.category or hint or NO_SUBJECT
+
+
+def published_at(claimed_ms: int | None, polled_at: datetime) -> datetime | None:
+    """Without a date it is new now; a date to come is brought back to now; None for what is too old."""
+    if claimed_ms is None:
+        return polled_at
+    claimed = datetime.fromtimestamp(claimed_ms / 1000, UTC)
+    if claimed < polled_at - OLDEST:
+        return None
+    return min(claimed, polled_at)
+
+
+def title_key(title: str) -> str:
+    """Equal for titles that differ in case, punctuation or who signs."""
+    return digest(" ".join(words_of(title)))
+
+
+def words_of(title: str) -> Words:
+    signature = SIGNATURE.search(title)
+    if signature and is_a_name(signature["who"]):
+        title = title[: signature.start()]
+    return tuple(WORD.findall(title.casefold()))
+
+
+def is_a_name(text: str) -> bool:
+    """Of a house that signs what it tells."""
+    return len(text.split()) <= SIGNATURE_WORDS and PUBLISHER.search(text.casefold().strip()) is not None
+
+
+def plainly(words: Words) -> Words:
+    """What is said, without how it is written: U.S. and US, three-week and three week, ’ and '."""
+    signed = (f"−{word[1:]}" if word[0] == "-" else word for word in words)
+    parts = " ".join(signed).translate(SPELT).split()
+    plain = [part.replace(".", "") if "." in part and not has_digit(part) else part for part in parts]
+    return tuple(part for part in plain if part not in SAYS_NOTHING)
+
+
+def has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+def are_near(one: Words, other: Words) -> bool:
+    """The same in all that decides what happened, in the same order."""
+    return plainly(one) == plainly(other)
+
+
+class SeenTitles:
+    def __init__(self) -> None:
+        self._times_ms: defaultdict[Words, list[int]] = defaultdict(list)
+
+    def add(self, title: str, at_ms: int) -> None:
+        self._times_ms[plainly(words_of(title))].append(at_ms)
+
+    def has_near(self, title: str, at_ms: int) -> bool:
+        """Whether the same was told within 48 hours. Of a title without words nothing is known."""
+        told = plainly(words_of(title))
+        return bool(told) and any(abs(at_ms - at) <= WITHIN_MS for at in self._times_ms.get(told, ()))

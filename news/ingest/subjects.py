@@ -1,17 +1,20 @@
-"""What a title is about: its category and its symbols, found by the names that headlines use."""
+"""What a title is about: its category and its symbols, found by the names that headlines use (names.csv).
+
+A name without a symbol tells only the category; one without either means something else (a gold medal)."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator
+from pathlib import Path
 from typing import NamedTuple
-
-from .names import LONGEST_NAME, NAMES, Name
 
 WORD = re.compile(r"[^\W_]+(?:[&.][^\W_]+)*")
 PAIR = re.compile(r"\b([A-Z]{3})[/-]?([A-Z]{3})T?\b")
 MARKET_OF = {"XAU": "gold", "XAG": "gold", "BTC": "crypto", "ETH": "crypto", "SOL": "crypto"}
+
 # An asset says more of what a title is about than the data that moved it; a pair says it all.
 WEIGHTS = {"macro": 1.5}
 ASSET_WEIGHT, PAIR_WEIGHT = 2.0, 6.0
@@ -55,6 +58,11 @@ def _pairs(title: str, known: Container[str]) -> tuple[list[tuple[str, str]], st
     return found, PAIR.sub(take, title)
 
 
+class Name(NamedTuple):
+    category: str
+    symbol: str
+
+
 def _names(title: str) -> Iterator[Name]:
     """The longest name at each place; the words of one are used up by it."""
     words = tuple(word.removesuffix("'s").removesuffix("’s") for word in WORD.findall(title.casefold()))
@@ -72,3 +80,17 @@ def _name_at(words: tuple[str, ...], place: int) -> tuple[int, Name | None]:
         if name is not None:
             return length, name
     return 1, None
+
+
+TABLE = Path(__file__).with_name("names.csv")
+
+
+def read_names() -> Iterator[tuple[str, Name]]:
+    with TABLE.open(newline="") as lines:
+        for row in csv.DictReader(lines):
+            for name in row["names"].split("; "):
+                yield name, Name(row["category"], row["symbol"])
+
+
+NAMES = dict(read_names())
+LONGEST_NAME = max(len(name.split()) for name in NAMES)

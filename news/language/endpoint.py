@@ -1,4 +1,4 @@
-"""Where a language model is asked, and how much of it is allowed."""
+"""Where a language model is asked, how much of it is allowed, and the exception of whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -34,3 +34,14 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     def _name(self, end: str) -> str:
         return f"{self.protocol.upper()}_{end}"
+
+
+class LanguageFailed(Exception):
+    """No answer; the sentence says why."""
+
+    def __init__(self, why: str, *, wait_s: float = 0.0, is_lasting: bool = False) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+        """Seconds after which asking again makes sense; 0 where nobody knows."""
+        self.is_lasting = is_lasting
+        """Asking again at once would fail again."""

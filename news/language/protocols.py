@@ -6,12 +6,9 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from .endpoint import Endpoint
-from .problem import LanguageFailed
-from .schema import schema_of
+from .endpoint import Endpoint, LanguageFailed
 
 T = TypeVar("T")
-
 MAX_TOKENS = 4096
 NAME = "answer"
 
@@ -89,7 +86,7 @@ class Anthropic:
         return Call(f"{_without_version(endpoint.base_url)}/v1/messages", self.headers(endpoint), body)
 
     def find_answer(self, body: bytes) -> bytes:
-        for block in _decoded(body, Message).content:
+        for block in _decoded(body, AnthropicMessage).content:
             if block.type == "tool_use" and block.name == NAME:
                 return bytes(block.input)
         raise LanguageFailed("the model refused to answer")
@@ -99,12 +96,12 @@ class Said(msgspec.Struct):
     content: str | None = None
 
 
-class Choice(msgspec.Struct):
+class CompletionChoice(msgspec.Struct):
     message: Said
 
 
 class Completion(msgspec.Struct):
-    choices: Annotated[list[Choice], msgspec.Meta(min_length=1)]
+    choices: Annotated[list[CompletionChoice], msgspec.Meta(min_length=1)]
 
 
 class Block(msgspec.Struct):
@@ -113,11 +110,8 @@ class Block(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Message(msgspec.Struct):
+class AnthropicMessage(msgspec.Struct):
     content: list[Block]
-
-
-DIALECTS: dict[str, Dialect] = {"openai": OpenAi(), "anthropic": Anthropic()}
 
 
 def _decoded(body: bytes, kind: type[T]) -> T:
@@ -126,3 +120,36 @@ def _decoded(body: bytes, kind: type[T]) -> T:
 
 def _without_version(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
+
+
+# Refused by strict modes. The bounds hold all the same: the answer is validated here.
+NOT_IN_STRICT = {"minLength", "maxLength", "minItems", "maxItems", "title"}
+
+
+def schema_of(shape: type[msgspec.Struct], *, strict: bool) -> dict[str, Any]:
+    """The root has to be an object itself, not a reference to one."""
+    (root,), definitions = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    name = root["$ref"].rpartition("/")[2]
+    schema = definitions.pop(name)
+    whole = schema | ({"$defs": definitions} if definitions else {})
+    plain: dict[str, Any] = without(NOT_IN_STRICT, whole) if strict else whole
+    return plain
+
+
+def without(unwanted: set[str], schema: Any) -> Any:
+    """The keywords are dropped; a property that has the name of one stays."""
+    if isinstance(schema, list):
+        return [without(unwanted, part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if name not in unwanted}
+    named = {"properties", "$defs"}
+    return {
+        name: {key: without(unwanted, part) for key, part in value.items()}
+        if name in named
+        else without(unwanted, value)
+        for name, value in kept.items()
+    }
+
+
+DIALECTS: dict[str, Dialect] = {"openai": OpenAi(), "anthropic": Anthropic()}

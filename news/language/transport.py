@@ -1,4 +1,4 @@
-"""One request to an endpoint, bounded in time and size."""
+"""One request to an endpoint, bounded in time and size, and none while the endpoint does not answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import msgspec
 
-from accounts.raw_bodies import BodyRefused, read_raw
+from core.http import BodyRefused, read_raw
 
-from .breaker import LONGEST_WAIT_S
-from .endpoint import Endpoint
-from .problem import LanguageFailed
+from .endpoint import Endpoint, LanguageFailed
 
 MAX_BYTES = 1_000_000
+FAILURES_THAT_OPEN = 3
+FIRST_WAIT_S = 30.0
+LONGEST_WAIT_S = 900.0
 
 
 async def request(
@@ -72,3 +73,43 @@ def retry_after(response: httpx2.Response) -> float:
     text = response.headers.get("Retry-After", "")
     # Where it is a date, the breaker's own wait does.
     return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
+
+
+class Breaker:
+    """Closed while all is well; open for a while after faults; then one may try."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._wait_s = FIRST_WAIT_S
+        self._open_until: float | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._open_until is None
+
+    def wait_s(self, now: float) -> float:
+        """Until one may try."""
+        return 0.0 if self._open_until is None else max(0.0, self._open_until - now)
+
+    def admit(self, now: float) -> bool:
+        if self._open_until is None:
+            return True
+        if now < self._open_until:
+            return False
+        # Who comes next waits for what becomes of this one, which may never be heard of again.
+        self._open_until = now + self._wait_s
+        return True
+
+    def succeed(self) -> None:
+        self._failures = 0
+        self._wait_s = FIRST_WAIT_S
+        self._open_until = None
+
+    def fail(self, now: float, *, wait_s: float = 0.0, is_lasting: bool = False) -> None:
+        """After a few in a row, after one that asks for patience, and after one that would come again."""
+        self._failures += 1
+        if self._failures < FAILURES_THAT_OPEN and not wait_s and not is_lasting and self.is_closed:
+            return
+        wait_s = min(wait_s or self._wait_s, LONGEST_WAIT_S)
+        self._open_until = now + wait_s
+        self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)

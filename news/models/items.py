@@ -1,4 +1,4 @@
-"""Curated news."""
+"""Curated news, and every score that an item was ever given."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from django.utils import timezone
 from news.ingest.addresses import digest
 from news.labels import sentiment_label
 
-from . import categories
-
 
 class NewsQuerySet(models.QuerySet["NewsItem"]):
     def published(self) -> NewsQuerySet:
@@ -20,10 +18,17 @@ class NewsQuerySet(models.QuerySet["NewsItem"]):
         return self.published().order_by("-published_at", "-pk")
 
 
+class NewsCategory(models.TextChoices):
+    FOREX = "forex"
+    GOLD = "gold"
+    CRYPTO = "crypto"
+    MACRO = "macro"
+
+
 class NewsItem(models.Model):
     """One piece of news. Drafts wait for staff; what is published always has a score."""
 
-    Category = categories.Category
+    Category = NewsCategory
 
     class Status(models.TextChoices):
         DRAFT = "draft"
@@ -88,3 +93,31 @@ class NewsItem(models.Model):
     @property
     def sentiment(self) -> str:
         return "" if self.sentiment_score is None else sentiment_label(self.sentiment_score)
+
+
+class ItemScore(models.Model):
+    """One judgement of one title. Rows are added, never changed: the database refuses."""
+
+    item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="scores")
+    title = models.CharField(max_length=300, help_text="As it read when it was scored.")
+    score = models.FloatField()
+    model = models.CharField(max_length=60)
+    version = models.CharField(max_length=40, blank=True)
+    by = models.CharField(max_length=150, blank=True, help_text="Who asked for it; empty for the ingest.")
+    is_taken = models.BooleanField(
+        "taken", default=True, help_text="Whether the item took it; published items keep theirs."
+    )
+    scored_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name = "score"
+        ordering = ("-scored_at", "-pk")
+        constraints = (
+            models.CheckConstraint(
+                name="news_item_score_is_within_one", condition=Q(score__gte=-1, score__lte=1)
+            ),
+            models.CheckConstraint(name="news_item_score_has_model", condition=~Q(model="")),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.score:+.2f} by {self.model}"

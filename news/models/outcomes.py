@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import models
 from django.db.models import Q
 
-from .categories import Category
+from .items import NewsCategory
 
 HORIZONS_H = {"1h": 1, "24h": 24}
 INVERSE = "-"
@@ -25,7 +25,7 @@ class Outcome(models.Model):
 
     item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="outcomes")
     horizon = models.CharField(max_length=3, choices=[(name, name) for name in HORIZONS_H])
-    category = models.CharField(max_length=6, choices=Category)
+    category = models.CharField(max_length=6, choices=NewsCategory)
     score = models.FloatField()
     label = models.CharField(max_length=7)
     symbols = models.CharField(

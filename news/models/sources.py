@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from news.ingest.addresses import LONGEST, AddressRefused, read_feed_address
 
-from .categories import Category
+from .items import NewsCategory
 
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 60, 86_400
 
@@ -43,7 +43,7 @@ class Source(models.Model):
     name = models.CharField(max_length=80, unique=True)
     address = models.CharField(max_length=LONGEST, unique=True, validators=(is_a_feed_address,))
     category = models.CharField(
-        max_length=6, choices=Category, blank=True, help_text="Of items whose title does not tell."
+        max_length=6, choices=NewsCategory, blank=True, help_text="Of items whose title does not tell."
     )
     language = models.CharField(max_length=5, choices=Language, default=Language.ENGLISH)
     trust = models.CharField(max_length=7, choices=Trust, default=Trust.REVIEW)

@@ -1,16 +1,20 @@
-"""What the model sees in a title: its words, the pieces of its words, and the signs in it."""
+"""What the model sees in a title: its words, the pieces of its words, the signs in it, and its figures."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .figures import surprise
-from .lexicon import Kind, kinds
+from .lexicon import WordKind, kinds
 from .signs import guessed, in_roles, signs
-from .text import plain, words
 
-PIECES = (3, 4, 5)
+# The longest title of an item is 300; what is longer is no headline and is read as far as this.
+LONGEST = 400
+PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": " ", "—": " ", "−": "-", "\u200b": ""})
+WORD = re.compile(r"[-+]?[$£€¥]?\d[\d,.]*|[^\W\d_]+(?:[/&'.][^\W\d_]+)*|%")
+ANY_NUMBER = "0"
 
 
 class Features(NamedTuple):
@@ -39,7 +43,7 @@ def terms(read: Sequence[str], category: str) -> list[str]:
     return [*read, *pairs, *(f"{category}|{word}" for word in read)]
 
 
-def cues(text: str, roles: Sequence[Kind]) -> list[str]:
+def cues(text: str, roles: Sequence[WordKind]) -> list[str]:
     found = ["?"] if text.rstrip().endswith("?") else []
     if outcome := surprise(text):
         thing = next((kind.name for kind in roles if kind.name in ("goodthing", "badthing", "price")), "")
@@ -47,7 +51,64 @@ def cues(text: str, roles: Sequence[Kind]) -> list[str]:
     return found
 
 
-def pieces(word: str) -> list[str]:
-    """A word's runs of letters, with its edges; they carry over to words never seen."""
-    edged = f" {word} "
-    return [edged[at : at + size] for size in PIECES for at in range(len(edged) - size + 1)]
+def plain(title: str) -> str:
+    """One form of what looks alike, in lower case, and no longer than a title can be."""
+    return unicodedata.normalize("NFKC", title[:LONGEST]).translate(PLAIN).lower()
+
+
+def words(text: str) -> list[str]:
+    """Of a plain text. `U.S.` and `it's` are `us` and `it`; a number is `0`."""
+    found = []
+    for word in WORD.findall(text):
+        if word[-1].isdigit() or word[-1] in ",.":
+            found.append(ANY_NUMBER)
+        else:
+            found.append(word.removesuffix("'s").replace(".", ""))
+    return found
+
+
+# From its first digit: begun at each one, a long number would take time without an end.
+NUMBER = r"([-+]?)[$£€¥]?(?<!\d)(?<!\d,)(\d[\d,]*(?:\.\d+)?) ?(%|k\b|m\b|mln|bn?\b|million|billion|thousand)?"
+BETWEEN, BEFORE = r"[^\d+-]{0,24}?", r"[^\d+-]{0,16}?"
+AGAINST = re.compile(rf"{NUMBER}{BETWEEN}\b(?:vs|versus|against|est|exp|forecast)\b{BEFORE}{NUMBER}")
+COMPARED = re.compile(rf"{NUMBER}{BETWEEN}\b(?:above|below|from)\b{BEFORE}{NUMBER}")
+EXPECTATION = re.compile(r"\b(?:estimate|forecast|expected|consensus)")
+SHRINKS = re.compile(
+    r"\b(?:contract|declin|fall|fell|drop|shr[aiu]nk|slump|tumbl|plung|los[et])\w*(?: by)? *$"
+)
+WRITTEN_OUT = 1000
+SIZES = {
+    "k": 1e3,
+    "thousand": 1e3,
+    "m": 1e6,
+    "mln": 1e6,
+    "million": 1e6,
+    "b": 1e9,
+    "bn": 1e9,
+    "billion": 1e9,
+}
+
+
+def surprise(text: str) -> str:
+    """`beyond`, `short` or `level` where a plain text compares two figures; else empty."""
+    found = AGAINST.search(text)
+    if found is None and EXPECTATION.search(text):
+        found = COMPARED.search(text)
+    if found is None:
+        return ""
+    sign, actual, size, other_sign, expected, other_size = found.groups()
+    # "Contracts 0.2% vs 0.1% expected": both are losses, though neither has a sign.
+    if not sign and SHRINKS.search(text[: found.start()]):
+        sign = "-"
+        other_sign = other_sign or "-"
+    difference = valued(sign, actual, size, other_size) - valued(other_sign, expected, other_size, size)
+    if not difference:
+        return "level"
+    return "beyond" if difference > 0 else "short"
+
+
+def valued(sign: str, digits: str, size: str | None, other_size: str | None) -> float:
+    value = float(digits.replace(",", ""))
+    # "8.1 vs 7.7 million" means two millions; 22,000 is as large as it looks.
+    value *= SIZES.get(size or (other_size if value < WRITTEN_OUT else "") or "", 1.0)
+    return -value if sign == "-" else value

@@ -15,7 +15,7 @@ PAIR = re.compile(rf"({CODES})/?(?:{CODES})")
 NOTHING = ""
 
 
-class Kind(NamedTuple):
+class WordKind(NamedTuple):
     name: str
     start: int
     end: int
@@ -38,7 +38,7 @@ def phrase_starts() -> frozenset[str]:
     return frozenset(phrase.split()[0] for phrase in lexicon() if " " in phrase)
 
 
-def kinds(words: Sequence[str]) -> Iterator[Kind]:
+def kinds(words: Sequence[str]) -> Iterator[WordKind]:
     """The kinds in a title in their order; the longest phrase wins."""
     at = 0
     while at < len(words):
@@ -46,7 +46,7 @@ def kinds(words: Sequence[str]) -> Iterator[Kind]:
         if not name:
             name, length = kind_of(words[at]), 1
         if name:
-            yield Kind(name, at, at + length)
+            yield WordKind(name, at, at + length)
         at += length
 
 

@@ -1,16 +1,24 @@
-"""The model that is always there: linear, in pure Python, from one file beside this one."""
+"""The model that is always there: linear, in pure Python, from one trained file beside this one.
+
+The file is a line of JSON that describes it, then three packed tables for each group of features. A
+feature's place in the tables of its group is a checksum of its text. There stand its rarity (in sixteenths)
+and, multiplied by it, its weights for bullish and for bearish, both against neutral, as signed bytes."""
 
 from __future__ import annotations
 
+import hashlib
+import zlib
+from array import array
 from functools import cache, lru_cache, partial
 from math import exp, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from news.labels import BEARISH_FROM, BULLISH_FROM
 
-from .features import features, pieces
-from .weights import Weights, place, read_weights
+from .features import features
 
 FILE = Path(__file__).with_name("tickwire-linear-1.model")
 NEAREST_NEUTRAL = 0.149
@@ -19,6 +27,9 @@ FIELD, LIFT = 20, 128
 FULL = (1 << FIELD) - 1
 # Of each kind; a few megabytes in all.
 REMEMBERED = 16_384
+PIECES = (3, 4, 5)
+GROUPS = ("terms", "pieces", "signs")
+RARITY_STEPS = 16
 
 
 class Odds(NamedTuple):
@@ -69,6 +80,17 @@ class LinearModel:
         return packed(table.rarity[at] ** 2, table.bullish[at], table.bearish[at])
 
 
+@cache
+def linear_model() -> LinearModel:
+    return LinearModel(read_weights(FILE))
+
+
+def pieces(word: str) -> list[str]:
+    """A word's runs of letters, with its edges; they carry over to words never seen."""
+    edged = f" {word} "
+    return [edged[at : at + size] for size in PIECES for at in range(len(edged) - size + 1)]
+
+
 def packed(squares: int, bullish: int, bearish: int) -> int:
     """Side by side in one number, with a 1 that counts: so adding up hundreds of them is one `sum`."""
     return ((squares << FIELD | 1) << FIELD | bullish + LIFT) << FIELD | bearish + LIFT
@@ -100,6 +122,78 @@ def score_of(odds: Odds) -> float:
     return round(max(-NEAREST_NEUTRAL, min(NEAREST_NEUTRAL, inside)), 3)
 
 
-@cache
-def linear_model() -> LinearModel:
-    return LinearModel(read_weights(FILE))
+class BadModel(Exception):
+    """The file is not a model; the sentence says why."""
+
+
+class GroupFacts(msgspec.Struct, frozen=True):
+    size: int
+    """Of its tables; a power of two."""
+    scale: float
+    """What one step of a weight is worth."""
+    shares: tuple[float, float]
+    """Of the group in titles on companies, and on the other categories."""
+
+
+class ModelFacts(msgspec.Struct, frozen=True):
+    name: str
+    version: int
+    bias: tuple[float, float]
+    """Of bullish and bearish, against neutral."""
+    groups: dict[str, GroupFacts]
+    trained_on: dict[str, int]
+    made_of: dict[str, str]
+    """Checksums of the files that it depends on: with other ones it has to be trained anew."""
+
+    @property
+    def identifier(self) -> str:
+        return f"{self.name}-{self.version}"
+
+
+class Tables(msgspec.Struct, frozen=True):
+    rarity: bytes
+    bullish: array[int]
+    bearish: array[int]
+
+    def packed(self) -> bytes:
+        return self.rarity + self.bullish.tobytes() + self.bearish.tobytes()
+
+
+class Weights(msgspec.Struct, frozen=True):
+    facts: ModelFacts
+    tables: dict[str, Tables]
+    checksum: str = ""
+
+    def as_bytes(self) -> bytes:
+        packed = b"".join(self.tables[group].packed() for group in GROUPS)
+        return msgspec.json.encode(self.facts) + b"\n" + zlib.compress(packed, 9)
+
+
+def read_weights(path: Path) -> Weights:
+    whole = path.read_bytes()
+    head, _, packed = whole.partition(b"\n")
+    try:
+        facts = msgspec.json.decode(head, type=ModelFacts)
+        content = zlib.decompress(packed)
+        return Weights(facts, read_tables(facts, content), hashlib.sha256(whole).hexdigest()[:12])
+    except (ValueError, KeyError, zlib.error) as error:
+        raise BadModel(
+            f"{path} is not a trained model: {error}. Take it from the repository again."
+        ) from None
+
+
+def read_tables(facts: ModelFacts, content: bytes) -> dict[str, Tables]:
+    tables = {}
+    start = 0
+    for group in GROUPS:
+        size = facts.groups[group].size
+        parts = [content[start + part * size : start + (part + 1) * size] for part in range(3)]
+        tables[group] = Tables(parts[0], array("b", parts[1]), array("b", parts[2]))
+        start += 3 * size
+    if len(content) != start:
+        raise ValueError(f"its tables have {len(content)} bytes, not {start}")
+    return tables
+
+
+def place(feature: str, size: int) -> int:
+    return zlib.crc32(feature.encode("utf-8", "surrogatepass")) & (size - 1)

@@ -27,7 +27,7 @@ class Config(msgspec.Struct):
     id2label: dict[str, str]
 
 
-class Loaded(msgspec.Struct):
+class LoadedOnnx(msgspec.Struct):
     session: Any
     tokenizer: Any
     inputs: tuple[str, ...]
@@ -40,7 +40,7 @@ class OnnxModel:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.identifier = f"onnx-{folder.name}"[:LONGEST_IDENTIFIER]
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedOnnx | None = None
         self._is_well = False
 
     def is_healthy(self) -> bool:
@@ -66,7 +66,7 @@ class OnnxModel:
         return Score(score_of(odds), self.identifier, self._loaded.version)
 
 
-def load(folder: Path) -> Loaded:
+def load(folder: Path) -> LoadedOnnx:
     try:
         import onnxruntime
         from tokenizers import Tokenizer
@@ -85,7 +85,7 @@ def load(folder: Path) -> Loaded:
     with path.open("rb") as file:
         version = hashlib.file_digest(file, "sha256").hexdigest()[:12]
     inputs = tuple(each.name for each in session.get_inputs())
-    return Loaded(session, tokenizer, inputs, order_of(folder / "config.json"), version)
+    return LoadedOnnx(session, tokenizer, inputs, order_of(folder / "config.json"), version)
 
 
 def order_of(path: Path) -> tuple[int, int, int]:
@@ -102,7 +102,7 @@ def order_of(path: Path) -> tuple[int, int, int]:
     return found[0], found[1], found[2]
 
 
-def ask(loaded: Loaded, title: str) -> Odds:
+def ask(loaded: LoadedOnnx, title: str) -> Odds:
     import numpy as np
 
     encoding = loaded.tokenizer.encode(title)

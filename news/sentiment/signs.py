@@ -1,19 +1,39 @@
-"""What moves which way in a title, and what that is said of, as features."""
+"""What moves which way in a title, and whether that is good or bad for the asset of its category."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from .leaning import DIRECTIONS, leanings, said_of, turn
-from .lexicon import Kind
+from .lexicon import WordKind
 
 OWN, RIVAL, CURRENCY = "own", "rival", "fx."
 # The assets that a category is about. Any other is a rival, whose fortune is not the item's own.
 ASSETS = {"gold": "gold", "crypto": "coin", "macro": "stocks", "": "stocks"}
 RIVALS = {"gold", "coin", "stocks"}
+DIRECTIONS = {"up": 1, "down": -1, "more": 1, "less": -1, "hit": -1, "undo": -1}
+TRANSITIVE = {"more", "less", "hit", "undo"}
+# What it is worth that a thing goes up; for the things at the end it depends on the category.
+WORTH = {
+    "own": 1,
+    "goodthing": 1,
+    "badthing": -1,
+    "bonds": 1,
+    "trade": -1,
+    "oil": -1,
+    "haven": -1,
+    "price": 0,
+}
+RISES_WITH = {
+    "forex": {"rate": 1, "yield": 1, "rival": -1, "rival:usd": -1},
+    "gold": {"haven": 1, "trade": 1},
+}
+FALLS_ELSEWHERE = {"rate": -1, "yield": -1, "rival:usd": -1, "rival": 0}
+VALUES = {"good": 1, "bad": -1, "beyond": 1, "short": -1}
+POLICY = {"hawk": 1, "dove": -1}
+TURN_REACH, OBJECT_REACH, ADJECTIVE_REACH = 2, 4, 1
 
 
-def guessed(found: Sequence[Kind]) -> str:
+def guessed(found: Sequence[WordKind]) -> str:
     """A category for a title that came without one; empty for companies and the rest."""
     first = next((kind.name for kind in found if kind.name in RIVALS or kind.name.startswith(CURRENCY)), "")
     if first.startswith(CURRENCY):
@@ -21,7 +41,7 @@ def guessed(found: Sequence[Kind]) -> str:
     return {"gold": "gold", "coin": "crypto"}.get(first, "")
 
 
-def in_roles(found: Sequence[Kind], category: str) -> list[Kind]:
+def in_roles(found: Sequence[WordKind], category: str) -> list[WordKind]:
     """Assets become own or rival. In forex the currency named first is the item's own."""
     mine = ASSETS.get(category, "")
     if category == "forex":
@@ -37,7 +57,7 @@ def role(name: str, mine: str) -> str:
     return RIVAL if name in RIVALS or name.startswith(CURRENCY) else name
 
 
-def signs(roles: Sequence[Kind], category: str) -> list[str]:
+def signs(roles: Sequence[WordKind], category: str) -> list[str]:
     names = [kind.name for kind in roles]
     ends = ["^", *names, "$"]
     return [
@@ -61,7 +81,7 @@ def clause_marks(names: Sequence[str]) -> list[str]:
     return marks
 
 
-def events(roles: Sequence[Kind]) -> list[str]:
+def events(roles: Sequence[WordKind]) -> list[str]:
     """Directions with what they are said of."""
     found = []
     clause = "M"
@@ -74,7 +94,7 @@ def events(roles: Sequence[Kind]) -> list[str]:
     return found
 
 
-def leaning_signs(roles: Sequence[Kind], category: str) -> list[str]:
+def leaning_signs(roles: Sequence[WordKind], category: str) -> list[str]:
     found = list(leanings(roles, category))
     seen = [f"{clause}{value:+d}" for clause, value in found]
     for clause in "MR":
@@ -83,3 +103,64 @@ def leaning_signs(roles: Sequence[Kind], category: str) -> list[str]:
     if found:
         seen.append(f"first {found[0][1]:+d}")
     return seen
+
+
+def worth(thing: str, category: str) -> int:
+    return RISES_WITH.get(category, {}).get(thing, WORTH.get(thing, FALLS_ELSEWHERE.get(thing, 0)))
+
+
+def is_thing(name: str) -> bool:
+    return name in WORTH or name in FALLS_ELSEWHERE
+
+
+def leanings(roles: Sequence[WordKind], category: str) -> Iterator[tuple[str, int]]:
+    """The clause (M: what is said, R: the reasons given) and the sign of everything that has one."""
+    clause = "M"
+    for at, kind in enumerate(roles):
+        if kind.name == "because":
+            clause = "R"
+        value = value_at(roles, at, category)
+        if value:
+            yield clause, value * turn(roles, at)
+
+
+def value_at(roles: Sequence[WordKind], at: int, category: str) -> int:
+    name = roles[at].name
+    if name in VALUES:
+        return VALUES[name]
+    if name in POLICY:
+        return POLICY[name] * worth("rate", category)
+    if name not in DIRECTIONS or turns_next(roles, at):
+        return 0
+    thing = said_of(roles, at)
+    return DIRECTIONS[name] * (worth(thing, category) if thing else 1)
+
+
+def said_of(roles: Sequence[WordKind], at: int) -> str:
+    """Of what follows an adjective or a transitive verb, else of what stood before."""
+    reach = OBJECT_REACH if roles[at].name in TRANSITIVE else ADJECTIVE_REACH
+    after = roles[at + 1] if at + 1 < len(roles) else None
+    if after and is_thing(after.name) and after.start - roles[at].end < reach:
+        return after.name
+    return next((kind.name for kind in reversed(roles[:at]) if is_thing(kind.name)), "")
+
+
+def turns_next(roles: Sequence[WordKind], at: int) -> bool:
+    """An undoing of what has a sign itself turns that, and says nothing else."""
+    after = roles[at + 1] if at + 1 < len(roles) else None
+    has_sign = after is not None and (
+        after.name in VALUES or after.name in POLICY or after.name in ("up", "down")
+    )
+    return roles[at].name == "undo" and has_sign
+
+
+def turn(roles: Sequence[WordKind], at: int) -> int:
+    """-1 where a negation or an undoing before, or an end after, turns a sign round."""
+    before = roles[at - 1] if at else None
+    after = roles[at + 1] if at + 1 < len(roles) else None
+    turns = 1
+    if before and before.name in ("not", "undo") and roles[at].start - before.end <= TURN_REACH:
+        turns = -turns
+    if after and after.name in ("end", "short") and after.start - roles[at].end <= TURN_REACH:
+        turns = -turns
+    return turns

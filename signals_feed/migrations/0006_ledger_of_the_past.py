@@ -5,8 +5,14 @@ from decimal import Decimal
 from django.db import migrations
 from django.db.models import Case, F, Value, When
 
-from signals_feed import payloads
-from signals_feed.ledger import NOBODY, chained
+from signals_feed.ledger.ledger import (
+    NOBODY,
+    cancellation_payload,
+    canonical,
+    chained,
+    closure_payload,
+    publication_payload,
+)
 
 
 def let_go(apps, schema_editor):
@@ -29,11 +35,11 @@ def add_excursions(apps, schema_editor):
 
 def facts(signal):
     names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
-    yield signal.published_at, "publish", payloads.published(signal, None) | names
+    yield signal.published_at, "publish", publication_payload(signal, None) | names
     if signal.cancel_reason:
-        yield signal.closed_at or signal.published_at, "cancel", payloads.cancelled(signal)
+        yield signal.closed_at or signal.published_at, "cancel", cancellation_payload(signal)
     if signal.status == "closed":
-        yield signal.closed_at, "close", payloads.closed(signal, None)
+        yield signal.closed_at, "close", closure_payload(signal, None)
 
 
 def begin_ledger(apps, schema_editor):
@@ -50,7 +56,7 @@ def begin_ledger(apps, schema_editor):
     previous, entries = NOBODY, []
     for position, (_, kind, payload, signal_id, _) in enumerate(told, 1):
         about = {"position": position, "kind": kind, "signal": str(signal_id)}
-        text = payloads.canonical(about | payload)
+        text = canonical(about | payload)
         hashed = chained(previous, text)
         entries.append(
             entry_model(
@@ -67,9 +73,9 @@ def begin_ledger(apps, schema_editor):
 
 def take_down(apps, schema_editor):
     """Backwards: the guards would refuse what is undone."""
-    from signals_feed.guards import take_down
+    from signals_feed.ledger.guards import take_down_triggers
 
-    take_down(schema_editor.connection.alias)
+    take_down_triggers(schema_editor.connection.alias)
 
 
 class Migration(migrations.Migration):

@@ -11,9 +11,10 @@ from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.models import Attempt, ControlEvent, PageSession
+from accounts.models import Attempt, PageSession
 from accounts.pruning import AT_ONCE, expired_sessions, is_our_turn, prune, remove_some
-from accounts.threads import in_thread
+from core.events.outbox import ControlEvent
+from core.threads import in_thread
 from tests.factories import make_account
 
 pytestmark = pytest.mark.usefixtures("transactional_db")

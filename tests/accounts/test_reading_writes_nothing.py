@@ -14,7 +14,7 @@ from tests.reliability.permissions.urls import Url, admin_urls, other_urls
 pytestmark = pytest.mark.django_db
 URLS = [*other_urls(), *admin_urls()]
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE")
-# The challenge for a passkey has to be kept for its answer; tests/accounts/test_sessions_of_strangers.py
+# The challenge for a passkey has to be kept for its answer; tests/accounts/login/test_sessions.py
 # shows how many of them there may be.
 KEEPS_A_CHALLENGE = "mfa_login_webauthn"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from accounts.keys import is_well_formed
-from market.ingest.keys import LEAD, issue_ingest_key
+from accounts.keys.text import is_well_formed
 from market.models import IngestKey
-from tests.admin.office import Office, add_to, address, change, logged, published, text_of
+from market.push.keys import LEAD, issue_ingest_key
+from tests.accounts.back_office.office import Office, add_to, address, change, logged, published, text_of
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db

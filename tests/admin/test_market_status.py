@@ -12,10 +12,10 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 from time_machine import Traveller, travel
 
-from market.services import now_ms
-from tests.admin.office import Office, change, text_of
+from core.clock import now_ms
+from tests.accounts.back_office.office import Office, change, text_of
 from tests.factories import NOON, make_calendar, make_instrument, make_user, put_quote
-from tests.market.told import make_feed_status, make_instrument_status, tell, untold  # noqa: F401 - a fixture
+from tests.market.engine_status import make_feed_status, make_instrument_status, tell, untold  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("untold")]
 PAGE = "/admin/market/status/"

@@ -12,8 +12,8 @@ import django
 import msgspec
 
 if TYPE_CHECKING:
-    from market.engine.store import Row
-    from market.prices.candles import Candle
+    from market.engine.store.candle_rows import Row
+    from market.prices.candles import PriceBar
 
 ROUNDS = 3
 INSTRUMENTS, SECONDS, MINUTES = 50, 20, 2_000
@@ -40,8 +40,8 @@ def measure(ids: list[int]) -> Rates:
     """In turns, so that neither finds a fuller database or a busier machine than the other."""
     from django.db import connection
 
-    from market.engine.partitions import ensure
-    from market.engine.store import moment, write_candles
+    from market.engine.store.candle_rows import moment, write_candles
+    from market.engine.store.partitions import ensure
 
     if connection.vendor == "postgresql":
         # A year to either side, so that nobody makes a month meanwhile.
@@ -69,7 +69,7 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[R
 
 def write_plainly(rows: list[Row]) -> None:
     """As one would with Django alone."""
-    from market.engine.store import PRICES, moment
+    from market.engine.store.candle_rows import PRICES, moment
     from market.models import Candle
 
     Candle.objects.bulk_create(
@@ -94,8 +94,8 @@ def checkpointing(ids: list[int]) -> Callable[[Write], Write]:
     """The engine's second: candles and where each instrument stands, in one transaction."""
     from django.db import transaction
 
-    from market.engine.checkpoints import Checkpoint, write_quotes
-    from market.prices.ticks import Tick
+    from market.engine.store.checkpoints import Checkpoint, write_quotes
+    from market.prices.records import Tick
 
     stands = {i: Checkpoint(Tick("BENCH", 1.1, 1.2, START_MS), None, 7) for i in ids}
 
@@ -112,7 +112,7 @@ def checkpointing(ids: list[int]) -> Callable[[Write], Write]:
 
 def closed_at(ids: list[int], day: int) -> list[Row]:
     """A midnight, at which every interval of every instrument ends."""
-    from market.prices.timeframes import TIMEFRAMES
+    from market.prices.candles import TIMEFRAMES
 
     midnight_ms = START_MS // TIMEFRAMES["1d"] * TIMEFRAMES["1d"] - day * TIMEFRAMES["1d"]
     return [
@@ -124,19 +124,19 @@ def closed_at(ids: list[int], day: int) -> list[Row]:
 
 def past(ids: list[int], number: int) -> list[Row]:
     """A day and a half of minutes of every instrument, as an import brings them; each number another one."""
-    from market.prices.timeframes import MINUTE_MS
+    from market.prices.candles import MINUTE_MS
 
     first_ms = START_MS + number * MINUTES * MINUTE_MS
     opened = range(first_ms, first_ms + MINUTES * MINUTE_MS, MINUTE_MS)
     return [(i, "1m", make_candle(i, at_ms), "bid") for i in ids for at_ms in opened]
 
 
-def make_candle(seed: int, opened_ms: int) -> Candle:
-    from market.prices.candles import Candle
+def make_candle(seed: int, opened_ms: int) -> PriceBar:
+    from market.prices.candles import PriceBar
 
     low = round(1.1 + (seed * 31 + opened_ms // 60_000) % 997 / 1e5, 5)
     high = round(low + 0.0007, 5)
-    return Candle(opened_ms, round(low + 0.0002, 5), high, low, round(low + 0.0004, 5), 12.5, high, low)
+    return PriceBar(opened_ms, round(low + 0.0002, 5), high, low, round(low + 0.0004, 5), 12.5, high, low)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ from decimal import Decimal
 
 from accounts.models import User
 from instruments.models import Instrument
-from market.engine import checkpoints, store
-from market.prices.candles import Candle
+from market.engine.store import candle_rows, checkpoints
+from market.prices.candles import COARSER, MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT
-from market.prices.ticks import Tick
-from market.prices.timeframes import COARSER, MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices.records import Tick
 from news.models import NewsItem
-from signals_feed import guards
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Signal
 from tests.factories import closed_terms, make_account, make_instrument, make_key, make_tier, make_user
 
@@ -30,19 +29,19 @@ def prepare(rows: int, now_ms: int) -> str:
     """Fill an empty database; returns an API key whose window no measurement uses up."""
     instruments = [make_instrument(symbol) for symbol in SYMBOLS]
     for instrument in instruments:
-        store.write_candles(candles(instrument.pk, now_ms))
+        candle_rows.write_candles(candles(instrument.pk, now_ms))
     for row in instruments:
         checkpoints.write_quote(row.pk, Tick(row.symbol, 1.0841, 1.08424, now_ms))
     users = [make_user(f"publisher{number}") for number in range(10)]
     # The database takes no signal that is born closed, and closing them one by one would take minutes.
-    guards.take_down()
+    take_down_triggers()
     Signal.objects.bulk_create(signals(rows, instruments, users), batch_size=BATCH)
-    guards.put_up()
+    put_up_triggers()
     NewsItem.objects.bulk_create(news(rows), batch_size=BATCH)
     return make_key(make_account(tier=make_tier("boundless", requests_per_minute=1_000_000_000)))
 
 
-def candles(instrument_id: int, now_ms: int) -> Iterator[store.Row]:
+def candles(instrument_id: int, now_ms: int) -> Iterator[candle_rows.Row]:
     """500 of each timeframe up to now; the newest are what the minutes of today add up to."""
     midnight_ms = interval_start(now_ms, TIMEFRAMES["1d"])
     first_ms = min(midnight_ms, interval_start(now_ms, MINUTE_MS) - (KEPT - 1) * MINUTE_MS)
@@ -61,9 +60,9 @@ def candles(instrument_id: int, now_ms: int) -> Iterator[store.Row]:
         )
 
 
-def total(minutes: Sequence[Candle]) -> Candle:
+def total(minutes: Sequence[PriceBar]) -> PriceBar:
     first, last = minutes[0], minutes[-1]
-    return Candle(
+    return PriceBar(
         opened_ms=first.opened_ms,
         open=first.open,
         high=max(minute.high for minute in minutes),
@@ -75,10 +74,10 @@ def total(minutes: Sequence[Candle]) -> Candle:
     )
 
 
-def candle(number: int, opened_ms: int) -> Candle:
+def candle(number: int, opened_ms: int) -> PriceBar:
     low = round(1.08 + number % 97 / 10_000, 5)
     opened, close, high = (round(low + more, 5) for more in (0.00012, 0.00021, 0.00034))
-    return Candle(opened_ms, opened, high, low, close, 100.0 + number % 53, high, low)
+    return PriceBar(opened_ms, opened, high, low, close, 100.0 + number % 53, high, low)
 
 
 def signals(rows: int, instruments: list[Instrument], users: list[User]) -> Iterator[Signal]:

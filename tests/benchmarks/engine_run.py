@@ -71,9 +71,9 @@ def under_load(many: int, per_second: int, seconds: int) -> Run:
 async def serve(run: Run, per_second: int, seconds: int) -> None:
     from django.conf import settings
 
-    from accounts import memory
-    from market.engine.redis_bus import RedisBus
-    from market.services import market
+    from core import process
+    from market.engine.bus.redis_bus import RedisBus
+    from market.runtime import market
 
     if settings.REDIS_URL:
         runner = market.separate_engine()
@@ -82,7 +82,7 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     else:
         await market.start()
     assert market.runner is not None
-    memory.settle()
+    process.freeze_startup_objects()
     numbers = count(1)
     warm = await feed(per_second, WARM_UP_S, numbers)
     watch = asyncio.create_task(longest_wait())
@@ -100,7 +100,7 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
 async def feed(per_second: int, seconds: float, numbers: Iterator[int]) -> int:
     """Push in batches what is due, or what fits in; returns how many ticks that were."""
     from instruments.catalogue import catalogue
-    from market.services import market
+    from market.runtime import market
 
     from .engine_ticks import make_tick
 

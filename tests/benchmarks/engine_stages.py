@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts
-from market.engine.book import Book
-from market.engine.checks import reason_to_refuse
-from market.engine.engine import PUSH, Engine
-from market.engine.journal import encode
-from market.engine.source import Choice
-from market.prices.market import Prices
-from market.prices.records import AnyRecord
-from market.prices.ticks import Tick
+from instruments.kinds import PUSH
+from market.engine.bus.journal import encode
+from market.engine.engine import Engine
+from market.engine.instrument_state import InstrumentState
+from market.engine.source import FeedChoice
+from market.engine.tick_rules import reason_to_refuse
+from market.prices.quotes import Prices
+from market.prices.records import AnyRecord, Tick
 
 from .engine_ticks import make_tick
 
@@ -54,7 +54,9 @@ class Stages:
             last[tick.symbol] = tick
 
     def _number(self) -> None:
-        books = {symbol: Book(facts, Choice((PUSH,), 0)) for symbol, facts in self._facts.items()}
+        books = {
+            symbol: InstrumentState(facts, FeedChoice((PUSH,), 0)) for symbol, facts in self._facts.items()
+        }
         for tick in self._ticks:
             self._records += books[tick.symbol].number(tick, PUSH, tick.time_ms)
 

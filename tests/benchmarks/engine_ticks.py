@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from instruments.catalogue import InstrumentFacts, catalogue
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 from tests.factories import make_instrument
 
 DIGITS = 5

@@ -15,12 +15,11 @@ import msgspec
 
 django.setup()
 
-from market.prices.records import Taken  # noqa: E402
-from signals_feed.closures import Closing  # noqa: E402
-from signals_feed.judging import Levels  # noqa: E402
-from signals_feed.quotes import Quoted  # noqa: E402
-from signals_feed.watching.desk import Desk  # noqa: E402
-from signals_feed.watching.loading import Active  # noqa: E402
+from market.prices.records import TickAccepted  # noqa: E402
+from signals_feed.judging.closing import Closing  # noqa: E402
+from signals_feed.judging.rules import Quoted, SignalLevels  # noqa: E402
+from signals_feed.judging.watching.active_signals import ActiveSignals  # noqa: E402
+from signals_feed.judging.watching.database import ActiveSignal  # noqa: E402
 
 from .signals import Closings, Run  # noqa: E402
 
@@ -33,8 +32,8 @@ CLOSED = 1_000
 class Publisher:
     """Puts a signal at the market wherever one was closed, so that as many stay active."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, active_signals: ActiveSignals) -> None:
+        self.active_signals = active_signals
         self.points = [START] * INSTRUMENTS
         self.dice = random.Random(7)  # noqa: S311
         self.published = 0
@@ -48,7 +47,7 @@ class Publisher:
         # A tenth of a percent to three percent away, as people do.
         risk, reward = self.dice.randint(100, 3_000), self.dice.randint(100, 3_000)
         at = self.points[place]
-        levels = Levels(
+        levels = SignalLevels(
             "buy" if is_buy else "sell",
             Decimal(at - sign * risk),
             Decimal(at + sign * reward),
@@ -56,23 +55,25 @@ class Publisher:
             time_ms + 10**9,
         )
         quote = Quoted(Decimal(at), Decimal(at + 2), time_ms, "e", number)
-        self.desk.admit(Active(UUID(int=number), f"S{place}", place, levels, quote))
+        self.active_signals.admit(ActiveSignal(UUID(int=number), f"S{place}", place, levels, quote))
 
-    def ticks(self) -> Iterator[list[Taken]]:
+    def ticks(self) -> Iterator[list[TickAccepted]]:
         for first in range(0, TICKS, BATCH):
             batch = []
             for number in range(first, first + BATCH):
                 place = number % INSTRUMENTS
                 self.points[place] += self.dice.randint(-3, 3)
                 bid = float(self.points[place])
-                batch.append(Taken(f"S{place}", bid, bid + 2, number * 1000 // PER_SECOND, 1.0, number))
+                batch.append(
+                    TickAccepted(f"S{place}", bid, bid + 2, number * 1000 // PER_SECOND, 1.0, number)
+                )
             yield batch
 
 
 def watch(active: int) -> Run:
     closings: list[Closing] = []
-    desk = Desk(lambda: "other", closings.append, 0)
-    publisher = Publisher(desk)
+    active_signals = ActiveSignals(lambda: "other", closings.append, 0)
+    publisher = Publisher(active_signals)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(active):
         publisher.publish(0)
@@ -81,7 +82,7 @@ def watch(active: int) -> Run:
     for batch in publisher.ticks():
         begun_s = time.process_time()
         for tick in batch:
-            desk.take(tick)
+            active_signals.take(tick)
         spent_s += time.process_time() - begun_s
         at_ms = batch[-1].time_ms
         hits += len(closings)
@@ -97,13 +98,12 @@ def close() -> Closings:
     call_command("migrate", verbosity=0)
     from django.utils import timezone
 
-    from signals_feed.closures import close_all
-    from signals_feed.excursions import Seen
+    from signals_feed.judging.closing import SeenExtremes, close_signals
+    from signals_feed.judging.rules import ms
     from signals_feed.models import Signal
-    from signals_feed.quotes import ms
-    from signals_feed.services import enter
+    from signals_feed.publishing.actions import enter_feed
     from tests.factories import make_instrument, make_user
-    from tests.signals_feed.acting import ASK, BID, TERMS
+    from tests.signals_feed.published_signals import ASK, BID, TERMS
 
     instrument = make_instrument()
     user, terms = make_user(), {name: Decimal(price) for name, price in TERMS.items()}
@@ -111,18 +111,20 @@ def close() -> Closings:
     closings = []
     for _ in range(CLOSED):
         signal = Signal(instrument=instrument, user=user, direction="buy", **terms)
-        enter(signal, quote)
+        enter_feed(signal, quote)
         closings.append(
-            Closing.at_current(signal, "manual", quote, quote.time_ms)._replace(seen=Seen(ASK, BID, 0))
+            Closing.at_current(signal, "manual", quote, quote.time_ms)._replace(
+                seen=SeenExtremes(ASK, BID, 0)
+            )
         )
     half = CLOSED // 2
     begun_s = time.perf_counter()
     for closing in closings[:half]:
-        close_all([closing])
+        close_signals([closing])
     one_s = time.perf_counter() - begun_s
     begun_s = time.perf_counter()
     for first in range(half, CLOSED, 50):
-        close_all(closings[first : first + 50])
+        close_signals(closings[first : first + 50])
     return Closings(half / one_s, half / (time.perf_counter() - begun_s))
 
 

@@ -24,8 +24,8 @@ django.setup()
 
 from redis import Redis  # noqa: E402
 
-from accounts.shared_slots import SharedSlots  # noqa: E402
-from accounts.slots import MemorySlots, OpenStream, Slot  # noqa: E402
+from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
+from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot  # noqa: E402
 from tests import services  # noqa: E402
 
 REPORTERS, SLOTS = int(os.environ.get("PROCESSES", "200")), int(os.environ.get("SLOTS", "1250"))
@@ -42,7 +42,7 @@ def host(url: str, number: int, told: Connection) -> None:
 
 
 async def report(url: str, number: int, told: Connection) -> None:
-    reporters = [SharedSlots(url, filled(number * REPORTERS + each)) for each in range(REPORTERS // HOSTS)]
+    reporters = [RedisSlots(url, filled(number * REPORTERS + each)) for each in range(REPORTERS // HOSTS)]
     for reporter in reporters:
         await reporter.start()
     told.send("started")

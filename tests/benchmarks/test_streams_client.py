@@ -17,13 +17,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from market.prices.records import Taken
-from market.streams.frames import price_tick
+from market.prices.records import TickAccepted
+from market.streams.wire import price_tick
 from tests.benchmarks.streams.door import read_lines
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.places import GCC, HERE
-from tests.benchmarks.streams.processes import free_port, running
+from tests.benchmarks.streams.processes import running
 from tests.patience import PATIENCE_S
+from tests.services import free_port
 
 # In CI it must be there: a test that is left out shows nothing.
 needs_gcc = pytest.mark.skipif(
@@ -132,7 +133,7 @@ def test_the_product_sends_what_its_peers_pass_on() -> None:
     line = b'{"symbol":"SYM007",%b,"time":1763720400123,"volume":10000017.0}' % prices
     [tick] = read_lines(line + b"\n")
 
-    sent = price_tick(Taken(tick.symbol, tick.bid, tick.ask, tick.time, tick.volume, seq=1), digits=5)
+    sent = price_tick(TickAccepted(tick.symbol, tick.bid, tick.ask, tick.time, tick.volume, seq=1), digits=5)
 
     assert sent == line
     assert len(sent) == 105

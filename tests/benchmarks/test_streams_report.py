@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.benchmarks.streams import report
 from tests.benchmarks.streams.cases import CASES, GOALS, Goal
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.names import LIMIT, NODE, OURS
+
+from .streams import report
 
 CALM = Load(
     messages_per_s=200_000,

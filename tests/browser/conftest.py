@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
 
-from tests.browser.chromium import LAUNCH_ARGS, require_chromium
 from tests.client import Server
 from tests.patience import PATIENCE_S
+
+from .chromium import LAUNCH_ARGS, require_chromium
 
 OpenPage = Callable[..., Page]
 PATIENCE_MS = PATIENCE_S * 1000

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
 from tests.client import Api, Server
 from tests.factories import make_instrument, put_quote
+
+from .conftest import OpenPage
 
 SUMMARIES = ".opblock-summary-path"
 

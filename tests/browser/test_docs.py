@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
-from tests.browser.looks import faults
 from tests.client import Api, Server
 from tests.factories import make_instrument
+
+from .conftest import OpenPage
+from .looks import faults
 
 PAGES = {
     "docs": "/docs",

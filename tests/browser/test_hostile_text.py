@@ -13,13 +13,14 @@ from accounts.models import ApiKey, User
 from instruments.models import Instrument
 from news.models import NewsItem
 from signals_feed.models import Signal
-from tests.admin.office import Office, list_of
-from tests.browser.conftest import OpenPage
+from tests.accounts.back_office.office import Office, list_of
 from tests.client import Server
 from tests.factories import make_user, put_quote
 from tests.hostile_rows import FIRST_SYMBOL, edit_pages, type_everywhere
 from tests.hostile_text import HOSTILE_ELEMENTS, HTML, SCRIPTS
 from tests.staff import staff_client
+
+from .conftest import OpenPage
 
 NOTE = "window.ran = []; window.executed = (number) => window.ran.push(number);"
 UNESCAPED = "texts => texts.forEach((text) => document.body.insertAdjacentHTML('beforeend', text))"

@@ -5,10 +5,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route
 
-from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_instrument, put_quote
 from tests.patience import PATIENCE_S
+
+from .conftest import OpenPage
 
 PASSWORD = "a long walk 7"
 # Within the page, because Playwright's own second click would wait for the answer to the first.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_instrument, make_user, put_quote
 from tests.staff import staff_client
+
+from .conftest import OpenPage
 
 PAGE = "/admin/market/status/"
 EVERY_MS = 3000

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.factories import make_news, make_user
 from tests.staff import staff_client
+
+from .conftest import OpenPage
 
 PAGE = "/admin/news/queue/"
 TITLES = ("Euro firms", "Gold steadies", "Bitcoin slips", "Fed holds", "Silver up", "Unscored story")

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.login_guard import COOKIE
-from tests.accounts.factors import PASSWORD, PERIOD_S, code_of
-from tests.browser.audit import violations
-from tests.browser.conftest import OpenPage
-from tests.browser.looks import keep
+from accounts.login.adapters import COOKIE
+from tests.accounts.login.factors import PASSWORD, PERIOD_S, code_of
 from tests.client import Server
 from tests.factories import make_account, make_user
+
+from .audit import violations
+from .conftest import OpenPage
+from .looks import keep
 
 AUTHENTICATOR = {
     "protocol": "ctap2",

@@ -10,14 +10,15 @@ from allauth.mfa.models import Authenticator
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from accounts.keys.issuing import issue_key
+from accounts.limits.tiers import ask_for_tier, decline_request
 from accounts.models import Tier, TierRequest, Usage
-from accounts.services import issue_key
-from accounts.tier_changes import ask_for_tier, decline
-from tests.browser.conftest import OpenPage
-from tests.browser.looks import faults
 from tests.client import Server
 from tests.factories import make_account, make_user
 from tests.staff import staff_client
+
+from .conftest import OpenPage
+from .looks import faults
 
 PAGES = {
     "keys": "/settings/keys",
@@ -53,7 +54,7 @@ def session(server: Server) -> str:
     user = make_user("ada", "a long walk 7", is_staff=True, is_superuser=True)
     account = make_account(user)
     issue_key(account, "laptop", by="ada")
-    decline(ask(account, "premium"), "Try Pro first, and tell us how it goes.", by="boss")
+    decline_request(ask(account, "premium"), "Try Pro first, and tell us how it goes.", by="boss")
     ask(account, "pro")
     for minute in range(90):
         at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3 * minute)

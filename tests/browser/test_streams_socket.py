@@ -12,13 +12,14 @@ from django.db import connection
 from playwright.sync_api import Page
 
 from accounts.models import User
-from tests.browser.conftest import OpenPage
 from tests.client import Server
 from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
+
+from .conftest import OpenPage
 
 LIMIT = 3
 NUMBERED = (MARKET, ORDERFLOW)

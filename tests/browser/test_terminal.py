@@ -13,17 +13,18 @@ from django.db import connection
 from playwright.sync_api import Page, expect
 
 from accounts.models import User
-from accounts.streams import open_streams
-from market import services as market
+from accounts.open_streams.registry import open_streams
+from core import clock
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
-from signals_feed.quotes import Quoted
-from signals_feed.services import Closing, close
-from tests.browser.conftest import OpenPage
-from tests.browser.looks import faults
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_instrument, make_news, make_user
+
+from .conftest import OpenPage
+from .looks import faults
 
 LIVE = re.compile("^Live")
 SYMBOLS = ("BTCUSD", "EURUSD")
@@ -126,8 +127,8 @@ def test_signal_appears_is_drawn_and_ends_without_a_reload(
 
     def end() -> None:
         signal = Signal.objects.select_related("instrument").get(pk=signal_id)
-        quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), market.now_ms())
-        assert close(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, market.now_ms()))
+        quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), clock.now_ms())
+        assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))
 
     beside(end)
     expect(signals.locator("[data-part=result]")).to_contain_text("+1000.0 pips")

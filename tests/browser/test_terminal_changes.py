@@ -9,18 +9,19 @@ import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from accounts.models import User
-from market import services as market
-from market.engine.store import moment
-from market.streams import service as streams
+from core import clock
+from market.engine.store.candle_rows import moment
+from market.streams import market_streams as streams
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
-from signals_feed.quotes import Quoted
-from signals_feed.services import Closing, close
-from tests.browser.conftest import OpenPage
-from tests.browser.test_terminal import beside, live, publisher, ticker
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_instrument, make_tier, make_user, put_quote
+
+from .conftest import OpenPage
+from .test_terminal import beside, live, publisher, ticker
 
 __all__ = ("publisher", "ticker")
 PASSWORD = "a long walk 7"
@@ -82,7 +83,7 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
     page.get_by_role("button", name="BTCUSD").click()
     caption, row = page.locator("#chart-caption"), page.locator("tr[data-symbol=BTCUSD]")
     expect(caption).to_contain_text("BTCUSD, ")
-    at = moment(market.now_ms()).isoformat()
+    at = moment(clock.now_ms()).isoformat()
     candle = {"time": at, "open": 50, "high": 51, "low": 49, "close": 50.5, "volume": 1}
     quote = {"bid": 50.5, "ask": 50.6, "spread": 0.1, "timestamp": at}
     asked = set[str]()
@@ -98,7 +99,7 @@ def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
     page.route("**/api/market/BTCUSD?*", answer)
 
     async def begin() -> None:
-        streams.prices.begin_series("BTCUSD", None, market.now_ms())
+        streams.prices.begin_series("BTCUSD", None, clock.now_ms())
 
     server.run(begin())
 
@@ -161,7 +162,7 @@ def test_watchlist_says_what_went_stale_and_what_is_new(ticker: Ticker, open_pag
     row = live(page).locator("tr[data-symbol=BTCUSD]")
     expect(row).not_to_contain_text("stale")
 
-    put_quote("BTCUSD", at_ms=market.now_ms() - 300_000)
+    put_quote("BTCUSD", at_ms=clock.now_ms() - 300_000)
     beside(lambda: make_instrument("GBPUSD"))
     page.clock.run_for(61_000)
 
@@ -198,5 +199,5 @@ def test_answer_of_before_does_not_reopen_a_signal(
 
 def end(signal_id: Any) -> None:
     signal = Signal.objects.select_related("instrument").get(pk=signal_id)
-    quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), market.now_ms())
-    assert close(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, market.now_ms()))
+    quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), clock.now_ms())
+    assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))

@@ -20,9 +20,9 @@ from tickwire.calls import read
 from tickwire.cli import newest_place
 from tickwire.session import Session
 
-from market import services as market
-from market.prices.ticks import Tick
-from market.prices.timeframes import TIMEFRAMES, interval_start
+from core import clock
+from market.prices.candles import TIMEFRAMES, interval_start
+from market.prices.records import Tick
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
@@ -212,7 +212,7 @@ def test_command_prints_a_quote(command: Command) -> None:
 
 def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) -> None:
     make_instrument("TINY", digits=8)
-    tick = Tick("TINY", 0.00003, 0.0000305, market.now_ms(), 1.0)
+    tick = Tick("TINY", 0.00003, 0.0000305, clock.now_ms(), 1.0)
     ticker._server.run(ticker._push([tick]))
     assert command("quote", "TINY").stdout.startswith("TINY       0.00003 / 0.0000305  spread 0.0000005")
     with command.lines("watch", "TINY", "--json") as process:
@@ -223,7 +223,7 @@ def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) 
 
 def test_command_writes_candles_as_csv(command: Command) -> None:
     step_ms = TIMEFRAMES["5m"]
-    now_ms = interval_start(market.now_ms(), step_ms)
+    now_ms = interval_start(clock.now_ms(), step_ms)
     put_quote(SYMBOL)
     put_candles(SYMBOL, "5m", [now_ms - 2 * step_ms, now_ms - step_ms])
     done = command("candles", SYMBOL, "--timeframe", "5m", "--bars", "2", "--csv")

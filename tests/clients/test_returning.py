@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from tickwire.session import STEADY_S, Session, SignalSession
 
-from tests.clients.returning import Frame, reply, says, serving
-from tests.clients.test_typescript import DRIVER
 from tests.patience import PATIENCE_S
+
+from .returning import Frame, reply, says, serving
+from .test_typescript import DRIVER
 
 KEY = "tw_live_any"
 # Node has a global WebSocket from 22 on, and before it behind this flag.

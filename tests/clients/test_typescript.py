@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.client import Server, drop_sockets
-from tests.clients.conftest import CLIENT
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user, put_quote
 from tests.patience import PATIENCE_S
+
+from .conftest import CLIENT
 
 DRIVER = "tests/clients/typescript.mjs"
 SYMBOL = "EURUSD"

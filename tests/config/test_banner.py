@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import override_settings
 
-from config.start.banner import banner
+from config.startup import banner
 
 
 @pytest.mark.parametrize(("redis_url", "is_told"), [("", False), ("redis://127.0.0.1:6379/0", True)])

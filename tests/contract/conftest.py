@@ -9,7 +9,7 @@ import time_machine
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
 
-from accounts.shared_limits import RedisWindow
+from accounts.limits.redis_window import RedisWindow
 from tests.client import Api, Server
 from tests.emptying import empty_database
 from tests.factories import NOON, make_account, make_key, make_tier

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from config.openapi import document
+from core.contract.openapi import document
 
 Json = dict[str, Any]
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from accounts.models import User
 from instruments.models import Instrument
-from signals_feed.closures import Closing, close
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import Quoted
 from signals_feed.models import Evidence, Signal
-from signals_feed.quotes import Quoted
-from signals_feed.services import enter
+from signals_feed.publishing.actions import enter_feed
 from tests.factories import NOON, make_user
 
 SHOWN = "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77"
@@ -41,7 +41,7 @@ def make_published(instrument: Instrument, quote: Quoted, user: User | None = No
         expires_at=values["published_at"] + timedelta(days=7),
         **values,
     )
-    enter(signal, quote)
+    enter_feed(signal, quote)
     return signal
 
 
@@ -52,7 +52,7 @@ def end(signal: Signal, quote: Quoted, rule: str = "current", reason: str = "man
         price = signal.take_profit
     shown = {"at": quote.at, "bid": quote.bid, "ask": quote.ask, "epoch": quote.epoch, "seq": quote.seq}
     closing = Closing(signal.pk, price, reason, quote.time_ms, rule, Evidence.Source.TICK, shown)
-    assert close(closing)
+    assert close_signal(closing)
     signal.refresh_from_db()
     return signal
 

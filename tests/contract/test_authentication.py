@@ -11,16 +11,18 @@ import pytest
 from django.utils import timezone
 from time_machine import Traveller
 
-from accounts import keys
+from accounts.keys.issuing import revoke_key, roll_key
+from accounts.keys.text import derive_key, prefix_of
+from accounts.limits.tiers import save_user_access
 from accounts.models import Account, ApiKey
-from accounts.services import revoke_key, roll_key, save_user_access
 from tests.client import Api, Server
-from tests.contract.answers import PATHS, refusal, within_two_seconds
-from tests.contract.raw import raw_get
 from tests.factories import NOON, make_account, make_key, make_user
 from tests.patience import PATIENCE_S
 
-UNKNOWN = keys.derive("nobody's secret", "test")
+from .answers import PATHS, refusal, within_two_seconds
+from .raw import raw_get
+
+UNKNOWN = derive_key("nobody's secret", "test")
 _addresses = itertools.count(2)
 
 
@@ -139,7 +141,7 @@ def test_headers_that_name_a_good_key_in_a_wrong_way(
 def test_revoked_key_ends_within_two_seconds(shared: Api) -> None:
     secret = roomy_key()
     assert shared.ask("/api/symbols", key=secret).status_code == 200
-    revoke_key(ApiKey.objects.get(prefix=keys.prefix(secret)), by="test")
+    revoke_key(ApiKey.objects.get(prefix=prefix_of(secret)), by="test")
 
     within_two_seconds(lambda: shared.ask("/api/symbols", key=secret).status_code == 401)
 
@@ -157,7 +159,7 @@ def test_keys_of_a_user_who_was_locked_out_end_within_two_seconds(shared: Api) -
 
 def test_rolled_key_works_beside_its_successor_until_the_overlap_ends(clock: Traveller, shared: Api) -> None:
     old = roomy_key()
-    _, new = roll_key(ApiKey.objects.get(prefix=keys.prefix(old)), overlap_hours=24, by="test")
+    _, new = roll_key(ApiKey.objects.get(prefix=prefix_of(old)), overlap_hours=24, by="test")
 
     def statuses() -> list[int]:
         return [shared.ask("/api/symbols", key=key).status_code for key in (old, new)]
@@ -171,7 +173,7 @@ def test_rolled_key_works_beside_its_successor_until_the_overlap_ends(clock: Tra
 def test_key_rolled_without_overlap_ends_within_two_seconds(shared: Api) -> None:
     old = roomy_key()
     assert shared.ask("/api/symbols", key=old).status_code == 200
-    _, new = roll_key(ApiKey.objects.get(prefix=keys.prefix(old)), overlap_hours=0, by="test")
+    _, new = roll_key(ApiKey.objects.get(prefix=prefix_of(old)), overlap_hours=0, by="test")
 
     within_two_seconds(lambda: shared.ask("/api/symbols", key=old).status_code == 401)
     assert shared.ask("/api/symbols", key=new).status_code == 200

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from time_machine import Traveller
 
+from core.clock import now_ms
 from instruments.catalogue import catalogue
-from market import services as market
-from market.prices.ticks import Tick
+from market import runtime as market
+from market.prices.records import Tick
 from tests.client import Api
-from tests.contract.answers import to_ms
 from tests.factories import make_calendar, make_instrument, put_candles
+
+from .answers import to_ms
 
 HOUR_MS = 3_600_000
 NOON_MS = to_ms("2026-11-18 12:00")
@@ -34,7 +36,7 @@ def instruments(shared: Api) -> None:
 
 def tick(symbol: str, bid: float, *, ask: float | None = None, volume: float = 1.0) -> None:
     """A tick now, through the door that a feed uses."""
-    taken = Tick(symbol, bid, ask or bid, market.now_ms(), volume)
+    taken = Tick(symbol, bid, ask or bid, now_ms(), volume)
     assert market.engine.accept(taken, taken.time_ms) is None
 
 
@@ -51,7 +53,7 @@ def test_candles_are_stamped_with_the_open_of_their_utc_interval(
     clock: Traveller, shared: Api, timeframe: str, opened: str
 ) -> None:
     clock.move_to("2026-11-18T13:37:42.250Z")
-    market.engine.accept(Tick("ALIGNED", 1.1, 1.1, market.now_ms(), 1.0), market.now_ms())
+    market.engine.accept(Tick("ALIGNED", 1.1, 1.1, now_ms(), 1.0), now_ms())
 
     assert bars(shared, "ALIGNED", f"timeframe={timeframe}")[-1]["time"] == f"2026-11-18T{opened}:00Z"
 
@@ -135,7 +137,7 @@ def test_minute_without_ticks_is_flat_at_the_previous_close(clock: Traveller, sh
     history = market.prices.history(catalogue.get("FLAT"))
     tick("FLAT", 1.1)
     clock.shift(130)
-    history.close_until(market.now_ms())
+    history.close_until(now_ms())
     history.fill(NOON_MS + 60_000)
 
     flat = bars(shared, "FLAT", "timeframe=1m&closed_only=true")[-1]
@@ -169,11 +171,11 @@ def test_candle_is_closed_once_its_interval_has_ended(clock: Traveller, shared: 
     tick("ENDED", 1.1)
     assert bars(shared, "ENDED", "closed_only=true") == []
     clock.move_to("2026-11-18T13:00:01.900Z")
-    market.engine.keep_time(market.now_ms())
+    market.engine.keep_time(now_ms())
     # Ticks of it may be under way.
     assert bars(shared, "ENDED", "closed_only=true") == []
     clock.move_to("2026-11-18T13:00:02Z")
-    market.engine.keep_time(market.now_ms())
+    market.engine.keep_time(now_ms())
 
     response = shared.ask("/api/market/ENDED?closed_only=true")
 
@@ -189,9 +191,9 @@ def test_on_a_market_that_is_closed_for_the_day_all_candles_are_closed(
     clock: Traveller, shared: Api, timeframe: str, opened: str
 ) -> None:
     clock.move_to("2026-11-18T11:44:30Z")
-    market.engine.accept(Tick("MORNING", 1.1, 1.1, market.now_ms(), 1.0), market.now_ms())
+    market.engine.accept(Tick("MORNING", 1.1, 1.1, now_ms(), 1.0), now_ms())
     clock.move_to("2026-11-18T11:45:02Z")
-    market.engine.keep_time(market.now_ms())
+    market.engine.keep_time(now_ms())
 
     response = shared.ask(f"/api/market/MORNING?timeframe={timeframe}&closed_only=true")
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from market import services as market
+from market import runtime as market
 from tests.client import Api, Server
-from tests.contract.answers import PATHS, refusal
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
+
+from .answers import PATHS, refusal
 
 OTHER_METHODS = ["POST", "PUT", "PATCH", "DELETE", "TRACE"]
 

@@ -6,7 +6,8 @@ import pytest
 from time_machine import Traveller
 
 from tests.client import Api
-from tests.contract.answers import refusal
+
+from .answers import refusal
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ import pytest
 from time_machine import Traveller
 
 from tests.client import Api, Server
-from tests.contract.answers import PATHS
-from tests.contract.published import make_shown
-from tests.contract.raw import conversation
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, put_quote
+
+from .answers import PATHS
+from .published import make_shown
+from .raw import conversation
 
 # Method, path and status: each kind of answer that an authenticated caller can get without trouble.
 ANSWERS = [

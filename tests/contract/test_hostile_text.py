@@ -13,7 +13,7 @@ from accounts.models import ApiKey, User
 from instruments.models import Instrument
 from news.models import NewsItem
 from signals_feed.models import Signal
-from tests.admin.office import Office, list_of, text_of
+from tests.accounts.back_office.office import Office, list_of, text_of
 from tests.client import Api, Server
 from tests.factories import make_user
 from tests.hostile_rows import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.client import Api, Server
-from tests.contract.raw import exchange, raw_get
+
+from .raw import exchange, raw_get
 
 FORGED = b"forged.example"
 

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 import pytest
 from time_machine import Traveller
 
+from accounts.limits.tiers import change_tier
 from accounts.models import Account, AiUsage, Tier
-from accounts.services import change_tier
-from accounts.streams import open_streams
-from tests.accounts.claims import claimed, release
+from accounts.open_streams.registry import open_streams
+from tests.accounts.open_streams.claims import claimed, release
 from tests.client import Api, Server
-from tests.contract.answers import refusal, within_two_seconds
 from tests.factories import NOON, make_account, make_instrument, make_key, make_tier, make_tiers, put_quote
+
+from .answers import refusal, within_two_seconds
 
 NOON_S = int(NOON.timestamp())
 

@@ -6,8 +6,9 @@ import pytest
 from time_machine import Traveller
 
 from tests.client import Api
-from tests.contract.answers import MILLISECONDS, SECONDS, refusal, to_ms
 from tests.factories import make_instrument, put_candles, put_quote
+
+from .answers import MILLISECONDS, SECONDS, refusal, to_ms
 
 HOUR_MS = 3_600_000
 NOON_MS = to_ms("2026-11-18 12:00")

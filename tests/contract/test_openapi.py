@@ -11,10 +11,11 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from accounts.exceptions import ApiError
-from accounts.serializers import CODES
-from tests.contract.documented import DOCUMENT, SCHEMAS, is_valid, operation
-from tests.contract.specified import (
+from core.contract.errors import ApiError
+from core.contract.schema import CODES
+
+from .documented import DOCUMENT, SCHEMAS, is_valid, operation
+from .specified import (
     CATEGORIES,
     FIELDS,
     NEWS,
@@ -129,7 +130,7 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 def test_document_knows_every_code_that_is_raised() -> None:
     # The door for pushed ticks, which has a page of its own, and our pages' tokens are no part of it.
     # Bodies, which no path of the contract takes, are refused before it.
-    apart = ("market.ingest.", "accounts.page_access", "accounts.visitors", "config.large_bodies")
+    apart = ("market.push.", "accounts.keys.browser_access", "demo.visitors", "pages.handler")
     raised = {kind.code for kind in refusals() if not kind.__module__.startswith(apart)}
     assert raised <= set(CODES)
     assert all(f"`{code}`" in DOCUMENT["info"]["description"] for code in CODES)

@@ -8,8 +8,6 @@ import httpx
 import pytest
 
 from tests.client import Api, Server
-from tests.contract.documented import DOCUMENT, operation, problems, resolved, response
-from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
     make_account,
     make_instrument,
@@ -20,6 +18,9 @@ from tests.factories import (
     put_candles,
     put_quote,
 )
+
+from .documented import DOCUMENT, operation, problems, resolved, response
+from .published import SHOWN, make_shown
 
 HOUR_MS = 3_600_000
 NAMES = {"symbol": "EURUSD", "id": SHOWN, "user": "marta"}

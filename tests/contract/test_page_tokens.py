@@ -10,12 +10,13 @@ import pytest
 import time_machine
 from django.utils import timezone
 
+from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
-from accounts.services import save_user_access
-from tests.accounts.pages import browser, logged_in, token_of
+from tests.accounts.browser import browser, logged_in, token_of
 from tests.client import Api, Server
-from tests.contract.answers import PATHS, refusal, within_two_seconds
 from tests.factories import make_account, make_key, make_tier, make_user
+
+from .answers import PATHS, refusal, within_two_seconds
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.client import Api
-from tests.contract.answers import PATHS, refusal
-from tests.contract.published import make_shown
 from tests.factories import make_instrument, make_signal, put_quote
+
+from .answers import PATHS, refusal
+from .published import make_shown
 
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 # The path, the parameter and what its refusal tells beside the field.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.client import Api, Server
-from tests.contract.raw import RawAnswer, raw_get
 from tests.factories import make_instrument, put_quote
+
+from .raw import RawAnswer, raw_get
 
 TRICKS = {
     "dots": b"..",

@@ -8,7 +8,8 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from tests.client import Api
-from tests.contract.answers import refusal
+
+from .answers import refusal
 
 PLAIN = {"X-Forwarded-Proto": "http"}
 

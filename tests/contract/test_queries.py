@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.client import Api
-from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
     make_account,
     make_instrument,
@@ -16,6 +15,8 @@ from tests.factories import (
     put_quote,
 )
 from tests.queries import count_queries
+
+from .published import SHOWN, make_shown
 
 HOUR_MS = 3_600_000
 

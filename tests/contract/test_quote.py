@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from time_machine import Traveller
 
-from market.services import now_ms
+from core.clock import now_ms
 from tests.client import Api
-from tests.contract.answers import MILLISECONDS, refusal, to_ms
 from tests.factories import make_calendar, make_instrument, put_quote
+
+from .answers import MILLISECONDS, refusal, to_ms
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,8 +10,9 @@ from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import ScenarioRecorder
 
 from tests.client import Api, Server
-from tests.contract.published import make_shown
 from tests.factories import make_instrument, make_news, make_signal, put_candles, put_quote
+
+from .published import make_shown
 
 EXAMPLES = 40
 HOUR_MS = 3_600_000

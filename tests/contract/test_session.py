@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 from time_machine import Traveller
 
-from accounts.streams import open_streams
+from accounts.open_streams.registry import open_streams
 from instruments.models import Instrument
-from news import models_available
-from signals_feed import guards
+from news import background
+from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Signal
-from tests.accounts.claims import claimed, release
+from tests.accounts.open_streams.claims import claimed, release
 from tests.client import Api, Server
-from tests.contract.answers import MILLISECONDS
 from tests.factories import make_instrument, make_signal
+
+from .answers import MILLISECONDS
 
 INTEGERS = ("instruments_active", "clients_connected", "signals_active", "uptime_seconds")
 
@@ -30,11 +31,11 @@ class Model:
 
 
 @pytest.fixture
-def models() -> Iterator[list[models_available.Model]]:
-    before = list(models_available.REGISTERED)
-    models_available.REGISTERED.clear()
-    yield models_available.REGISTERED
-    models_available.REGISTERED[:] = before
+def models() -> Iterator[list[background.CheckedModel]]:
+    before = list(background.REGISTERED)
+    background.REGISTERED.clear()
+    yield background.REGISTERED
+    background.REGISTERED[:] = before
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +47,9 @@ def rows(shared: Api) -> Iterator[None]:
         make_signal(status=status)
     yield
     # The server is shared, and the database lets go of no published signal.
-    guards.take_down()
+    take_down_triggers()
     Signal.objects.all().delete()
-    guards.put_up()
+    put_up_triggers()
     Instrument.objects.all().delete()
 
 
@@ -87,7 +88,7 @@ def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, sha
     assert (before, during, session(shared)["clients_connected"]) == (0, 3, 0)
 
 
-def test_models_are_those_that_are_well_now(shared: Api, models: list[models_available.Model]) -> None:
+def test_models_are_those_that_are_well_now(shared: Api, models: list[background.CheckedModel]) -> None:
     ailing = Model("ailing-1", healthy=False)
     models += [Model("lexicon-1", healthy=True), ailing]
     before = session(shared)["ai_models_available"]
@@ -97,7 +98,7 @@ def test_models_are_those_that_are_well_now(shared: Api, models: list[models_ava
     assert session(shared)["ai_models_available"] == ["lexicon-1", "ailing-1"]
 
 
-def test_without_models_the_list_is_empty(shared: Api, models: list[models_available.Model]) -> None:
+def test_without_models_the_list_is_empty(shared: Api, models: list[background.CheckedModel]) -> None:
     assert session(shared)["ai_models_available"] == []
 
 

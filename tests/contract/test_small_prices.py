@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from market.services import now_ms
+from core.clock import now_ms
 from tests.client import Api
 from tests.factories import make_instrument, make_signal, make_user, put_candles, put_quote
 

@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from tests.client import Api, Server
-from tests.contract.answers import refusal
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
+
+from .answers import refusal
 
 
 def at(server: Server, address: str) -> httpx.Client:

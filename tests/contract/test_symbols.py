@@ -7,8 +7,9 @@ import pytest
 from time_machine import Traveller
 
 from tests.client import Api
-from tests.contract.answers import refusal
 from tests.factories import make_calendar, make_instrument, put_quote
+
+from .answers import refusal
 
 FIELDS = {"symbol", "name", "type", "pip_size", "contract_size", "margin_rate", "min_lot", "max_lot"}
 EXPANSIONS = ["digits", "hours", "state", "order_flow_source", "volume_kind"]

@@ -6,47 +6,50 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 
-from accounts import services, throttling
-from config.server import bodies, deadlines, heads
-from market.engine import past
-from market.streams import backlog, inbound, wire
-from market.streams.consumer import StreamConsumer
+from accounts.keys import issuing
+from accounts.limits import throttle
+from market.engine.bus import journal
+from market.streams.hub import backlog
+from market.streams.protocol import reading
+from market.streams.sessions.consumers import StreamConsumer
+from serving.http import bounds, deadlines
+from serving.websocket import protocol
 
 PROMISED: dict[str, tuple[object, object]] = {
-    "bytes of a head": (heads.MOST_BYTES, 32_768),
-    "headers of a request": (heads.MOST_HEADERS, 100),
+    "bytes of a head": (bounds.MOST_HEAD_BYTES, 32_768),
+    "headers of a request": (bounds.MOST_HEADERS, 100),
     "seconds for a head": (deadlines.HEAD_S, 10),
     "seconds between requests": (deadlines.IDLE_S, 75),
     "seconds before a body must move, and bytes a second": (
         (deadlines.GRACE_S, deadlines.BYTES_A_SECOND),
         (10, 4_096),
     ),
-    "bytes of a body": (bodies.MOST_BYTES, 65_536),
-    "bytes of pushed ticks": (bodies.MOST_TICK_BYTES, 1_048_576),
-    "bytes of an import": (bodies.MOST_IMPORT_BYTES, 10_485_760),
+    "bytes of a body": (bounds.MOST_BODY_BYTES, 65_536),
+    "bytes of pushed ticks": (bounds.MOST_TICK_BYTES, 1_048_576),
+    "bytes of an import": (bounds.MOST_IMPORT_BYTES, 10_485_760),
     "connections per address": (settings.CONNECTIONS_PER_ADDRESS, 200),
     "seconds that keys are trusted without PostgreSQL": (settings.KEYS_TRUSTED_FOR_S, 900),
     "milliseconds before a minute closes": (settings.CLOSE_GRACE_MS, 2_000),
-    "failed keys a minute": (throttling.FAILURES_PER_MINUTE, 60),
+    "failed keys a minute": (throttle.FAILURES_PER_MINUTE, 60),
     "failed passwords": (
         {name: settings.ACCOUNT_RATE_LIMITS[name] for name in ("login_failed", "login_failed_of_account")},
         {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"},
     ),
-    "keys of an account": (services.MAX_USABLE_KEYS, 25),
-    "hours of overlap": (services.MAX_OVERLAP_HOURS, 72),
+    "keys of an account": (issuing.MAX_USABLE_KEYS, 25),
+    "hours of overlap": (issuing.MAX_OVERLAP_HOURS, 72),
     "seconds before a subscribe": (StreamConsumer.SUBSCRIBE_WITHIN_S, 10),
-    "bytes of a message": (inbound.MAX_BYTES, 16_384),
-    "messages a second, and at once": ((inbound.A_SECOND, inbound.BURST), (10, 20)),
+    "bytes of a message": (reading.MAX_BYTES, 16_384),
+    "messages a second, and at once": ((reading.A_SECOND, reading.BURST), (10, 20)),
     "bytes, frames and seconds that a reader may be behind": (
         (backlog.MOST_BYTES, backlog.MOST_FRAMES, backlog.STUCK_AFTER_S),
         (1_048_576, 2_000, 5),
     ),
     "milliseconds and messages of a symbol that a resume reaches back": (
-        (past.KEEP_MS, past.MAX_FRAMES),
+        (journal.KEEP_MS, journal.MAX_FRAMES),
         (120_000, 1_000),
     ),
     "seconds between pings, and for the answer": (
-        (wire.UVICORN["ws_ping_interval"], wire.UVICORN["ws_ping_timeout"]),
+        (protocol.WEBSOCKET_OPTIONS["ws_ping_interval"], protocol.WEBSOCKET_OPTIONS["ws_ping_timeout"]),
         (10, 15),
     ),
 }

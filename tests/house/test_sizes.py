@@ -10,7 +10,20 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "accounts")
+ROOMS = (
+    "config",
+    "status",
+    "news",
+    "signals_feed",
+    "market",
+    "instruments",
+    "accounts",
+    "core",
+    "serving",
+    "demo",
+    "pages",
+    "analysis",
+)
 PLACES = (*ROOMS, "clients/python", "tests")
 MOST_LINES, MOST_FUNCTION_LINES, MIDDLE_LINES = 400, 40, 90
 VAGUE = {"utils", "helpers", "common", "misc", "base_utils"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models import ControlEvent
+from core.events.outbox import ControlEvent
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
 

@@ -6,9 +6,10 @@ import pytest
 import time_machine
 from pytest_django import DjangoDbBlocker
 
-from market import services as market
+from market import runtime as market
 from tests.factories import NOON
-from tests.market.postgresql import clear, in_place, migrate, own_server
+
+from .postgresql import clear, in_place, migrate, own_server
 
 
 @pytest.fixture

@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-from accounts.threads import in_thread
+from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts
-from market.engine.boot import load
-from market.engine.bus import LocalBus
+from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
-from market.engine.feeds.feed import Feed
+from market.engine.feeds.feed import MarketFeed
+from market.engine.listeners import EngineStart, SeriesEnding
 from market.engine.runner import Runner
-from market.engine.witness import Ending, Start
-from market.prices.market import Prices
+from market.engine.store.loading import load
+from market.prices.quotes import Prices
 from market.prices.records import AnyRecord
-from tests.market.ticking import NOON_MS
+
+from .ticking import NOON_MS
 
 
-def no_feed(name: str, instruments: list[InstrumentFacts]) -> Feed:
+def no_feed(name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
     raise LookupError(name)
 
 
 def make_runner(
     engine: Engine,
-    make_feed: Callable[[str, list[InstrumentFacts]], Feed] = no_feed,
+    make_feed: Callable[[str, list[InstrumentFacts]], MarketFeed] = no_feed,
     hear: Callable[[list[AnyRecord]], None] = lambda records: None,
 ) -> Runner:
     return Runner(engine, make_feed, LocalBus(hear))
@@ -52,7 +53,7 @@ def restarted() -> Engine:
 class Idle:
     """A witness that makes nothing of what it hears."""
 
-    async def begin(self, start: Start) -> None:
+    async def begin(self, start: EngineStart) -> None:
         pass
 
     async def stored(self, symbols: Collection[str]) -> None:
@@ -64,7 +65,7 @@ class Idle:
     def notes(self, *, is_behind: bool) -> Callable[[], None]:
         return lambda: None
 
-    async def series_ends(self, ending: Ending) -> Callable[[], None]:
+    async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         return lambda: None
 
     async def end(self) -> None:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from instruments.catalogue import InstrumentFacts
 from instruments.hours import TradingHours
-from market.prices.candles import Candle, CandleBuilder
-from market.prices.ticks import Tick
-from market.prices.timeframes import TIMEFRAMES
+from market.prices.candles import TIMEFRAMES, CandleBuilder, PriceBar
+from market.prices.records import Tick
 from tests.factories import NOON
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -86,7 +85,7 @@ def stories(draw: st.DrawFn) -> Story:
     )
 
 
-Rows = dict[tuple[str, int], Candle]
+Rows = dict[tuple[str, int], PriceBar]
 """As the database keeps them: a candle that is written again replaces the one before."""
 
 
@@ -102,7 +101,7 @@ def drive(builder: CandleBuilder, story: Story, first: int, end: int, rows: Rows
             keep(rows, builder.close_until(story.hours.next_open(closes_ms - 1) or closes_ms))
 
 
-def keep(rows: Rows, closed: Iterable[tuple[str, Candle]]) -> None:
+def keep(rows: Rows, closed: Iterable[tuple[str, PriceBar]]) -> None:
     rows |= {(timeframe, candle.opened_ms): candle for timeframe, candle in closed}
 
 
@@ -113,22 +112,22 @@ def candles_of(story: Story) -> Rows:
     return rows
 
 
-def minutes_of(ticks: list[Tick]) -> Iterator[Candle]:
+def minutes_of(ticks: list[Tick]) -> Iterator[PriceBar]:
     for minute, group in groupby(ticks, key=lambda tick: tick.time_ms // MINUTE_MS):
         made = list(group)
         bids, asks = [tick.bid for tick in made], [tick.ask for tick in made]
         volume = round(sum(round(tick.volume * 1e8) for tick in made) / 1e8, 8)
         prices = bids[0], max(bids), min(bids), bids[-1]
-        yield Candle(minute * MINUTE_MS, *prices, volume, max(asks), min(asks))
+        yield PriceBar(minute * MINUTE_MS, *prices, volume, max(asks), min(asks))
 
 
-def aggregate(minutes: Iterable[Candle], span_ms: int) -> Iterator[Candle]:
+def aggregate(minutes: Iterable[PriceBar], span_ms: int) -> Iterator[PriceBar]:
     for number, group in groupby(minutes, key=lambda minute: minute.opened_ms // span_ms):
         made = list(group)
         high, low = max(minute.high for minute in made), min(minute.low for minute in made)
         volume = round(sum(round(minute.volume * 1e8) for minute in made) / 1e8, 8)
         asks = max(minute.ask_high for minute in made), min(minute.ask_low for minute in made)
-        yield Candle(number * span_ms, made[0].open, high, low, made[-1].close, volume, *asks)
+        yield PriceBar(number * span_ms, made[0].open, high, low, made[-1].close, volume, *asks)
 
 
 def expected(ticks: list[Tick]) -> Rows:
@@ -140,5 +139,5 @@ def expected(ticks: list[Tick]) -> Rows:
     }
 
 
-def copy(candle: Candle) -> Candle:
+def copy(candle: PriceBar) -> PriceBar:
     return msgspec.structs.replace(candle)

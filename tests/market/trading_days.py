@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from instruments.catalogue import catalogue
 from instruments.hours import TradingHours
 from market.engine.engine import Engine
-from market.prices.candles import Candle
-from market.prices.market import Prices
-from market.prices.ticks import Tick
+from market.prices.candles import PriceBar
+from market.prices.quotes import Prices
+from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
-from tests.market.ticking import HOUR_MS, MINUTE_MS, Rows, ms
+
+from .ticking import HOUR_MS, MINUTE_MS, Rows, ms
 
 # Time zone, sessions and holidays.
 MARKETS = {
@@ -130,7 +131,7 @@ class Lived(NamedTuple):
         own = [row for row in self.engine.rows if row[0] == catalogue.get(symbol).id]
         return {(timeframe, candle.opened_ms): candle for _, timeframe, candle, _ in own}
 
-    def candles(self, symbol: str, timeframe: str = "1m") -> list[Candle]:
+    def candles(self, symbol: str, timeframe: str = "1m") -> list[PriceBar]:
         """Without their source, which is the same throughout."""
         rows = self.rows(symbol)
         found = [rows[key] for key in sorted(rows) if key[0] == timeframe]

@@ -13,13 +13,14 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from market.ingest.keys import issue_ingest_key
+from market.push.keys import issue_ingest_key
 from tests.contract.streams.client import MARKET
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.engines import poll
-from tests.reliability.ledger import Frame
-from tests.reliability.processes import Installation, Process, http
+
+from .engines import poll
+from .ledger import Frame
+from .processes import Installation, Process, http
 
 MINUTE_MS = 60_000
 PUSHED = "CLOCKED"

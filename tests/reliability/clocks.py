@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from tests.debian import require_debian
-from tests.market.feeds.fake_kraken import STATUS, FakeKraken
-from tests.market.feeds.venue import Visit
+from tests.market.feeds.venues.fake_kraken import STATUS, FakeKraken
+from tests.market.feeds.venues.venue import Visit
 
 LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 

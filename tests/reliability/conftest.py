@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import pytest
 
 from tests import prepared, services
-from tests.reliability import scorecard
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import Installation
+
+from . import scorecard
+from .faults import PrivatePostgres
+from .processes import Installation
 
 Tell = Callable[[str], None]
 T = TypeVar("T")

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import Process
+
+from .processes import Process
 
 Answer = tuple[int, bytes]
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.market.streams.wires import TEXT, handshake, masked
 from tests.patience import PATIENCE_S
+from tests.serving.websocket.wires import TEXT, handshake, masked
 
 SMALL_BUFFER, ESTABLISHED = 4096, "01"
 

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from market.engine.journal import HEAD, STREAM, decode, number_of
+from market.engine.bus.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
-from market.prices.records import Taken
+from market.prices.records import TickAccepted
 from tests.patience import PATIENCE_S
-from tests.reliability.engines import poll
-from tests.reliability.processes import ROOT, Installation, stop, tied
+
+from .engines import poll
+from .processes import ROOT, Installation, stop, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
@@ -94,7 +95,9 @@ def entries(redis_url: str, symbol: str) -> list[Entry]:
 
 
 def seqs_in(data: bytes, symbol: str) -> list[int]:
-    return [record.seq for record in decode(data) if isinstance(record, Taken) and record.symbol == symbol]
+    return [
+        record.seq for record in decode(data) if isinstance(record, TickAccepted) and record.symbol == symbol
+    ]
 
 
 def last_number(redis_url: str) -> int:

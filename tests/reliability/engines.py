@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from market.ingest.keys import issue_ingest_key
 from market.models import Candle as CandleRow
 from market.models import EngineState, FormingMinute, LastQuote
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
-from market.prices.timeframes import COARSER
+from market.prices.candles import COARSER, PriceBar
+from market.prices.records import Tick
+from market.push.keys import issue_ingest_key
 from tests.factories import make_instrument
 from tests.market.ticking import Rows, expected
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import Installation
-from tests.reliability.publisher import Publisher
+
+from .processes import Installation
+from .publisher import Publisher
 
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 
@@ -36,7 +36,7 @@ class Stored(NamedTuple):
     """What another engine would go on from, as of one moment."""
 
     rows: Rows
-    forming: Candle | None
+    forming: PriceBar | None
     seq: int
     state: EngineState
 
@@ -72,8 +72,8 @@ def opened_ms(row: CandleRow | FormingMinute) -> int:
     return round(row.opened_at.timestamp() * 1000)
 
 
-def candle_of(row: CandleRow | FormingMinute) -> Candle:
-    return Candle(opened_ms(row), *(float(getattr(row, name)) for name in PRICES))  # type: ignore[arg-type]
+def candle_of(row: CandleRow | FormingMinute) -> PriceBar:
+    return PriceBar(opened_ms(row), *(float(getattr(row, name)) for name in PRICES))  # type: ignore[arg-type]
 
 
 def differences(found: Stored, ticks: Sequence[Tick]) -> list[str]:

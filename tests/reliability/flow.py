@@ -7,7 +7,7 @@ import threading
 import time
 from types import TracebackType
 
-from tests.reliability.stream_services import StreamService
+from .stream_services import StreamService
 
 TURN_S = 0.05
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.debian import require_debian
-from tests.reliability.processes import stop
 from tests.services import free_port
+
+from .processes import stop
 
 READY_WITHIN_S = 30.0
 NGINX = """

@@ -12,8 +12,9 @@ import httpx
 
 from tests.debian import require_debian
 from tests.patience import PATIENCE_S
-from tests.reliability.engines import poll
 from tests.services import free_port
+
+from .engines import poll
 
 # A slow answer is an answer: who is out says 503, or refuses the connection. Nothing is tried twice: that
 # would hide what a restart breaks.

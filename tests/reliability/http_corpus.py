@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
-from tests.market.streams.wires import CLOSE, PING, TEXT, handshake, masked
-from tests.reliability.smuggling import CASES, WHOLE, get, post
+from tests.serving.websocket.wires import CLOSE, PING, TEXT, handshake, masked
+
+from .smuggling import CASES, WHOLE, get, post
 
 SUBSCRIBE = b'{"action": "subscribe", "symbols": ["FUZZED"], "api_key": "x"}'
 STREAM = handshake(path="/ws/market")

@@ -12,9 +12,10 @@ from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.ledger import Ledger, SignalLedger
-from tests.reliability.proxy import Proxy, Tamper
-from tests.reliability.stream_services import StreamService, Tick
+
+from .ledger import Ledger, SignalLedger
+from .proxy import Proxy, Tamper
+from .stream_services import StreamService, Tick
 
 SYMBOLS = ["CUTA", "CUTB", "CUTC"]
 TICKS_A_TURN, TURN_S, SIGNAL_EVERY_S = 4, 0.02, 0.3

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.benchmarks.streams.places import GCC, HERE
-from tests.reliability.processes import ROOT
+
+from .processes import ROOT
 
 CLIENT = HERE / "client"
 SOURCES = (ROOT / "tests/reliability/meter/meter.c", CLIENT / "net.c", CLIENT / "measure.c")

@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 
 from tests.debian import require_debian
-from tests.reliability.processes import Process
+
+from .processes import Process
 
 
 async def burst(server: Process, path: str, at_once: int, rounds: int) -> Counter[int]:

@@ -11,14 +11,15 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import Permission
 
-from accounts.keys import LEAD
+from accounts.keys.text import API_KEY_LEAD
 from accounts.models import User
 from tests.factories import make_account, make_user
-from tests.reliability.processes import Process
+
+from .processes import Process
 
 TOKEN = "t" * 32
 NEWEST = re.compile(r'name="newest" value="([^"]+)"')
-SHOWN = re.compile(rf"{LEAD}[0-9A-Za-z]{{42}}")
+SHOWN = re.compile(rf"{API_KEY_LEAD}[0-9A-Za-z]{{42}}")
 # No price of a test comes near its stop or its target.
 TERMS = {"direction": "buy", "stop_loss": "0.5", "take_profit": "9"}
 

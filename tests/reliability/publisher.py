@@ -8,10 +8,11 @@ from typing import Any
 
 import httpx
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 from tests.market.ticking import MINUTE_MS
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import http
+
+from .processes import http
 
 BATCH = 10
 # Some hundreds of batches in a second, so that a kill meets each stage of the work.

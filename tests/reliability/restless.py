@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tests.market.streams.wires import CLOSE, TEXT, handshake, masked
+from tests.serving.websocket.wires import CLOSE, TEXT, handshake, masked
 
 ENDS = ("reset", "half-close", "abort", "protocol error", "slow", "close")
 SYMBOL = re.compile(rb'"symbol":"(\w+)","bid"')

@@ -17,12 +17,13 @@ from websockets.sync.connection import Connection
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.patience import PATIENCE_S
-from tests.reliability.engines import poll
-from tests.reliability.ledger import Frame
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService
 from tests.running import interruptible
 from tests.services import free_port
+
+from .engines import poll
+from .ledger import Frame
+from .processes import Installation
+from .stream_services import StreamService
 
 SYMBOLS = ["AGAINA", "AGAINB"]
 TICKS = 30

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.reliability import rows
+from . import rows
 
 HEAD = ("Row", "What is shown", "Target", "Measured", "Seed")
 BEGIN, END = "<!-- scorecard -->", "<!-- end of scorecard -->"

@@ -19,19 +19,18 @@ django.setup()
 
 from django.core.management import execute_from_command_line  # noqa: E402
 
-from config.server import UVICORN  # noqa: E402
-from market.streams import delivery, hub  # noqa: E402
-from market.streams.delivery import Rest, Round  # noqa: E402
-from market.streams.groups import Row  # noqa: E402
-from market.streams.seat import Seat  # noqa: E402
-from market.streams.wire import Wire  # noqa: E402
+from market.streams.hub import delivery, hub  # noqa: E402
+from market.streams.hub.delivery import FlushPlan, UnsentTail  # noqa: E402
+from market.streams.hub.subscribers import EncodedGroup, Subscriber  # noqa: E402
+from serving.server import UVICORN_OPTIONS  # noqa: E402
+from serving.websocket.protocol import WebSocketProtocol  # noqa: E402
 
 TELL_EVERY_S = 0.1
 counts = {"direct": 0, "wrong": 0}
-send_to_all, send_alone = delivery.send_to_all, Round.send_alone
+send_to_all, send_alone = delivery.send_to_all, FlushPlan.send_alone
 
 
-class KnownWire(Wire):
+class KnownWire(WebSocketProtocol):
     """Remembers which socket is its own."""
 
     inode = 0
@@ -48,19 +47,19 @@ def inode_of(descriptor: int) -> int:
         return -1
 
 
-def check(pairs: Iterable[tuple[Seat, int]]) -> None:
-    for seat, descriptor in pairs:
+def check(pairs: Iterable[tuple[Subscriber, int]]) -> None:
+    for subscriber, descriptor in pairs:
         counts["direct"] += 1
-        counts["wrong"] += inode_of(descriptor) != seat.connection.inode  # type: ignore[attr-defined]
+        counts["wrong"] += inode_of(descriptor) != subscriber.connection.inode  # type: ignore[attr-defined]
 
 
-def checked_send_to_all(row: Row, data: bytes) -> list[Rest]:
+def checked_send_to_all(row: EncodedGroup, data: bytes) -> list[UnsentTail]:
     check(zip(row.direct, row.descriptors, strict=True))
     return send_to_all(row, data)
 
 
-def checked_send_alone(self: Round) -> list[Rest]:
-    check(zip((next(iter(group.seats)) for group in self.alone), self.descriptors, strict=True))
+def checked_send_alone(self: FlushPlan) -> list[UnsentTail]:
+    check(zip((next(iter(group.subscribers)) for group in self.alone), self.descriptors, strict=True))
     return send_alone(self)
 
 
@@ -73,11 +72,11 @@ def tell(place: Path) -> None:
 
 
 def main() -> None:
-    UVICORN["ws"] = KnownWire
+    UVICORN_OPTIONS["ws"] = KnownWire
     hub.send_to_all = checked_send_to_all  # type: ignore[attr-defined]
-    Round.send_alone = checked_send_alone  # type: ignore[method-assign]
+    FlushPlan.send_alone = checked_send_alone  # type: ignore[method-assign]
     if os.environ.get("NOTICE") == "0":
-        Seat.ended = lambda self: None  # type: ignore[method-assign]
+        Subscriber.ended = lambda self: None  # type: ignore[method-assign]
     threading.Thread(target=tell, args=(Path(os.environ["COUNTS"]),), daemon=True).start()
     execute_from_command_line(["manage.py", "serve", *sys.argv[1:]])
 

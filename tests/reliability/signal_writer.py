@@ -44,13 +44,14 @@ class Death:
 def act(number: int, symbol: str, user_name: str, token: UUID | None) -> str:
     """Publish; every second one is closed at once, every fourth is cancelled. Returns what was done."""
     from accounts.models import User
-    from market import services as market
-    from signals_feed.quotes import Quoted
-    from signals_feed.services import Terms, cancel, close_by_hand, publish
+    from core import clock
+    from signals_feed.judging.rules import Quoted
+    from signals_feed.publishing.actions import cancel, close_by_hand, publish
+    from signals_feed.publishing.terms import SignalTerms
 
     user = User.objects.get(username=user_name)
-    quote = Quoted(Decimal("1.0841"), Decimal("1.0842"), market.now_ms())
-    published = publish(Terms(symbol, "buy", Decimal("1.081"), Decimal("1.09")), user, quote, token)
+    quote = Quoted(Decimal("1.0841"), Decimal("1.0842"), clock.now_ms())
+    published = publish(SignalTerms(symbol, "buy", Decimal("1.081"), Decimal("1.09")), user, quote, token)
     # What the life before did, and did not live to tell, is done.
     if published.status == "active" and not published.cancel_reason and number % 4 == 1:
         cancel(published, reason="wrong symbol", by="alice")

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from market.ingest.keys import issue_ingest_key
+from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.engine_processes import engines
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation, Process, http
+
+from .engine_processes import engines
+from .engines import poll
+from .processes import Installation, Process, http
 
 Tick = dict[str, Any]
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.reliability.deaf import port_in
-from tests.reliability.engines import poll
-from tests.reliability.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 from tests.services import free_port
+
+from .deaf import port_in
+from .engines import poll
+from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 
 STARTS_WITHIN_S = 60.0
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from tests.market.streams.wires import CLOSE, PING, PONG, TEXT, handshake, masked
 from tests.patience import PATIENCE_S
+from tests.serving.websocket.wires import CLOSE, PING, PONG, TEXT, handshake, masked
 
 Reply = dict[str, Any]
 FEW_BYTES = 4096

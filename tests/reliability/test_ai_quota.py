@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from accounts import keys
+from accounts.keys.issuing import issue_key
+from accounts.keys.text import generate_key
 from accounts.models import Account, AiUsage
-from accounts.services import issue_key
 from instruments.models import Instrument
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.reliability.conftest import Tell, sqlite_in
-from tests.reliability.crowd import Answer, rush_for
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell, sqlite_in
+from .crowd import Answer, rush_for
+from .processes import Installation, Process
 
 CROWD, LIMIT, ROUNDS = 100, 5, 4
 # Each round asks for symbols that nobody asked for before.
@@ -111,7 +112,7 @@ def test_crowd_of_many_accounts_pays_once_for_one_symbol(scaled: Installation, t
 
 def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, tell: Tell) -> None:
     """Where two processes do not count together, this is what the harness sees."""
-    apart, secret = [], keys.generate()
+    apart, secret = [], generate_key()
     for directory in (tmp_path / "one", tmp_path / "other"):
         directory.mkdir()
         installation = sqlite_in(directory)

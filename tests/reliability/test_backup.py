@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
-from accounts.keys import prefix
+from accounts.keys.issuing import issue_key
+from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
-from accounts.services import issue_key
 from tests import services
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation
+
+from .conftest import Tell
+from .engines import poll
+from .processes import Installation
 
 WRITTEN_BEFORE, WRITTEN_AFTER = 30, 10
 pytestmark = [
@@ -63,11 +64,11 @@ def check(installation: Installation, take: Callable[[], None], restored: Instal
         poll(lambda: len(acknowledged) >= len(before) + WRITTEN_AFTER, PATIENCE_S)
     with restored.orm():
         stored = set(ApiKey.objects.values_list("prefix", flat=True))
-    missing = {prefix(key) for key in before} - stored
+    missing = {prefix_of(key) for key in before} - stored
     tell(f"{len(before)} acknowledged before a backup of {took_s:.1f} s, missing from it {len(missing)}")
     assert missing == set()
     # Those that came when it was over cannot be in it: the comparison would see what is missing.
-    assert not {prefix(key) for key in acknowledged} <= stored
+    assert not {prefix_of(key) for key in acknowledged} <= stored
     with restored.serve(1) as (server,):
         assert server.ask("/api/limits", before[-1]).status_code == 200
 

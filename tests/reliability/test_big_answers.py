@@ -12,11 +12,12 @@ import pytest
 from tests.factories import make_instrument
 from tests.market.importing.importing import walk, write
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.measures import Memory, percentile
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import streaming
+
+from .conftest import Tell, longer
+from .engines import poll
+from .measures import Memory, percentile
+from .processes import Installation
+from .stream_services import streaming
 
 P99_MS = 150
 BARS, THREADS, EACH = 500, 4, longer(150, 900)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from market.prices.steady_clock import Change
+from core.steady_clock import ClockChange
 from tests.factories import make_instrument
 from tests.patience import PATIENCE_S
-from tests.reliability.clock_prices import PUSHED, Prices
-from tests.reliability.clocks import Clock, quoting_venue
-from tests.reliability.conftest import Tell
-from tests.reliability.engine_processes import engines
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation
+
+from .clock_prices import PUSHED, Prices
+from .clocks import Clock, quoting_venue
+from .conftest import Tell
+from .engine_processes import engines
+from .engines import poll
+from .processes import Installation
 
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
 STEP_S = 300
@@ -81,7 +82,7 @@ def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path
             prices.go_on(server)
             ahead_s.append(server.metric("tickwire_clock_ahead_seconds"))
         _, contradictions = prices.contradictions(server)
-        kept = server.log.read_text().count(Change.KEPT.value)
+        kept = server.log.read_text().count(ClockChange.KEPT.value)
         apart_s = abs(prices.heard["BTCUSD"][-1]["time"] / 1000 - time.time())
     tell(f"{prices.disorder()} out of order, ahead of the clock {ahead_s[0]:+.0f} and {ahead_s[1]:+.0f} s")
     assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.factories import make_account, make_key
-from tests.reliability.clocks import Clock
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation, Process
+
+from .clocks import Clock
+from .conftest import Tell
+from .processes import Installation, Process
 
 LIMIT, HOUR_S = 60, 3600
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]

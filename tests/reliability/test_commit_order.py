@@ -12,11 +12,13 @@ import psycopg
 import pytest
 from django.db import transaction
 
-from accounts.models import Account, ApiKey, ControlEvent
-from accounts.services import issue_key, roll_key
+from accounts.keys.issuing import issue_key, roll_key
+from accounts.models import Account, ApiKey
+from core.events.outbox import ControlEvent
 from tests.factories import make_account
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation
+
+from .conftest import Tell
+from .processes import Installation
 
 WITHIN_S = 10.0
 Publish = Callable[[str], Any]

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import listen, listen_many
+
+from .conftest import Tell
+from .engines import poll
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .swarm import listen, listen_many
 
 PATH, SYMBOL, KEPT, CHURNED, CHURN_S = "/ws/market", "COUNTED", 40, 20, 5.0
 

@@ -15,13 +15,14 @@ from pytest_django import DjangoDbBlocker
 from websockets.sync.client import connect as open_socket
 
 from tests.debian import require_debian
-from tests.market.streams.wires import handshake
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.measures import rss_kib
-from tests.reliability.processes import Installation, Process
-from tests.reliability.strangers import ask, connect, connections, is_open, wait_for
-from tests.reliability.stream_services import StreamService, streaming
+from tests.serving.websocket.wires import handshake
+
+from .conftest import Tell, longer
+from .measures import rss_kib
+from .processes import Installation, Process
+from .strangers import ask, connect, connections, is_open, wait_for
+from .stream_services import StreamService, streaming
 
 PER_ADDRESS = 20
 FEW_FILES, SPARE_FILES = 256, 1_000

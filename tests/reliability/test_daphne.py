@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import ROOT
+from .conftest import Tell
+from .processes import ROOT
 
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/contract/streams"]
 ENDS_WITHIN_S = 240.0

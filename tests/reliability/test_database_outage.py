@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from accounts.keys import prefix
+from accounts.keys.issuing import revoke_key
+from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
-from accounts.services import revoke_key
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell
+from .faults import PrivatePostgres
+from .processes import Installation, Process
 
 RECOVERED_WITHIN_S = 5.0
 HOLDS_WITHIN_S = 2.0
@@ -52,7 +53,7 @@ def make_keys(installation: Installation, count: int) -> list[str]:
 
 def revoke(installation: Installation, key: str) -> None:
     with installation.orm():
-        assert revoke_key(ApiKey.objects.get(prefix=prefix(key)), by="test")
+        assert revoke_key(ApiKey.objects.get(prefix=prefix_of(key)), by="test")
 
 
 def statuses_for(seconds: float, server: Process, key: str) -> Counter[int]:

@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
-from accounts.keys import generate, prefix
+from accounts.keys.issuing import issue_key
+from accounts.keys.text import generate_key, prefix_of
 from accounts.models import ApiKey
-from accounts.services import issue_key
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell, longer
+from .engines import poll
+from .faults import PrivatePostgres
+from .processes import Installation, Process
 
 ROUNDS, PAUSE_S = longer(3, 10), 1.0
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
@@ -59,7 +60,7 @@ class Issuing(threading.Thread):
         while not self._has_ended.wait(0.02):
             try:
                 with self._installation.orm():
-                    self.acknowledged.append(prefix(issue_key(make_account(), "test", by="test")[1]))
+                    self.acknowledged.append(prefix_of(issue_key(make_account(), "test", by="test")[1]))
             except OperationalError:
                 self.failed += 1
 
@@ -92,7 +93,7 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
 
     def ask(server: Process) -> int:
         # Well formed and never seen before, so that the database has to be asked.
-        status = server.ask("/api/symbols", generate()).status_code
+        status = server.ask("/api/symbols", generate_key()).status_code
         statuses[status] += 1
         return status
 
@@ -121,6 +122,6 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
 
 def test_control_a_key_that_is_not_there_is_missed(installation: Installation) -> None:
     with installation.orm():
-        kept, taken = (prefix(issue_key(make_account(), "test", by="test")[1]) for _ in range(2))
+        kept, taken = (prefix_of(issue_key(make_account(), "test", by="test")[1]) for _ in range(2))
         ApiKey.objects.filter(prefix=taken).delete()
         assert {kept, taken} - set(ApiKey.objects.values_list("prefix", flat=True)) == {taken}

@@ -16,15 +16,16 @@ from websockets.sync.client import connect
 
 from instruments.models import Instrument
 from instruments.services import save_instrument
-from market.ingest.keys import issue_ingest_key
 from market.models import Candle, FormingMinute, LastQuote
-from market.prices.timeframes import TIMEFRAMES
+from market.prices.candles import TIMEFRAMES
+from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engine_processes import engines
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation, Process, http
+
+from .conftest import Tell
+from .engine_processes import engines
+from .engines import poll
+from .processes import Installation, Process, http
 
 SYMBOL = "TORN"
 MINUTE_MS = 60_000

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.flow import Flow
-from tests.reliability.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
-from tests.reliability.restless import ENDS, Restless
-from tests.reliability.stream_services import StreamService
 from tests.services import free_port
+
+from .conftest import Tell, longer
+from .engines import poll
+from .flow import Flow
+from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+from .restless import ENDS, Restless
+from .stream_services import StreamService
 
 SYMBOLS = [f"NUMBER{number}" for number in range(8)]
 TICKS_A_SECOND, WORKERS, SEEN = 400, 60, 1_000

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, closing, contextmanager
 import pytest
 from django.db import connection
 
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import NEVER_CLOSING, make_publisher, stored, written
-from tests.reliability.processes import Installation, Process
-from tests.reliability.publisher import Publisher, Unanswered
+from .conftest import Tell
+from .engines import NEVER_CLOSING, make_publisher, stored, written
+from .processes import Installation, Process
+from .publisher import Publisher, Unanswered
 
 SEED = 20_261_122
 SYMBOL = "WAITING"

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.reliability.conftest import Tell
-from tests.reliability.engine_processes import engines, last_number
-from tests.reliability.engines import poll, stored
-from tests.reliability.faults import PrivatePostgres, PrivateRedis
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell
+from .engine_processes import engines, last_number
+from .engines import poll, stored
+from .faults import PrivatePostgres, PrivateRedis
+from .processes import Installation, Process
 
 SYMBOL = "PLAYED"
 A_SECOND = 100

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import (
+from .conftest import Tell, longer
+from .engines import (
     NEVER_CLOSING,
     differences,
     killed_after,
@@ -16,7 +16,7 @@ from tests.reliability.engines import (
     stored,
     written,
 )
-from tests.reliability.processes import Installation
+from .processes import Installation
 
 SEED, ROUNDS = 20_261_121, longer(3, 6)
 SYMBOL = "KILLED"

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.reliability.conftest import Tell
-from tests.reliability.engine_processes import RUNS, WAITS, EngineProcess, breaks, engines, entries, writer_of
-from tests.reliability.engines import make_publisher, poll, settle, stored
-from tests.reliability.processes import Installation, Process
-from tests.reliability.publisher import Publisher, Unanswered
+from .conftest import Tell
+from .engine_processes import RUNS, WAITS, EngineProcess, breaks, engines, entries, writer_of
+from .engines import make_publisher, poll, settle, stored
+from .processes import Installation, Process
+from .publisher import Publisher, Unanswered
 
 SEED = 20_261_123
 # Ten seconds are promised; what is more is a slow machine's.

@@ -9,9 +9,10 @@ import pytest
 from redis import Redis
 
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.crowd import rush
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell, longer
+from .crowd import rush
+from .processes import Installation, Process
 
 # Several rounds of five: a race that shows once in twenty would pass a single one.
 SETS, ROUNDS = longer(2, 5), 5

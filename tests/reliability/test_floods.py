@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.market.streams.test_wire_hostile import HOSTILE
-from tests.market.streams.wires import TEXT, RawClient, masked
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.flow import Flow
-from tests.reliability.measures import Memory
-from tests.reliability.meters import Meter, Trial, listening, tried
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import Listener
+from tests.serving.websocket.test_hostile_clients import HOSTILE
+from tests.serving.websocket.wires import TEXT, RawClient, masked
+
+from .conftest import Tell
+from .engines import poll
+from .flow import Flow
+from .measures import Memory
+from .meters import Meter, Trial, listening, tried
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .swarm import Listener
 
 SYMBOLS = [f"FLOOD{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, OTHERS, FOR_S = "/ws/market", 200, 20, 5.0

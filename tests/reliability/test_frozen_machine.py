@@ -15,13 +15,14 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engine_processes import writer_of
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres, PrivateRedis
-from tests.reliability.frozen import frozen, is_stopped
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, Tick, streaming
+
+from .conftest import Tell, longer
+from .engine_processes import writer_of
+from .engines import poll
+from .faults import PrivatePostgres, PrivateRedis
+from .frozen import frozen, is_stopped
+from .processes import Installation
+from .stream_services import StreamService, Tick, streaming
 
 SYMBOL = "FROZEN"
 FROZEN_S = longer(7.0, 60.0)

@@ -10,14 +10,15 @@ from contextlib import suppress
 
 import pytest
 
-from config.server import UVICORN
-from market.streams import wire
-from tests.market.streams.wires import PING, PONG, TEXT, RawClient
+from serving.server import UVICORN_OPTIONS
+from serving.websocket import protocol
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.deaf import served_by, stop_reading
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+from tests.serving.websocket.wires import PING, PONG, TEXT, RawClient
+
+from .conftest import Tell
+from .deaf import served_by, stop_reading
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 DROPPED_WITHIN_S, STEADY_S = 30.0, 40.0
 PATH = "/ws/signals"
@@ -26,10 +27,10 @@ pytestmark = pytest.mark.usefixtures("rows")
 
 @pytest.mark.row("46, 47", "a ping, its answer and the goodbye: 30 s as they are shipped")
 def test_a_ping_its_answer_and_the_goodbye_have_half_a_minute(tell: Tell) -> None:
-    every_s, answer_s = UVICORN["ws_ping_interval"], UVICORN["ws_ping_timeout"]
-    tell(f"pinged every {every_s:.0f} s, {answer_s:.0f} s to answer, {wire.STALLED_LINGER_S:.0f} s to go")
+    every_s, answer_s = UVICORN_OPTIONS["ws_ping_interval"], UVICORN_OPTIONS["ws_ping_timeout"]
+    tell(f"pinged every {every_s:.0f} s, {answer_s:.0f} s to answer, {protocol.STALLED_LINGER_S:.0f} s to go")
     assert every_s == 10
-    assert every_s + answer_s + wire.STALLED_LINGER_S <= DROPPED_WITHIN_S
+    assert every_s + answer_s + protocol.STALLED_LINGER_S <= DROPPED_WITHIN_S
 
 
 @pytest.fixture

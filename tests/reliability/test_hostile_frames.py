@@ -16,12 +16,13 @@ from pytest_django import DjangoDbBlocker
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.strangers import SIGNALS
-from tests.market.streams.hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON
-from tests.market.streams.test_wire_hostile import HOSTILE
-from tests.market.streams.wires import CLOSE, TEXT, RawClient, handshake
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation, Process
-from tests.reliability.stream_services import StreamService, streaming
+from tests.market.streams.protocol.hostile import NO_OBJECT, NOT_JSON, WRONG_FIELDS, WRONG_ON
+from tests.serving.websocket.test_hostile_clients import HOSTILE
+from tests.serving.websocket.wires import CLOSE, TEXT, RawClient, handshake
+
+from .conftest import Tell
+from .processes import Installation, Process
+from .stream_services import StreamService, streaming
 
 SYMBOL, EXAMPLES = "HOSTILE", 2_000
 PATHS = (MARKET, ORDERFLOW, SIGNALS)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.http_corpus import altered, in_segments
-from tests.reliability.processes import Installation, Process
-from tests.reliability.strangers import ask, connect, wait_for
+from .conftest import Tell, longer
+from .http_corpus import altered, in_segments
+from .processes import Installation, Process
+from .strangers import ask, connect, wait_for
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(10.0, 600.0)))
 PROBE_EVERY = 50

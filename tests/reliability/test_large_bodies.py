@@ -16,11 +16,12 @@ from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.measures import Memory
-from tests.reliability.person import log_in
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+
+from .conftest import Tell, longer
+from .measures import Memory
+from .person import log_in
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 KIB = 1024
 SIZE, MOST_READ = 100_000_000, 1_000_000
@@ -90,7 +91,7 @@ def test_a_body_of_100_mb_is_refused_before_it_is_read(service: StreamService, p
     tell(f"{path}: {status}, {read / KIB:.0f} KiB read, RSS +{memory.grown_mib:.1f} MiB")
     assert status == 413
     assert json.loads(body)["error"]["code"] == "too_large"
-    # Files and what else the service reads are in it: how much of the body it is, tests/config/server shows.
+    # Files and what else the service reads are in it: how much of the body it is, tests/serving/http shows.
     assert read <= MOST_READ
     assert temporary_files(server.pid) == []
 

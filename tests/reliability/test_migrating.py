@@ -14,10 +14,11 @@ import pytest
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import ROOT, Installation, Process, tied
+
+from .conftest import Tell, longer
+from .engines import poll
+from .faults import PrivatePostgres
+from .processes import ROOT, Installation, Process, tied
 
 # It takes an index away, for which nobody may use the table.
 APP, BACK = "signals_feed", "0007_scorecards"

@@ -12,11 +12,12 @@ from django.apps import apps
 from psycopg import sql
 
 from tests.house.test_expand_only import ROOMS
-from tests.reliability.conftest import Tell
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.person import Person
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import streaming
+
+from .conftest import Tell
+from .faults import PrivatePostgres
+from .person import Person
+from .processes import Installation
+from .stream_services import streaming
 
 SYMBOLS, ENTRY = ["VERSIONED"], "1.005"
 PATHS = ("/api/symbols", "/api/signals", "/api/news", "/api/limits", "/api/session", "/api/market/VERSIONED")

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from accounts import keys
-from tests.reliability.conftest import Tell
+from accounts.keys.text import derive_key, generate_key, is_well_formed
+
+from .conftest import Tell
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = re.compile(rb"tw_[a-z]{1,12}_[0-9A-Za-z]{42}")
@@ -20,7 +21,7 @@ OTHERS = re.compile(
 )
 
 # Follows from the word "secret", and stands in a test so that derived keys stay the same.
-DERIVED = keys.derive("secret", "demo")
+DERIVED = derive_key("secret", "demo")
 
 
 def lead_of(key: str) -> str:
@@ -30,7 +31,7 @@ def lead_of(key: str) -> str:
 def secrets_in(text: bytes) -> list[str]:
     """What looks like a key of ours counts only with its checksum: documents may show one that is none."""
     own = [found.decode() for found in OURS.findall(text) if found.decode() != DERIVED]
-    return [key for key in own if keys.is_well_formed(key, lead_of(key))] + [
+    return [key for key in own if is_well_formed(key, lead_of(key))] + [
         found.decode() for found in OTHERS.findall(text)
     ]
 
@@ -78,7 +79,7 @@ def test_no_secret_was_ever_committed(tell: Tell) -> None:
 
 @pytest.mark.row("78", "planted secrets are seen")
 def test_planted_secrets_are_seen() -> None:
-    key, ingest = keys.generate(), keys.generate("tw_ingest_")
+    key, ingest = generate_key(), generate_key("tw_ingest_")
     private = "-----BEGIN RSA " + "PRIVATE KEY-----\n" + "A" * 64
     planted = [key, ingest, "AKIA" + "A" * 16, "ghp_" + "a" * 36]
     assert secrets_in(" ".join(planted).encode()) == planted

@@ -13,11 +13,12 @@ from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.node_client import NodeSocket, require_node
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+
+from .conftest import Tell
+from .engines import poll
+from .node_client import NodeSocket, require_node
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 SYMBOL, LIMIT = "NODE", 3
 # A ping every 10 s, and 15 s to answer it: who is still there by then answers.

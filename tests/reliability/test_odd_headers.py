@@ -10,8 +10,9 @@ from pytest_django import DjangoDbBlocker
 
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell
+from .processes import Installation, Process
 
 END = b"\r\n"
 pytestmark = pytest.mark.full

@@ -17,10 +17,11 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from tests.debian import require_debian
-from tests.reliability import meters
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+
+from . import meters
+from .conftest import Tell, longer
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 SYMBOL = "LOADED"
 # Connections that keep the service just busy, and how many times as many come.

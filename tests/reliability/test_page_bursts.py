@@ -13,18 +13,19 @@ import httpx
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from accounts.exceptions import Overloaded
 from accounts.models import User
-from config.page_refusals import refuse
-from config.pages import MOST_WAITING
+from core.contract.errors import Overloaded
+from pages.handler import MOST_WAITING
+from pages.refusals import refuse_page
 from tests.factories import make_account, make_signal, make_tiers
-from tests.reliability.conftest import Tell
-from tests.reliability.flow import Flow
-from tests.reliability.measures import Memory, percentile
-from tests.reliability.meters import listening
-from tests.reliability.page_bursts import asking, burst, open_files, threads
-from tests.reliability.processes import Installation, Process
-from tests.reliability.stream_services import StreamService, streaming
+
+from .conftest import Tell
+from .flow import Flow
+from .measures import Memory, percentile
+from .meters import listening
+from .page_bursts import asking, burst, open_files, threads
+from .processes import Installation, Process
+from .stream_services import StreamService, streaming
 
 AT_ONCE, ROUNDS, WARM_ROUNDS = 60, 15, 3
 SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
@@ -142,7 +143,7 @@ def quote_for(seconds: float, server: Process, key: str) -> list[float]:
 
 def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> None:
     shown, told = (
-        refuse({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
+        refuse_page({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
     )
     assert (shown.status_code, told.status_code) == (503, 503)
     assert shown["Retry-After"] == told["Retry-After"] == "2"

@@ -15,8 +15,6 @@ from django.test import Client
 from accounts.models import TierRequest, User
 from signals_feed.models import Signal
 from tests.factories import make_signal, make_user
-from tests.reliability.conftest import Tell
-from tests.reliability.permissions import pages
 from tests.reliability.permissions.asking import ask
 from tests.reliability.permissions.people import (
     SUPER,
@@ -27,6 +25,9 @@ from tests.reliability.permissions.people import (
 )
 from tests.reliability.permissions.urls import Url, admin_urls, other_urls
 from tests.staff import staff_client
+
+from .conftest import Tell
+from .permissions import pages
 
 pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "forbidden cells allowed 0")]
 SHUT = (302, 401, 403, 404, 405, 429)

@@ -13,13 +13,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from accounts.keys import prefix
-from market.ingest.keys import LEAD, issue_ingest_key, revoke_ingest_key
+from accounts.keys.text import prefix_of
 from market.models import IngestKey
+from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.reliability.engine_processes import EngineProcess, engines
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation, Process, http
+
+from .engine_processes import EngineProcess, engines
+from .engines import poll
+from .processes import Installation, Process, http
 
 NONE_REFUSED = {"accepted": 3, "rejected": []}
 HOLDS_WITHIN_S = 10.0
@@ -113,7 +114,7 @@ def test_revoked_key_ends_the_open_socket_and_the_next_request_everywhere(
         assert json.loads(socket.recv(10))["type"] == "authenticated"
         assert [push(server, key, []).status_code for server in servers] == [200, 200]
         with scaled.orm():
-            revoke_ingest_key(IngestKey.objects.get(prefix=prefix(key, LEAD)), by="test")
+            revoke_ingest_key(IngestKey.objects.get(prefix=prefix_of(key, LEAD)), by="test")
         assert json.loads(socket.recv(10))["error"]["code"] == "invalid_ingest_key"
         with pytest.raises(ConnectionClosed):
             socket.recv(10)

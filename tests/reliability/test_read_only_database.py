@@ -8,9 +8,10 @@ import psycopg
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tiers
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import Installation
+
+from .engines import poll
+from .faults import PrivatePostgres
+from .processes import Installation
 
 WITHIN_S = 30.0
 SWITCH = "ALTER DATABASE postgres SET default_transaction_read_only = on"

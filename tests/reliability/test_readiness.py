@@ -17,14 +17,15 @@ import psycopg
 import pytest
 from redis import Redis
 
-from config.readiness.probes import READYZ, answer_probe
+from serving.readiness.answers import READYZ, answer_probe
 from tests.factories import make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres, PrivateRedis
-from tests.reliability.processes import Installation, Process
-from tests.reliability.test_engine_disk import full, locked
+
+from .conftest import Tell
+from .engines import poll
+from .faults import PrivatePostgres, PrivateRedis
+from .processes import Installation, Process
+from .test_engine_disk import full, locked
 
 SEEN_WITHIN_S = 40.0
 LOCKED_FOR_S = 6.0

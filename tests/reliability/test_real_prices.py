@@ -18,8 +18,9 @@ import pytest
 
 from tests.commands import manage
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import http
 from tests.running import Serve
+
+from .processes import http
 
 MINUTE_MS = 60_000
 PUSHED, VENUES = "ETHUSD", "BTCUSD"
@@ -32,9 +33,9 @@ from django.core.management import call_command
 from accounts.models import User
 from instruments.models import Instrument
 from instruments.services import save_instrument
-from market.engine.checkpoints import write_quote
-from market.ingest.keys import issue_ingest_key
-from market.prices.ticks import Tick
+from market.engine.store.checkpoints import write_quote
+from market.push.keys import issue_ingest_key
+from market.prices.records import Tick
 call_command("migrate", verbosity=0)
 call_command("load_instruments", verbosity=0)
 Instrument.objects.exclude(symbol__in=["BTCUSD", "ETHUSD"]).delete()

@@ -10,12 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from accounts.shared_limits import RedisWindow
+from accounts.limits.redis_window import RedisWindow
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell
-from tests.reliability.crowd import rush
-from tests.reliability.faults import PrivateRedis
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell
+from .crowd import rush
+from .faults import PrivateRedis
+from .processes import Installation, Process
 
 FALLBACKS = "tickwire_limit_fallbacks_total"
 PROCESSES, LIMIT = 2, 60

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.faults import PrivateRedis
-from tests.reliability.flow import Flow
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import Listener, listen_many
+
+from .conftest import Tell
+from .faults import PrivateRedis
+from .flow import Flow
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .swarm import Listener, listen_many
 
 SYMBOLS = [f"BUS{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, CROWD = "/ws/market", 40, 1_000

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from accounts import keys
-from accounts.authentication import KeyRing
-from accounts.events import EventFeed
+from accounts.keys.issuing import revoke_key
+from accounts.keys.lookup import ApiKeyCache
+from accounts.keys.text import generate_key
 from accounts.models import ApiKey
-from accounts.services import revoke_key
-from accounts.threads import in_thread
+from core.events.feed import EventFeed
+from core.threads import in_thread
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
+
+from .conftest import Tell, longer
 
 ASKED, REVOKED = longer(300, 5_000), 20
 # Where nothing differs, one try in a hundred falls below: three that all do are no chance.
@@ -28,7 +29,7 @@ LEAST_P, TRIES = 0.01, 3
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
 
-class Leaky(KeyRing):
+class Leaky(ApiKeyCache):
     """What never was is refused before anything is asked."""
 
     issued: frozenset[str] = frozenset()
@@ -40,7 +41,7 @@ class Leaky(KeyRing):
 @pytest.fixture
 async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
     """Whoever asks has it read at once: waiting for the next turn would cover what is looked for."""
-    monkeypatch.setattr("accounts.events.SURE_EVERY_S", 0.0)
+    monkeypatch.setattr("core.events.feed.SURE_EVERY_S", 0.0)
     running = EventFeed()
     await running.start()
     yield running
@@ -60,7 +61,7 @@ async def revoked() -> list[str]:
     return found
 
 
-async def started(ring: KeyRing) -> KeyRing:
+async def started(ring: ApiKeyCache) -> ApiKeyCache:
     await ring.start()
     async with asyncio.timeout(PATIENCE_S):
         assert ring._loading is not None
@@ -68,13 +69,15 @@ async def started(ring: KeyRing) -> KeyRing:
     return ring
 
 
-async def times(ring: KeyRing, revoked: Sequence[str], dice: random.Random) -> tuple[list[int], list[int]]:
+async def times(
+    ring: ApiKeyCache, revoked: Sequence[str], dice: random.Random
+) -> tuple[list[int], list[int]]:
     """In nanoseconds; of keys that never were and of revoked ones, in an order that nobody can foresee."""
     took: tuple[list[int], list[int]] = [], []
     turns = [0, 1] * ASKED
     dice.shuffle(turns)
     for turn in turns:
-        key = dice.choice(revoked) if turn else keys.generate()
+        key = dice.choice(revoked) if turn else generate_key()
         began_at = time.perf_counter_ns()
         assert await ring.find(key) is None
         took[turn].append(time.perf_counter_ns() - began_at)
@@ -96,7 +99,7 @@ def mann_whitney(left: Sequence[int], right: Sequence[int]) -> float:
     return math.erfc(abs(u - n * m / 2) / spread / math.sqrt(2)) if spread else 1.0
 
 
-async def tried(ring: KeyRing, revoked: list[str], seed: int) -> list[float]:
+async def tried(ring: ApiKeyCache, revoked: list[str], seed: int) -> list[float]:
     """Until the times are not told apart."""
     dice, found = random.Random(seed), list[float]()  # noqa: S311
     # Both kinds have been asked for before: what is made once is made.
@@ -110,7 +113,7 @@ async def tried(ring: KeyRing, revoked: list[str], seed: int) -> list[float]:
 async def test_unknown_and_revoked_keys_are_refused_in_the_same_time(
     feed: EventFeed, revoked: list[str], tell: Tell, seed: int
 ) -> None:
-    ring = await started(KeyRing(feed))
+    ring = await started(ApiKeyCache(feed))
     found = await tried(ring, revoked, seed)
     await ring.stop()
     tell(f"{ASKED} of each: p = {', '.join(f'{p:.3f}' for p in found)}")

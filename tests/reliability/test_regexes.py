@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.reliability.conftest import Tell
+from .conftest import Tell
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("config", "status", "news", "signals_feed", "market", "instruments", "accounts", "clients/python")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.reliability.conftest import Tell
-from tests.reliability.flow import Flow
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import Listener, listen
+from .conftest import Tell
+from .flow import Flow
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .swarm import Listener, listen
 
 SYMBOLS = [f"AWAY{number}" for number in range(4)]
 # Of each symbol less than the 1,000 frames that are kept come in two minutes.

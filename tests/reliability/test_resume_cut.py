@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.ledger_run import SYMBOLS, Run
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+from .conftest import Tell, longer
+from .ledger_run import SYMBOLS, Run
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 CUT_FOR_S, CONTROL_FOR_S = longer(20.0, 60.0), 3.0
 # After the reply, amid the prices.

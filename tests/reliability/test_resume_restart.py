@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation
-from tests.reliability.returning import Restarts
+from .conftest import Tell
+from .processes import Installation
+from .returning import Restarts
 
 TERM, INT, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGKILL
 pytestmark = pytest.mark.usefixtures("rows")

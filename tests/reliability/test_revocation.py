@@ -10,12 +10,13 @@ from statistics import median
 import httpx
 import pytest
 
-from accounts.keys import prefix
+from accounts.keys.text import prefix_of
+from accounts.limits.tiers import save_tier
 from accounts.models import ApiKey
-from accounts.services import save_tier
 from tests.factories import make_account, make_key, make_tier
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.processes import Installation, Process
+
+from .conftest import Tell, longer
+from .processes import Installation, Process
 
 HOLDS_WITHIN_S = 2.0
 SEEN_WITHIN_S = 10.0
@@ -66,7 +67,7 @@ def seconds_to_refusal(installation: Installation, servers: list[Process]) -> fl
         assert done.returncode == 0, done.stderr
         refused_at = refused.result()
     with installation.orm():
-        revoked_at = ApiKey.objects.get(prefix=prefix(key)).revoked_at
+        revoked_at = ApiKey.objects.get(prefix=prefix_of(key)).revoked_at
     assert revoked_at is not None
     return refused_at - revoked_at.timestamp()
 
@@ -95,7 +96,7 @@ def test_change_of_tier_holds_in_the_same_window(
     for server in nudged * 5:
         server.ask("/api/symbols", key)
     with scaled.orm():
-        username = ApiKey.objects.get(prefix=prefix(key)).account.user.username
+        username = ApiKey.objects.get(prefix=prefix_of(key)).account.user.username
     assert scaled.manage("issue_key", username, "--tier", "pro").returncode == 0
     changed_at = time.time()
     held_at = wait_until(lambda: {limit_of(server, key) for server in nudged} == {(120, 5 * PROCESSES)})

@@ -18,13 +18,14 @@ import pytest
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.haproxy import haproxy, is_up
-from tests.reliability.ledger import Frame, SignalLedger
-from tests.reliability.processes import Installation
-from tests.reliability.supervised import command_of
 from tests.services import free_port
+
+from .conftest import Tell, longer
+from .engines import poll
+from .haproxy import haproxy, is_up
+from .ledger import Frame, SignalLedger
+from .processes import Installation
+from .supervised import command_of
 
 CLIENTS, ASKERS = 20, 4
 PUBLISH_EVERY_S = 0.2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability import rows, scorecard
+from . import rows, scorecard
 
 NAMED = sorted({test for tests in rows.ELSEWHERE.values() for test in tests})
 

@@ -12,13 +12,14 @@ import redis as redis_client
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from accounts import keys
-from market.ingest.keys import issue_ingest_key
+from accounts.keys.text import API_KEY_LEAD, generate_key, prefix_of
+from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
-from tests.reliability import traces
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation, Process, http
 from tests.staff import staff_client
+
+from . import traces
+from .conftest import Tell
+from .processes import Installation, Process, http
 
 pytestmark = [pytest.mark.usefixtures("rows")]
 FORGED = "forged.example"
@@ -33,9 +34,9 @@ class Used:
             make_instrument()
             account = make_account()
             self.key, self.revoked = make_key(account), make_key(account)
-            account.keys.filter(prefix=keys.prefix(self.revoked)).update(revoked_at="2026-11-18T12:00Z")
+            account.keys.filter(prefix=prefix_of(self.revoked)).update(revoked_at="2026-11-18T12:00Z")
             self.ingest = issue_ingest_key("desk", by="test")[1]
-        self.unknown = keys.generate()
+        self.unknown = generate_key()
         self.answers: list[tuple[str, bytes]] = []
         for secret in self.secrets:
             self._use(secret)
@@ -106,7 +107,7 @@ def used(scaled: Installation, django_db_blocker: pytest.FixtureRequest) -> Iter
 
 
 def everywhere(used: Used, secret: str) -> list[str]:
-    own = secret[len(keys.prefix(secret, "tw_ingest_" if secret.startswith("tw_ingest_") else keys.LEAD)) :]
+    own = secret[len(prefix_of(secret, "tw_ingest_" if secret.startswith("tw_ingest_") else API_KEY_LEAD)) :]
     with used.installation.orm():
         return traces.holding(
             own,
@@ -120,7 +121,7 @@ def everywhere(used: Used, secret: str) -> list[str]:
 
 @pytest.mark.row("31", "hits 0")
 def test_keys_that_were_used_everywhere_are_found_nowhere(used: Used, tell: Tell) -> None:
-    found = {keys.prefix(secret): everywhere(used, secret) for secret in used.secrets}
+    found = {prefix_of(secret): everywhere(used, secret) for secret in used.secrets}
 
     tell(f"{sum(map(len, found.values()))} hits of {len(used.secrets)} keys")
     assert {prefix: places for prefix, places in found.items() if places} == {}
@@ -128,7 +129,7 @@ def test_keys_that_were_used_everywhere_are_found_nowhere(used: Used, tell: Tell
 
 @pytest.mark.row("31", "a planted key is found")
 def test_planted_key_is_found_wherever_it_is(used: Used, tell: Tell) -> None:
-    planted = keys.generate()
+    planted = generate_key()
     with used.installation.orm():
         make_news(f"The key is {planted}")
     with redis_client.Redis.from_url(used.installation.redis_url) as client:

@@ -14,14 +14,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from market.ingest.keys import issue_ingest_key
+from market.push.keys import issue_ingest_key
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.supervised import command_of
-from tests.reliability.swarm import listen_many
+
+from .conftest import Tell
+from .engines import poll
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .supervised import command_of
+from .swarm import listen_many
 
 SOCKETS, REQUESTS, EXIT_WITHIN_S = 200, 20, 30.0
 numbers = itertools.count(1)

@@ -10,13 +10,15 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from accounts.models import User
-from signals_feed.models import Announcement, Evidence, LedgerEntry, Signal
-from signals_feed.services import PERMISSION
-from signals_feed.verify import verify
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Announcement, Evidence, Signal
+from signals_feed.publishing.actions import PERMISSION
 from tests.factories import make_instrument, make_user
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import ROOT, Installation, tied
-from tests.reliability.signal_writer import ACTS
+
+from .conftest import Tell
+from .processes import ROOT, Installation, tied
+from .signal_writer import ACTS
 
 LAST = 100
 WITHIN_S = 300

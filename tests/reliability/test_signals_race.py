@@ -13,17 +13,18 @@ from django.utils import timezone
 
 from accounts.models import User
 from instruments.catalogue import catalogue
-from signals_feed.closures import Closing, close_all
-from signals_feed.evidence import Evidence
-from signals_feed.models import Announcement, LedgerEntry, Signal
-from signals_feed.quotes import Quoted, ms
-from signals_feed.services import NotActive, cancel, close_by_hand
-from signals_feed.verify import verify
+from signals_feed.judging.closing import Closing, close_signals
+from signals_feed.judging.rules import Quoted, ms
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Announcement, Evidence, Signal
+from signals_feed.publishing.actions import SignalNotActive, cancel, close_by_hand
 from tests.factories import make_instrument, make_user
-from tests.reliability.conftest import Tell
-from tests.reliability.processes import Installation
-from tests.reliability.test_signals_kill import allow
-from tests.signals_feed.acting import make_published
+from tests.signals_feed.published_signals import make_published
+
+from .conftest import Tell
+from .processes import Installation
+from .test_signals_kill import allow
 
 THREADS, SIGNALS, WITHIN_S = 50, 40, 60
 pytestmark = [
@@ -45,7 +46,7 @@ def by_watcher(reason: str) -> Act:
         wanted = {each.pk: each for each in [signal, *others]}
         now_ms = ms(signal.published_at) + 1000
         closings = [Closing.at_current(each, reason, quoted(each), now_ms) for each in wanted.values()]
-        return signal.pk in close_all(closings)
+        return signal.pk in close_signals(closings)
 
     return close
 
@@ -93,7 +94,7 @@ class Crowd:
     def _try(self, act: Act, signal: Signal) -> None:
         try:
             has_won = act(Signal.objects.select_related("instrument").get(pk=signal.pk))
-        except NotActive:
+        except SignalNotActive:
             return
         except Exception as fault:  # noqa: BLE001 - told at the end, with all others
             with self._told:

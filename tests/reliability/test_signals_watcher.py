@@ -14,17 +14,19 @@ from uuid import UUID
 import pytest
 
 from instruments.models import Instrument
-from market.prices.ticks import Tick
-from signals_feed.models import LedgerEntry, Signal
-from signals_feed.quotes import moment
-from signals_feed.verify import verify
+from market.prices.records import Tick
+from signals_feed.judging.rules import moment
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Signal
 from tests.factories import make_user
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import killed_after, make_publisher, settle
-from tests.reliability.processes import Installation
-from tests.reliability.publisher import Publisher
-from tests.signals_feed.acting import make_published
+from tests.signals_feed.published_signals import make_published
+
+from .conftest import Tell, longer
+from .engines import killed_after, make_publisher, settle
+from .processes import Installation
+from .publisher import Publisher
 
 ROUNDS, SIGNALS = longer(4, 6), 300
 SYMBOL, START = "WATCHED", 108_000

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.market.streams.wires import TEXT, masked
-from tests.reliability.conftest import Tell
-from tests.reliability.deaf import Deaf, served_by, stop_reading
-from tests.reliability.flow import Flow
-from tests.reliability.measures import Memory
-from tests.reliability.meters import Trial, listening, tried
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
+from tests.serving.websocket.wires import TEXT, masked
+
+from .conftest import Tell
+from .deaf import Deaf, served_by, stop_reading
+from .flow import Flow
+from .measures import Memory
+from .meters import Trial, listening, tried
+from .processes import Installation
+from .stream_services import StreamService, streaming
 
 SYMBOLS = [f"SLOW{number}" for number in range(10)]
 PATH, TICKS_A_SECOND = "/ws/market", 1_200

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.conftest import Tell
-from tests.reliability.front_proxies import haproxy, nginx
-from tests.reliability.processes import Installation, Process
-from tests.reliability.smuggling import (
+from .conftest import Tell
+from .front_proxies import haproxy, nginx
+from .processes import Installation, Process
+from .smuggling import (
     ASKS_FOR_X,
     BROKEN,
     CASES,

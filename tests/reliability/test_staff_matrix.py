@@ -9,13 +9,14 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.db.models import Model
 
-from accounts.back_office.pages import StaffAdmin
+from accounts.back_office.staff_pages import StaffAdmin
 from accounts.models import Account, ApiKey, TierRequest, User
-from tests.reliability.conftest import Tell
 from tests.reliability.permissions.cells import pages_of
 from tests.reliability.permissions.matrix import Matrix, powers_on
 from tests.reliability.permissions.people import Role
 from tests.reliability.permissions.urls import admin_urls
+
+from .conftest import Tell
 
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "forbidden cells allowed 0")]
@@ -57,7 +58,7 @@ def test_the_matrix_sees_the_hole_when_nobody_asks_for_reach(
 ) -> None:
     """The control: with the permissions of Django alone, as they are without the rule."""
     monkeypatch.setattr(StaffAdmin, "reaches", lambda *_: True)
-    monkeypatch.setattr("accounts.back_office.pages.reached", lambda request, rows, owner: rows)
+    monkeypatch.setattr("accounts.back_office.staff_pages.reached", lambda request, rows, owner: rows)
     matrix = Matrix(model, [Role("staff with the permissions of this page", powers_on(model))])
     matrix.try_all()
 

@@ -14,10 +14,11 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres, PrivateRedis
-from tests.reliability.processes import ROOT, Installation, tied
 from tests.services import free_port
+
+from .engines import poll
+from .faults import PrivatePostgres, PrivateRedis
+from .processes import ROOT, Installation, tied
 
 # Beyond what these take to stop in order, and less than a database stands still here.
 STOP_WITHIN_S, ENDS_WITHIN_S = 2, 60.0

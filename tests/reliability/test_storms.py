@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.reliability.conftest import Tell
-from tests.reliability.flow import Flow
-from tests.reliability.measures import percentile
-from tests.reliability.processes import Installation
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.swarm import Returning
+from .conftest import Tell
+from .flow import Flow
+from .measures import percentile
+from .processes import Installation
+from .stream_services import StreamService, streaming
+from .swarm import Returning
 
 SYMBOLS = [f"STORM{number}" for number in range(4)]
 PATH, TICKS_A_SECOND, CALM_S = "/ws/market", 40, 0.5

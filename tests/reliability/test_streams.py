@@ -17,13 +17,14 @@ from pytest_django import DjangoDbBlocker
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from accounts.keys import prefix
+from accounts.keys.issuing import revoke_key
+from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
-from accounts.services import revoke_key
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.processes import Installation, Process
-from tests.reliability.stream_services import StreamService, streaming
+
+from .conftest import Tell
+from .engines import poll
+from .processes import Installation, Process
+from .stream_services import StreamService, streaming
 
 SYMBOL, LIMIT, RACERS, ROUNDS = "STREAMED", 10, 100, 5
 HEARD_WITHIN_S, HOLDS_WITHIN_S, REUSED_WITHIN_S = 10.0, 2.0, 5.0
@@ -162,7 +163,7 @@ def test_revoked_key_ends_sockets_of_all_processes_within_two_seconds(
 ) -> None:
     def revoke() -> None:
         with service.installation.orm():
-            revoke_key(ApiKey.objects.get(prefix=prefix(key)), by="test")
+            revoke_key(ApiKey.objects.get(prefix=prefix_of(key)), by="test")
 
     async def run() -> float:
         async with Clients(key) as clients:

@@ -14,11 +14,13 @@ import httpx
 import pytest
 
 from tests.factories import make_account, make_key, make_tier
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import Installation
-from tests.reliability.supervised import (
+from tests.services import redis
+
+from .conftest import Tell
+from .engines import poll
+from .faults import PrivatePostgres
+from .processes import Installation
+from .supervised import (
     STARTS_WITHIN_S,
     Supervised,
     clients_of,
@@ -26,8 +28,7 @@ from tests.reliability.supervised import (
     stopped,
     supervised,
 )
-from tests.reliability.swarm import Listener, listen_many
-from tests.services import redis
+from .swarm import Listener, listen_many
 
 SOCKETS = 20
 GONE_WITHIN_S = 40.0

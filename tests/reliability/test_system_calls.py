@@ -12,13 +12,14 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engines import poll
-from tests.reliability.flow import Flow
-from tests.reliability.meters import listening
-from tests.reliability.processes import Installation
-from tests.reliability.strace import injecting
-from tests.reliability.stream_services import StreamService, streaming
+
+from .conftest import Tell
+from .engines import poll
+from .flow import Flow
+from .meters import listening
+from .processes import Installation
+from .strace import injecting
+from .stream_services import StreamService, streaming
 
 PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
 pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]

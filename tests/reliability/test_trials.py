@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reliability.meters import MOST_TRIALS, Heard, Trial, tried
+from .meters import MOST_TRIALS, Heard, Trial, tried
 
 
 def heard(p99_ms: float) -> Heard:

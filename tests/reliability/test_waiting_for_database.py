@@ -10,12 +10,13 @@ import pytest
 
 from tests.house.production import PRODUCTION
 from tests.patience import PATIENCE_S
-from tests.reliability.engine_processes import RUNS, engine_process
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.processes import ROOT, Installation, tied
 from tests.running import interruptible
 from tests.services import free_port, redis
+
+from .engine_processes import RUNS, engine_process
+from .engines import poll
+from .faults import PrivatePostgres
+from .processes import ROOT, Installation, tied
 
 pytestmark = [
     pytest.mark.row("8", "an engine and a host outlive their database"),

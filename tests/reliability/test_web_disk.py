@@ -13,21 +13,22 @@ from typing import NamedTuple
 
 import pytest
 
-from accounts.keys import prefix
+from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
 from signals_feed.models import Signal
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell, longer
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres
-from tests.reliability.flow import Flow
-from tests.reliability.frozen import family
-from tests.reliability.meters import Meter, listening
-from tests.reliability.person import Person
-from tests.reliability.processes import Installation
-from tests.reliability.strace import injecting
-from tests.reliability.stream_services import StreamService, streaming
-from tests.reliability.supervised import command_of
+
+from .conftest import Tell, longer
+from .engines import poll
+from .faults import PrivatePostgres
+from .flow import Flow
+from .frozen import family
+from .meters import Meter, listening
+from .person import Person
+from .processes import Installation
+from .strace import injecting
+from .stream_services import StreamService, streaming
+from .supervised import command_of
 
 SYMBOLS, ENTRY = ["WRITTEN"], "1.005"
 ATTEMPTS, TICKS_A_SECOND = longer(3, 10), 40
@@ -69,7 +70,7 @@ def missing(installation: Installation, person: Person) -> tuple[int, int]:
     with installation.orm():
         keys = set(ApiKey.objects.filter(account__user=person.user).values_list("prefix", flat=True))
         signals = {str(token) for token in Signal.objects.values_list("token", flat=True)}
-    told_keys, told_signals = {prefix(key) for key in person.keys}, set(person.signals)
+    told_keys, told_signals = {prefix_of(key) for key in person.keys}, set(person.signals)
     lost = len(told_keys - keys) + len(told_signals - signals)
     return lost, len(keys - told_keys) + len(signals - told_signals)
 

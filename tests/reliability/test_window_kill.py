@@ -8,9 +8,10 @@ import signal
 import pytest
 
 from tests.factories import make_account, make_key
-from tests.reliability.conftest import Tell
-from tests.reliability.crowd import rush
-from tests.reliability.processes import Installation
+
+from .conftest import Tell
+from .crowd import rush
+from .processes import Installation
 
 LIMIT = 60
 

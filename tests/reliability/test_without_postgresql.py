@@ -18,19 +18,20 @@ from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.event_channel import channel_of
-from accounts.keys import generate, prefix
+from accounts.keys.text import generate_key, prefix_of
 from accounts.models import ApiKey
+from core.events.channel import channel_of
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
-from tests.reliability.conftest import Tell
-from tests.reliability.engine_processes import engines
-from tests.reliability.engines import poll
-from tests.reliability.faults import PrivatePostgres, PrivateRedis
-from tests.reliability.flow import Flow
-from tests.reliability.meters import Heard, Meter, Trial, listening, tried
-from tests.reliability.processes import Installation, Process, http
-from tests.reliability.stream_services import StreamService
+
+from .conftest import Tell
+from .engine_processes import engines
+from .engines import poll
+from .faults import PrivatePostgres, PrivateRedis
+from .flow import Flow
+from .meters import Heard, Meter, Trial, listening, tried
+from .processes import Installation, Process, http
+from .stream_services import StreamService
 
 # The second has ticks at an even rate, on which clients in C look how late they come.
 SYMBOL, FLOWING = "OUTLASTS", "FLOWS"
@@ -171,7 +172,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
             with service.without_database(how):
                 ask_all_the_time(service, timed, bids)
                 during = meter.take()
-                strangers.add(service.server.ask("/api/symbols", generate()).status_code)
+                strangers.add(service.server.ask("/api/symbols", generate_key()).status_code)
             poll(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
             return Trial(before, during, calmly(meter))
 
@@ -192,7 +193,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
     assert all(timed.is_within(kind, ANSWERED_WITHIN_S, calm) for kind in ANSWERED)
     assert lost == 0
     assert trials[-1].is_unharmed
-    poll(lambda: service.server.ask("/api/symbols", generate()).status_code == 401, WITHIN_S)
+    poll(lambda: service.server.ask("/api/symbols", generate_key()).status_code == 401, WITHIN_S)
     assert service.page() == 200
 
 
@@ -225,7 +226,7 @@ def test_known_keys_are_trusted_for_a_quarter_of_an_hour() -> None:
 @pytest.mark.row("15", "a revocation holds also where the database cannot be asked")
 def test_revocation_travels_over_redis_where_the_database_is_away(service: Running) -> None:
     with service.installation.orm():
-        doomed = ApiKey.objects.get(prefix=prefix(service.doomed))
+        doomed = ApiKey.objects.get(prefix=prefix_of(service.doomed))
     facts = {"account": doomed.account_id, "key": doomed.pk, "prefix": doomed.prefix}
     with service.without_database("stopped"):
         poll(lambda: service.server.metric("tickwire_control_events_age_seconds") > 2, WITHIN_S)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import time_machine
 
-from market import services as market
+from market import runtime as market
 from tests.factories import NOON
 
 

@@ -11,11 +11,11 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
+from core.clock import now_ms
 from instruments.catalogue import catalogue
-from market.services import now_ms
 from status.models import Incident, Minute
-from status.summary import Feed
-from status.views import kept
+from status.summary import InstrumentStatus
+from status.views import summary_cache
 from tests.factories import make_instrument, put_quote
 
 NOW = datetime(2026, 11, 20, 12, 30, 20, tzinfo=UTC)
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     """Nothing of what other tests showed in this process."""
-    kept.forget()
+    summary_cache.forget()
     catalogue.load_now()
 
 
@@ -75,7 +75,7 @@ def test_feed_has_state_and_age() -> None:
     ],
 )
 def test_page_says_an_age_as_people_do(seconds: float | None, words: str) -> None:
-    assert Feed("BTCUSD", "open", seconds).age == words
+    assert InstrumentStatus("BTCUSD", "open", seconds).age == words
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_day_that_has_just_begun_weighs_nothing() -> None:
 def test_page_outlives_its_database() -> None:
     make_instrument("BTCUSD")
     told()
-    kept.forget()
+    summary_cache.forget()
     with connection.execute_wrapper(refuse):
         seen = told()
     assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])

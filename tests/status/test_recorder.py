@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accounts.threads import in_thread
-from market.engine.hearing import LOOK_S, SILENT_S
-from market.services import market
+from core.threads import in_thread
+from market.engine.liveness import LOOK_S, SILENT_S
+from market.runtime import market
 from status.models import Minute
-from status.recorder import Recorder
+from status.recorder import MinuteRecorder
 
 NOON = datetime(2026, 11, 20, 12, 1, 1, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
 def write(at: datetime, *, is_heard: bool = True) -> None:
-    Recorder().write(int(at.timestamp() * 1000), is_heard=is_heard)
+    MinuteRecorder().write(int(at.timestamp() * 1000), is_heard=is_heard)
 
 
 def test_minute_before_is_written_down_though_nobody_listened() -> None:
@@ -32,19 +32,19 @@ def test_minute_before_is_written_down_though_nobody_listened() -> None:
 async def test_minute_counts_where_the_engine_was_heard_to_its_end() -> None:
     hearing = market.hearing
     hearing.start()
-    await Recorder().note()
+    await MinuteRecorder().note()
     assert await in_thread(Minute.objects.count) == 1
     began_s, looks = time.monotonic(), int(SILENT_S / LOOK_S) + 2
     for look in range(1, looks + 1):
         hearing.look(began_s + look * LOOK_S)
-    await Recorder().note()
+    await MinuteRecorder().note()
     hearing.heard(began_s + looks * LOOK_S)
     hearing.stop()
     assert await in_thread(Minute.objects.count) == 1
 
 
 def test_same_minute_is_written_once_a_process() -> None:
-    recorder = Recorder()
+    recorder = MinuteRecorder()
     for _ in range(2):
         recorder.write(int(NOON.timestamp() * 1000), is_heard=True)
     write(NOON)

@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.running import environment
-from tests.walks.counting import Figures, Run, Stack, figures, module_of, walk
-from tests.walks.limits import LIMITS, PASSED_BY_ALL
+
+from .counting import Figures, Run, Stack, figures, module_of, walk
+from .limits import LIMITS, PASSED_BY_ALL
 
 Walks = dict[str, list[str]]
 
@@ -56,8 +57,8 @@ def counted(directory: Path) -> Walks:
     django.setup()
     from django.core.management import call_command
 
-    from tests.walks.service import Outside, traced_service
-    from tests.walks.stories import Stories, prepare, record, record_idle
+    from .service import Outside, traced_service
+    from .stories import Stories, prepare, record, record_idle
 
     call_command("migrate", verbosity=0)
     prepare()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from tests.walks.tracing import Call
+from .tracing import Call
 
 Stack = tuple[str, ...]
 

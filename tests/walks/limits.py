@@ -4,7 +4,7 @@ Which thread has its turn first moves a figure by a few, so a limit is the most 
 
 from __future__ import annotations
 
-from tests.walks.counting import Figures
+from .counting import Figures
 
 LIMITS = {
     "a venue's tick → socket": Figures(37, 60, 24),

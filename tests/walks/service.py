@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.market.feeds.fake_kraken import FakeKraken
-from tests.news.feed_server import FeedServer
+from tests.market.feeds.venues.fake_kraken import FakeKraken
+from tests.news.ingest.feed_server import FeedServer
 from tests.patience import PATIENCE_S
 from tests.running import environment
 from tests.services import free_port
-from tests.walks.tracing import Call, decode
+
+from .tracing import Call, decode
 
 T = TypeVar("T")
 

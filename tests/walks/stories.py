@@ -19,11 +19,12 @@ from django.urls import reverse
 
 from tests.contract.streams.client import Frame, Socket
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
-from tests.news.feed_server import item, reply, rss
+from tests.news.ingest.feed_server import item, reply, rss
 from tests.patience import PATIENCE_S
 from tests.staff import staff_client
-from tests.walks.counting import Run
-from tests.walks.service import Outside, Service
+
+from .counting import Run
+from .service import Outside, Service
 
 RUNS = 3
 # Four times this is longer than what the service does by itself waits between two times, but for what it

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tests.walks.counting import Figures, figures, walk
-from tests.walks.tracing import Call
+from .counting import Figures, figures, walk
+from .tracing import Call
 
 
 def calls(*names: str, under: str = "root:main") -> list[Call]:

@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.walks.tracing import Tracer, encode
+from .tracing import Tracer, encode
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.walks.tracing import Call, Tracer, decode, encode
+from .tracing import Call, Tracer, decode, encode
 
 tracer = Tracer()
 start_program = asyncio.create_subprocess_exec

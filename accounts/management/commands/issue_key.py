@@ -8,8 +8,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from accounts.keys.issuing import TooManyKeys, issue_key
+from accounts.limits.tiers import change_tier
 from accounts.models import Account, Tier, User
-from accounts.services import TooManyKeys, change_tier, issue_key
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.keys import prefix as prefix_of
+from accounts.keys.issuing import revoke_key
+from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
-from accounts.services import revoke_key
 
 
 class Command(BaseCommand):

@@ -8,13 +8,10 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config.server import UVICORN
-from config.server.descriptors import open_files, raise_limit
-from config.start.banner import banner
-from config.start.port import take_port
-from config.start.prepare import prepare
-from config.start.server import Server
-from config.supervision.supervisor import Supervisor
+from config.startup import banner, prepare
+from serving.http.connections import open_files, raise_limit
+from serving.server import UVICORN_OPTIONS, Server, take_port
+from serving.workers.supervisor import Supervisor
 
 GRACE_S = 10
 
@@ -57,7 +54,7 @@ class Command(BaseCommand):
             proxy_headers=bool(settings.TRUSTED_PROXIES),
             forwarded_allow_ips=settings.TRUSTED_PROXIES or None,
             timeout_graceful_shutdown=GRACE_S,
-            **UVICORN,
+            **UVICORN_OPTIONS,
         )
         port: int = listener.getsockname()[1]
 

@@ -1,12 +1,16 @@
-"""What the engine asks of a feed, and what a feed may ask of the engine."""
+"""What the engine asks of a feed and a feed of the engine, how long a live feed waits for what, and the ticks
+that wait for the minutes before them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
 
 
 class Inlet(Protocol):
@@ -25,12 +29,85 @@ class Inlet(Protocol):
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""
 
-    def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
+    def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         """Closed 1m candles from the source's own history, oldest first; those already known stay."""
 
 
-class Feed(Protocol):
+class MarketFeed(Protocol):
     """Made from the symbols it is to follow and its settings; reconnects by itself."""
 
     async def run(self, inlet: Inlet) -> None:
         """Until cancelled, or until there is nothing more to come. Closes what it opened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedPace:
+    open_s: float = 10.0
+    close_s: float = 2.0
+    silent_s: float = 15.0
+    """Without any message for this long a connection is given up. Venues send heartbeats or are probed."""
+    probe_s: float = 5.0
+    """A WebSocket venue is asked for a sign of life when nothing else was said to it for this long."""
+    say_gap_s: float = 0.25
+    """Between two messages to a venue; Binance cuts off who sends more than five a second."""
+    first_retry_s: float = 1.0
+    longest_retry_s: float = 60.0
+    steady_s: float = 30.0
+    """A connection that held this long was a good one: the next begins with the shortest wait again."""
+    history_s: float = 10.0
+    history_at_once: int = 4
+    held_at_most: int = 100_000
+    """So many ticks may wait for the history; more are left with the venue meanwhile."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+
+    def retry_s(self, failures: int) -> float:
+        """Doubles up to the cap; shortened by up to a half, so that clients do not come back as one."""
+        # No exponent beyond what a float can hold, however long the venue stays away.
+        full_s = min(self.longest_retry_s, self.first_retry_s * 2.0 ** min(failures, 30))
+        return full_s * (1.0 - self.chance() / 2)
+
+
+# Between two handfuls the event loop does other things.
+AT_ONCE = 500
+
+
+class HeldTicks:
+    """Stands before the engine until the past is filled. Candles only go forward: a tick that was let in, and
+    even a sign of life, would close minutes whose history is on its way."""
+
+    def __init__(self, inlet: Inlet, at_most: int, before: Sequence[Tick] = ()) -> None:
+        """`before` is what another connection left behind."""
+        self._inlet = inlet
+        self._at_most = at_most
+        self._ticks = list(before)
+        self._was_heard = self._is_over = False
+        self.is_full = False
+        self.released = asyncio.Event()
+
+    def take(self, ticks: list[Tick]) -> None:
+        if self._is_over:
+            self._inlet.take(ticks)
+        else:
+            self._was_heard = True
+            self._ticks += ticks
+            self.is_full = len(self._ticks) >= self._at_most
+
+    async def release(self) -> None:
+        """Hand on what came meanwhile, then everything as it comes."""
+        if self._was_heard and not self._ticks:
+            self._inlet.take([])
+        while self._ticks:
+            first, self._ticks = self._ticks[:AT_ONCE], self._ticks[AT_ONCE:]
+            self._inlet.take(first)
+            await asyncio.sleep(0)
+        # No await since the last look: nothing came between.
+        self._is_over, self.is_full = True, False
+        self.released.set()
+
+    def leave(self, awaited: Collection[str]) -> list[Tick]:
+        """The connection is over: hand on what has no history to wait for, and return the rest."""
+        ticks, self._ticks = self._ticks, []
+        if free := [tick for tick in ticks if tick.symbol not in awaited]:
+            self._inlet.take(free)
+        return [tick for tick in ticks if tick.symbol in awaited]

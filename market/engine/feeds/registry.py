@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from django.conf import settings
 
+from core.clock import now_ms
 from instruments.catalogue import InstrumentFacts, catalogue
-from market.clock import now_ms
 
-from .feed import Feed
+from .feed import MarketFeed
 
 
 def make_feed(
@@ -17,10 +17,10 @@ def make_feed(
     instruments: list[InstrumentFacts],
     known_ms: Mapping[str, int] | None = None,
     since_ms: int | None = None,
-) -> Feed:
+) -> MarketFeed:
     """`known_ms` is the time of each symbol's last tick; what is simulated goes on after it."""
     if name == "demo":
-        from .demo import DemoFeed
+        from market.engine.feeds.simulated.demo_feed import DemoFeed
 
         return DemoFeed(
             settings.DEMO_SEED,
@@ -35,17 +35,17 @@ def make_feed(
 
         return ReplayFeed(settings.REPLAY_DIR, instruments, settings.REPLAY_SPEED)
     if name == "kraken":
-        from . import kraken
+        from .venues import kraken
 
         names = venue_symbols(name, instruments, kraken.venue_symbol)
         return kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL)
     if name == "binance":
-        from . import binance
+        from .venues import binance
 
         names = venue_symbols(name, instruments, binance.venue_symbol)
         return binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL)
     if name == "oanda":
-        from . import oanda
+        from .venues import oanda
 
         names = venue_symbols(name, instruments, oanda.venue_symbol)
         access = settings.OANDA_TOKEN, settings.OANDA_ACCOUNT

@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
-from .format import Batch, Format, Place, Subject
-from .lines import columns, read_lines
-from .moments import epoch_ms
+from .format import FileBatch, FilePosition, Format, Subject, columns, epoch_ms, read_lines
 
 SAMPLE = "12345,0.00100000,100.0,100,105,1672515782136,True,True"
 # Where the buyer is the maker, the taker sold.
@@ -30,7 +28,7 @@ def is_header(line: str) -> bool:
     return not line[:1].isdigit()
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     return read_lines(blocks, lambda text: parse(text, subject.symbol), start, is_header)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from struct import Struct
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
-from .format import BadFile, Batch, Format, Place, Subject
+from .format import BadFile, FileBatch, FilePosition, Format, Subject
 
 SAMPLE = "…/EURUSD/2024/00/15/13h_ticks.bi5 (months from 00)"
 # Milliseconds within the hour, ask, bid, ask volume, bid volume.
@@ -44,12 +44,12 @@ def parse(packed: bytes, subject: Subject) -> list[Tick]:
     ]
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     try:
         ticks = parse(b"".join(blocks), subject)
     except (lzma.LZMAError, ValueError) as error:
         raise BadFile(f"{subject.path} is damaged: {error}. Download it again.") from None
-    yield Batch(ticks, range(1, len(ticks) + 1))
+    yield FileBatch(ticks, range(1, len(ticks) + 1))
 
 
 def matches(head: bytes, path: str) -> bool:

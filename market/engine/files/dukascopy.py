@@ -7,9 +7,9 @@ from itertools import accumulate, repeat
 
 import msgspec
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
-from .format import BadFile, Batch, Format, Place, Subject
+from .format import BadFile, FileBatch, FilePosition, Format, Subject
 
 SAMPLE = '{"timestamp":1783944000000,"multiplier":1.0E-5,"ask":1.14277,"bid":1.14273,"times":[93, …], …}'
 
@@ -43,14 +43,14 @@ def _sums(first: int, changes: list[int]) -> list[int]:
     return list(accumulate(changes, initial=first))[1:]
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     try:
         ticks = parse(b"".join(blocks), subject.symbol)
     except (ValueError, OverflowError, RecursionError) as error:
         raise BadFile(
             f"{subject.path} is no whole hour of Dukascopy's: {error}. Download it again."
         ) from None
-    yield Batch(ticks, range(1, len(ticks) + 1))
+    yield FileBatch(ticks, range(1, len(ticks) + 1))
 
 
 def matches(head: bytes, path: str) -> bool:

@@ -1,11 +1,13 @@
-"""What every format of a file of ticks says of itself. Pure."""
+"""What every format of a file of ticks says of itself, and what formats are read with: lines, columns,
+times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
 
 class BadFile(Exception):
@@ -21,20 +23,20 @@ class Subject(NamedTuple):
     path: str = ""
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Where in a file a line begins: bytes before it, and its number."""
 
     offset: int = 0
     line: int = 1
 
 
-class Batch(NamedTuple):
+class FileBatch(NamedTuple):
     ticks: list[Tick]
     lines: Sequence[int]
     """The line of each tick, counted from 1."""
     malformed: Sequence[int] = ()
     """Lines that make no tick."""
-    place: Place = Place()
+    place: FilePosition = FilePosition()
 
 
 class Format(NamedTuple):
@@ -43,6 +45,87 @@ class Format(NamedTuple):
     """One line of it, for people."""
     matches: Callable[[bytes, str], bool]
     """Whether a file that begins with these bytes, and has this path, is one."""
-    read: Callable[[Iterable[bytes], Subject, Place], Iterator[Batch]]
+    read: Callable[[Iterable[bytes], Subject, FilePosition], Iterator[FileBatch]]
     """From blocks of bytes, each of whole lines; the place is that of the first."""
     holds_trades: bool = False
+
+
+Parse = Callable[[str], list[Tick]]
+"""One tick for each line, or one of `NO_TICK` if any line makes none."""
+
+# msgspec's errors are ValueErrors, but for lines nested too deeply.
+NO_TICK = (ValueError, KeyError, OverflowError, RecursionError)
+
+
+def columns(text: str) -> Iterator[tuple[str, ...]]:
+    """The columns of comma-separated lines, which must all have the same number of them."""
+    # Python takes 1_0 for 10.
+    if "_" in text:
+        raise ValueError("an underscore")
+    return zip(*[line.split(",") for line in text.split("\n")], strict=True)
+
+
+def read_lines(
+    blocks: Iterable[bytes],
+    parse: Parse,
+    start: FilePosition,
+    is_header: Callable[[str], bool] = lambda line: False,
+) -> Iterator[FileBatch]:
+    offset, number = start
+    for block in blocks:
+        text = block.decode("utf-8-sig" if offset == 0 else "utf-8", "replace")
+        text = text.replace("\r", "").removesuffix("\n")
+        place, first = FilePosition(offset, number), number
+        offset, number = offset + len(block), number + text.count("\n") + 1
+        if first == 1 and is_header(text.partition("\n")[0]):
+            text, first = text.partition("\n")[2], 2
+        if text:
+            yield _batch(text, parse, first)._replace(place=place)
+
+
+def _batch(text: str, parse: Parse, first: int) -> FileBatch:
+    try:
+        ticks = parse(text)
+    except NO_TICK:
+        ticks = []
+    # JSON skips blank lines, and then the numbers would not fit.
+    if len(ticks) == text.count("\n") + 1:
+        return FileBatch(ticks, range(first, first + len(ticks)))
+    return _line_by_line(text, parse, first)
+
+
+def _line_by_line(text: str, parse: Parse, first: int) -> FileBatch:
+    ticks, lines, malformed = list[Tick](), list[int](), list[int]()
+    for number, line in enumerate(text.split("\n"), first):
+        if not line.strip():
+            continue
+        try:
+            ticks += parse(line)
+            lines.append(number)
+        except NO_TICK:
+            malformed.append(number)
+    return FileBatch(ticks, lines, malformed)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what a time without an offset is counted from
+MILLISECOND = timedelta(milliseconds=1)
+
+# Milliseconds of 1973 and of the year 5138: what is below are seconds, what is above microseconds.
+LEAST, MOST = 10**11, 10**14
+
+
+def iso_ms(text: str) -> int:
+    """Milliseconds of an ISO 8601 time; without an offset it is UTC."""
+    at = datetime.fromisoformat(text)
+    return (at - (EPOCH if at.tzinfo else NAIVE_EPOCH)) // MILLISECOND
+
+
+def epoch_ms(stamps: Sequence[str]) -> list[int]:
+    """Whole numbers: milliseconds, or by their magnitude microseconds."""
+    values = [int(stamp) for stamp in stamps]
+    if min(values) < LEAST:
+        raise ValueError("neither milliseconds nor microseconds")
+    if max(values) < MOST:
+        return values
+    return [value // 1000 if value >= MOST else value for value in values]

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
-from .format import Batch, Format, Place, Subject
-from .lines import columns, read_lines
-from .moments import iso_ms
+from .format import FileBatch, FilePosition, Format, Subject, columns, iso_ms, read_lines
 
 # Eastern time without daylight saving, all year round.
 BEHIND_UTC_MS = 5 * 3_600_000
@@ -44,7 +42,7 @@ def parse(text: str, symbol: str) -> list[Tick]:
     return list(map(Tick, repeat(symbol), map(float, bids), map(float, asks), times))
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     return read_lines(blocks, lambda text: parse(text, subject.symbol), start)
 
 

@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
-from .format import Batch, Format, Place, Subject
-from .lines import columns, read_lines
-from .moments import epoch_ms, iso_ms
+from .format import FileBatch, FilePosition, Format, Subject, columns, epoch_ms, iso_ms, read_lines
 
 SAMPLE = "timestamp,bid,ask (a header; then lines such as 2026-11-21T12:00:00.250Z,1.08410,1.08424)"
 HEADER = re.compile(r"\ufeff?\s*timestamp\s*,\s*bid\s*,\s*ask\s*(,\s*bid_size\s*,\s*ask_size\s*)?", re.I)
@@ -30,7 +28,7 @@ def is_header(line: str) -> bool:
     return HEADER.fullmatch(line) is not None
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     return read_lines(blocks, lambda text: parse(text, subject.symbol), start, is_header)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from accounts.plain_json import spelled_out
-from market.prices.ticks import Tick
+from core.plain_json import spelled_out
+from market.prices.records import Tick
 
-from .format import Batch, Format, Place, Subject
-from .lines import read_lines
+from .format import FileBatch, FilePosition, Format, Subject, read_lines
 
 SAMPLE = '{"symbol":"EURUSD","bid":1.0841,"ask":1.08424,"time_ms":1795262400250}'
 _encoder = msgspec.json.Encoder()
@@ -25,7 +24,7 @@ def parse(text: str) -> list[Tick]:
     return _decoder.decode_lines(text)
 
 
-def read(blocks: Iterable[bytes], subject: Subject, start: Place) -> Iterator[Batch]:
+def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
     for batch in read_lines(blocks, parse, start):
         of_symbol = [tick.symbol == subject.symbol for tick in batch.ticks]
         if all(of_symbol):

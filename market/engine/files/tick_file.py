@@ -1,4 +1,5 @@
-"""A file of ticks, opened: plain, .gz, .zip with one member, or standard input."""
+"""A file of ticks, opened: plain, .gz, .zip with one member, or standard input. Its beginning tells its
+format."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Self
 
-from .detection import FORMATS, detect
-from .format import BadFile, Batch, Place, Subject
+from . import aggtrades, bi5, dukascopy, histdata, quotes, recording
+from .format import BadFile, FileBatch, FilePosition, Format, Subject
 
 BLOCK = 1 << 16
-START = Place()
+START = FilePosition()
+
 # An archive whose fields contradict each other is told in as many ways as it is read.
 DAMAGES = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
@@ -60,7 +62,7 @@ class TickFile:
         """Bytes of `size` that were read."""
         return self._raw.tell() if self.size else 0
 
-    def batches(self, symbol: str, point: float, start: Place = START) -> Iterator[Batch]:
+    def batches(self, symbol: str, point: float, start: FilePosition = START) -> Iterator[FileBatch]:
         yield from self.format.read(self._blocks(start.offset), Subject(symbol, point, self.path), start)
 
     def _blocks(self, skip: int) -> Iterator[bytes]:
@@ -118,3 +120,30 @@ def digest(path: str) -> str:
         return ""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_ALL = (
+    bi5.FORMAT,
+    quotes.FORMAT,
+    histdata.FORMAT,
+    aggtrades.FORMAT,
+    dukascopy.FORMAT,
+    recording.FORMAT,
+)
+FORMATS = {known.name: known for known in _ALL}
+
+
+def detect(head: bytes, path: str) -> Format:
+    if histdata.are_bars(head):
+        raise BadFile(
+            f"{path} holds HistData's one-minute bars, and candles are made of ticks here: "
+            "download the ticks of the same month (DAT_ASCII_…_T_…)."
+        )
+    for known in FORMATS.values():
+        if known.matches(head, path):
+            return known
+    samples = "\n".join(f"  {known.name:<10} {known.sample}" for known in FORMATS.values())
+    raise BadFile(
+        f"{path} begins like none of the formats that are read. "
+        f"Name one with --format, or convert it:\n{samples}"
+    )

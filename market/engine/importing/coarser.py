@@ -8,15 +8,14 @@ from itertools import groupby
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
-from market.prices.candles import Candle
-from market.prices.timeframes import COARSER, MINUTE_MS, interval_start
+from market.prices.candles import COARSER, MINUTE_MS, PriceBar, interval_start
 
 if TYPE_CHECKING:
     from instruments.hours import TradingHours
 
-Bars = dict[str, dict[int, Candle]]
+CoarserBars = dict[str, dict[int, PriceBar]]
 """By timeframe and opening."""
-Key = tuple[str, int]
+CoarserKey = tuple[str, int]
 
 FINER = dict(zip(list(COARSER)[1:], COARSER, strict=False))
 """What each is made of where there are no minutes."""
@@ -24,15 +23,15 @@ SUM_OF_A_DAY = 1e-5
 
 
 class Rebuilt(NamedTuple):
-    made: list[tuple[str, Candle]]
-    left: set[Key]
+    made: list[tuple[str, PriceBar]]
+    left: set[CoarserKey]
     """Those that stay as they were: what they lack cannot be told from what they have."""
 
 
 class DayBefore:
     """What is stored of a day before minutes are written into it."""
 
-    def __init__(self, bars: Bars, minutes: list[Candle], now_ms: int) -> None:
+    def __init__(self, bars: CoarserBars, minutes: list[PriceBar], now_ms: int) -> None:
         self._bars = bars
         self._torn = {
             (timeframe, opened_ms)
@@ -42,11 +41,11 @@ class DayBefore:
         }
         """Some of their minutes were dropped."""
 
-    def rebuild(self, minutes: list[Candle], first_ms: int, last_ms: int, hours: TradingHours) -> Rebuilt:
+    def rebuild(self, minutes: list[PriceBar], first_ms: int, last_ms: int, hours: TradingHours) -> Rebuilt:
         """Everything that holds one of the minutes from the first to the last that were written; `minutes`
         are all that are stored by now."""
         after = {timeframe: dict(bars) for timeframe, bars in self._bars.items()}
-        made, left = [], set[Key]()
+        made, left = [], set[CoarserKey]()
         for timeframe, span_ms in COARSER.items():
             for candle in aggregate(minutes, span_ms):
                 opened_ms = candle.opened_ms
@@ -63,8 +62,8 @@ class DayBefore:
         return Rebuilt(made, left)
 
     def _of_finer(
-        self, timeframe: str, opened_ms: int, after: Mapping[str, Mapping[int, Candle]]
-    ) -> Candle | None:
+        self, timeframe: str, opened_ms: int, after: Mapping[str, Mapping[int, PriceBar]]
+    ) -> PriceBar | None:
         """None where those that it was made of are not all there either."""
         finer = FINER.get(timeframe)
         if finer is None:
@@ -76,7 +75,7 @@ class DayBefore:
         return _joined(after[finer], opened_ms, end_ms)
 
 
-def aggregate(minutes: Iterable[Candle], span_ms: int) -> Iterator[Candle]:
+def aggregate(minutes: Iterable[PriceBar], span_ms: int) -> Iterator[PriceBar]:
     for opened_ms, group in groupby(minutes, lambda minute: interval_start(minute.opened_ms, span_ms)):
         first, *later = group
         candle = first.opened_at(opened_ms)
@@ -85,24 +84,24 @@ def aggregate(minutes: Iterable[Candle], span_ms: int) -> Iterator[Candle]:
         yield candle
 
 
-def _torn(bars: Mapping[int, Candle], of_minutes: Iterable[Candle]) -> Iterator[tuple[int, Candle]]:
+def _torn(bars: Mapping[int, PriceBar], of_minutes: Iterable[PriceBar]) -> Iterator[tuple[int, PriceBar]]:
     known = {candle.opened_ms: candle for candle in of_minutes}
     for opened_ms, bar in bars.items():
         if opened_ms not in known or not _are_alike(bar, known[opened_ms]):
             yield opened_ms, bar
 
 
-def _joined(bars: Mapping[int, Candle], start_ms: int, end_ms: int) -> Candle | None:
+def _joined(bars: Mapping[int, PriceBar], start_ms: int, end_ms: int) -> PriceBar | None:
     parts = [bars[opened_ms] for opened_ms in sorted(bars) if start_ms <= opened_ms < end_ms]
     return next(aggregate(parts, end_ms - start_ms), None)
 
 
-def _are_alike(one: Candle, other: Candle) -> bool:
+def _are_alike(one: PriceBar, other: PriceBar) -> bool:
     prices = [(each.open, each.high, each.low, each.close) for each in (one, other)]
     return prices[0] == prices[1] and isclose(one.volume, other.volume, rel_tol=1e-9, abs_tol=SUM_OF_A_DAY)
 
 
-def _is_whole(minutes: list[Candle], start_ms: int, end_ms: int, hours: TradingHours) -> bool:
+def _is_whole(minutes: list[PriceBar], start_ms: int, end_ms: int, hours: TradingHours) -> bool:
     """Whether there is a minute of all its open time."""
     sessions = hours.sessions_between(start_ms, end_ms)
     open_ms = sum(closes_ms - opens_ms for opens_ms, closes_ms in sessions)

@@ -8,9 +8,8 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from market.prices.candles import VOLUME_DECIMALS, Candle
-from market.prices.ticks import Tick
-from market.prices.timeframes import MINUTE_MS, interval_start
+from market.prices.candles import MINUTE_MS, VOLUME_DECIMALS, PriceBar, interval_start
+from market.prices.records import Tick
 
 if TYPE_CHECKING:
     from instruments.catalogue import InstrumentFacts
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
 LONGEST_QUIET_MS = 24 * 60 * MINUTE_MS
 
 
-class End(NamedTuple):
+class FileEnd(NamedTuple):
     """The minute in which a file ended, and its last tick."""
 
-    minute: Candle
+    minute: PriceBar
     tick: Tick
 
 
-class Minutes:
+class FileMinutes:
     """The minutes of one file."""
 
-    def __init__(self, facts: InstrumentFacts, *, mid: bool, before: End | None = None) -> None:
+    def __init__(self, facts: InstrumentFacts, *, mid: bool, before: FileEnd | None = None) -> None:
         """`before` is where the file before this one ended."""
         self._facts = facts
         self._mid = mid
         self._before = before
-        self._forming: Candle | None = None
+        self._forming: PriceBar | None = None
         self._last: Tick | None = None
         self.gaps = 0
         """Times without ticks that were too long to be filled."""
@@ -43,7 +42,7 @@ class Minutes:
     def forming_ms(self) -> int | None:
         return None if self._forming is None else self._forming.opened_ms
 
-    def take(self, ticks: list[Tick]) -> Iterator[Candle]:
+    def take(self, ticks: list[Tick]) -> Iterator[PriceBar]:
         """Good ticks in order. Yields the minutes that they close, and the flat ones between."""
         times, prices = [tick.time_ms for tick in ticks], self._prices(ticks)
         asks, volumes = [tick.ask for tick in ticks], self._volumes(ticks)
@@ -57,17 +56,17 @@ class Minutes:
             if minute is None or minute.opened_ms != opened_ms:
                 yield from self._close_before(opened_ms)
                 price, ask = prices[start], asks[start]
-                minute = self._forming = Candle(opened_ms, price, price, price, price, 0.0, ask, ask)
+                minute = self._forming = PriceBar(opened_ms, price, price, price, price, 0.0, ask, ask)
             self._last = ticks[end - 1]
             self._add(minute, prices[start:end], asks[start:end], volumes[start:end])
             start = end
 
-    def end(self) -> End | None:
+    def end(self) -> FileEnd | None:
         """Close the forming minute: nothing more comes."""
         minute = self._close()
-        return None if minute is None or self._last is None else End(minute, self._last)
+        return None if minute is None or self._last is None else FileEnd(minute, self._last)
 
-    def _go_on(self, before: End, first_ms: int) -> None:
+    def _go_on(self, before: FileEnd, first_ms: int) -> None:
         """Where the file before ended, unless this one is of another time."""
         self._before = None
         if before.tick.time_ms <= first_ms:
@@ -86,7 +85,7 @@ class Minutes:
         return [tick.volume for tick in ticks]
 
     def _add(
-        self, minute: Candle, prices: Sequence[float], asks: Sequence[float], volumes: Sequence[float]
+        self, minute: PriceBar, prices: Sequence[float], asks: Sequence[float], volumes: Sequence[float]
     ) -> None:
         minute.high, minute.low = max(minute.high, *prices), min(minute.low, *prices)
         minute.close = prices[-1]
@@ -94,7 +93,7 @@ class Minutes:
         minute.volume = reduce(add, volumes, minute.volume)
         minute.ask_high, minute.ask_low = max(minute.ask_high, *asks), min(minute.ask_low, *asks)
 
-    def _close_before(self, opened_ms: int) -> Iterator[Candle]:
+    def _close_before(self, opened_ms: int) -> Iterator[PriceBar]:
         closed = self._close()
         if closed is None or self._last is None:
             return
@@ -108,9 +107,9 @@ class Minutes:
         price, ask = closed.close, round(self._last.ask, self._facts.digits)
         for opens_ms, closes_ms in quiet:
             for flat_ms in range(opens_ms, closes_ms, MINUTE_MS):
-                yield Candle(flat_ms, price, price, price, price, 0.0, ask, ask)
+                yield PriceBar(flat_ms, price, price, price, price, 0.0, ask, ask)
 
-    def _close(self) -> Candle | None:
+    def _close(self) -> PriceBar | None:
         minute, self._forming = self._forming, None
         if minute is not None:
             # Once a minute rather than once a tick: the highest of rounded prices is the highest, rounded.

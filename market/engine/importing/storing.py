@@ -1,21 +1,23 @@
-"""Minutes into the database, and with them every coarser candle that they are part of."""
+"""Imported minutes into the database, with every coarser candle that they are part of, and the last quote."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from instruments.catalogue import InstrumentFacts
-from market.engine.store import FLOATS, Row, candle_of, moment, write_candles
-from market.imports import IMPORTED
+from market.engine.store.candle_rows import FLOATS, Row, candle_of, moment, write_candles
+from market.engine.store.series import present_kind
+from market.models import IMPORTED, FormerQuote, LastQuote
 from market.models import Candle as CandleRow
-from market.prices.candles import Candle
-from market.prices.timeframes import COARSER, TIMEFRAMES, interval_start
+from market.prices.candles import COARSER, TIMEFRAMES, PriceBar, interval_start
+from market.prices.records import Tick
 
-from .coarser import Bars, DayBefore, Key
+from .coarser import CoarserBars, CoarserKey, DayBefore
 
 DAY_MS = TIMEFRAMES["1d"]
 
@@ -23,12 +25,12 @@ DAY_MS = TIMEFRAMES["1d"]
 class Changed(NamedTuple):
     """Which coarser candles."""
 
-    made: set[Key]
-    left: set[Key]
+    made: set[CoarserKey]
+    left: set[CoarserKey]
     """Those that hold one of the minutes and stay as they were: others of their minutes were dropped."""
 
 
-def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str, now_ms: int) -> Changed:
+def store_minutes(facts: InstrumentFacts, minutes: Sequence[PriceBar], basis: str, now_ms: int) -> Changed:
     """Closed minutes in order, within a transaction: what is coarser is made of all that are stored then,
     those that came another way too."""
     for minute in minutes:
@@ -48,14 +50,14 @@ def store_minutes(facts: InstrumentFacts, minutes: Sequence[Candle], basis: str,
     return changed
 
 
-def minutes_of_day(facts: InstrumentFacts, day_ms: int) -> list[Candle]:
+def minutes_of_day(facts: InstrumentFacts, day_ms: int) -> list[PriceBar]:
     rows = _of_day(facts, day_ms).filter(timeframe="1m")
     in_order = rows.order_by("opened_at").annotate(**FLOATS)
     return [candle_of(values) for values in in_order.values_list("opened_at", *FLOATS, "source")]
 
 
-def coarser_of_day(facts: InstrumentFacts, day_ms: int) -> Bars:
-    bars: Bars = {timeframe: {} for timeframe in COARSER}
+def coarser_of_day(facts: InstrumentFacts, day_ms: int) -> CoarserBars:
+    bars: CoarserBars = {timeframe: {} for timeframe in COARSER}
     rows = _of_day(facts, day_ms).filter(timeframe__in=COARSER).annotate(**FLOATS)
     for timeframe, *values in rows.values_list("timeframe", "opened_at", *FLOATS, "source"):
         candle = candle_of(values)
@@ -73,7 +75,7 @@ def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[CandleRow]:
 
 
 def _closed(
-    facts: InstrumentFacts, candles: list[tuple[str, Candle]], basis: str, now_ms: int
+    facts: InstrumentFacts, candles: list[tuple[str, PriceBar]], basis: str, now_ms: int
 ) -> Iterator[Row]:
     """Those whose interval is over, or which the market's next session does not reach. Of the others only
     those are known that were stored before: they have to fit their minutes too."""
@@ -85,7 +87,25 @@ def _closed(
             yield facts.id, timeframe, candle, basis
 
 
-def _is_stored(facts: InstrumentFacts, timeframe: str, candle: Candle) -> bool:
+def _is_stored(facts: InstrumentFacts, timeframe: str, candle: PriceBar) -> bool:
     opened_at = moment(candle.opened_ms)
     own = CandleRow.objects.filter(instrument_id=facts.id, simulated=False, timeframe=timeframe)
     return own.filter(opened_at=opened_at).exists()
+
+
+@transaction.atomic
+def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
+    """As the last real one, if it is newer than that; False if it is not. While an instrument's prices are
+    simulated it waits until they are real."""
+    at = moment(tick.time_ms)
+    bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
+    quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": IMPORTED}
+    if present_kind(facts.id):
+        known = FormerQuote.objects.filter(pk=facts.id, simulated=False)
+        if not known.exists():
+            FormerQuote.objects.create(instrument_id=facts.id, simulated=False, **quote)
+            return True
+        return bool(known.filter(quoted_at__lt=at).update(**quote))
+    LastQuote.objects.get_or_create(instrument_id=facts.id)
+    older = LastQuote.objects.filter(Q(quoted_at=None) | Q(quoted_at__lt=at), pk=facts.id)
+    return bool(older.update(**quote))

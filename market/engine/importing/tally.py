@@ -1,16 +1,19 @@
-"""What came of an import: counts for the summary, and the lines to name. Pure."""
+"""What came of an import: counts, the lines to name, and what `import_ticks` says of them at its end."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
+
+from market.engine.store.candle_rows import moment
 
 # A weekend in a file of ticks would else be told line by line.
 NAMED_EACH = 10
 
 
-class Fault(NamedTuple):
+class LineFault(NamedTuple):
     path: str
     line: int
     reason: str
@@ -20,24 +23,24 @@ class Fault(NamedTuple):
 class StoppedAtFault(Exception):
     """A strict import ends at the first bad line."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: LineFault) -> None:
         self.fault = fault
 
 
-class Tally:
+class ImportTally:
     def __init__(self) -> None:
         self.ticks = 0
         self.minutes = 0
         self.gaps = 0
         self.faults: Counter[str] = Counter()
-        self.named: list[Fault] = []
+        self.named: list[LineFault] = []
         """The first few of each reason."""
         self.left: set[tuple[str, int]] = set()
         """Coarser candles, by timeframe and opening, that stay without what was imported into them."""
         self.span_ms: tuple[int, int] | None = None
         """The first and the last stored minute."""
 
-    def count(self, faults: Iterable[Fault]) -> None:
+    def count(self, faults: Iterable[LineFault]) -> None:
         for fault in faults:
             self.faults[fault.reason] += 1
             if self.faults[fault.reason] <= NAMED_EACH:
@@ -48,3 +51,51 @@ class Tally:
         # The minute in which the file before ended goes on in this one.
         self.minutes += minutes - (until_ms == first_ms and self.minutes > 0)
         self.span_ms = min(since_ms, first_ms), max(until_ms, last_ms)
+
+
+REASONS = {
+    "malformed": "no line of this format",
+    "not_finite": "a price or volume that is no number",
+    "not_positive": "a price not above 0, or a volume below it",
+    "crossed": "the ask is below the bid",
+    "too_high": "a number that is too high",
+    "future": "a time in the future",
+    "older_than_last": "a time before that of the line above",
+    "duplicate": "the same as the line above",
+    "market_closed": "outside trading hours",
+}
+
+
+def fault_line(fault: LineFault) -> str:
+    return f"{fault.path}, line {fault.line}: {REASONS.get(fault.reason, fault.reason)}"
+
+
+def complaints(tally: ImportTally) -> Iterator[str]:
+    """The bad lines, the first few of each reason by name."""
+    yield from map(fault_line, tally.named)
+    for reason, count in tally.faults.items():
+        if count > NAMED_EACH:
+            yield f"… and {count - NAMED_EACH:,} more lines: {REASONS.get(reason, reason)}"
+
+
+def summary(tally: ImportTally, symbol: str) -> Iterator[str]:
+    span = ""
+    if tally.span_ms:
+        first_at, last_at = map(moment, tally.span_ms)
+        span = f", {first_at:%Y-%m-%d %H:%M} to {last_at:%Y-%m-%d %H:%M} UTC"
+    yield f"{symbol}: {tally.ticks:,} ticks made {tally.minutes:,} one-minute candles{span}."
+    if bad := tally.faults.total():
+        yield f"{bad:,} bad {'line was' if bad == 1 else 'lines were'} left out."
+    if gaps := tally.gaps:
+        yield (
+            f"{gaps:,} {'gap' if gaps == 1 else 'gaps'} of more than a trading day left empty: "
+            "the files lack ticks there."
+        )
+    if many := len(tally.left):
+        timeframe, opened_ms = min(tally.left, key=itemgetter(1))
+        stay = "candle stays as it was" if many == 1 else "candles stay as they were"
+        yield (
+            f"{many:,} coarser {stay}, the first at {moment(opened_ms):%Y-%m-%d %H:%M} ({timeframe}): the "
+            "one-minute candles of that time were dropped for their age, and the files hold only a part of "
+            "them. Files with all of that time replace what is there."
+        )

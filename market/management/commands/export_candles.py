@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand
 
-from accounts.plain_json import number
+from core.plain_json import number
 from instruments.catalogue import InstrumentFacts
-from market.engine.series import present_kind
-from market.engine.store import FLOATS, candle_of
-from market.management.pipes import until_nobody_reads
+from market.engine.store.candle_rows import FLOATS, candle_of
+from market.engine.store.series import present_kind
 from market.management.symbols import find_instrument
+from market.management.terminal import until_nobody_reads
 from market.models import Candle
+from market.prices.candles import TIMEFRAMES
 from market.prices.history import encode_candle
-from market.prices.timeframes import TIMEFRAMES
 
 COLUMNS = ("time", "open", "high", "low", "close", "volume")
 

@@ -13,17 +13,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from market.engine.files.bi5 import usual_point
-from market.engine.files.detection import FORMATS
 from market.engine.files.format import BadFile
-from market.engine.files.tick_file import TickFile
-from market.engine.importing.file_import import Terms
-from market.engine.importing.importer import Importer
-from market.engine.importing.tally import StoppedAtFault, Tally
-from market.engine.series import present_kind
-from market.management.import_summary import complaints, summary, told
-from market.management.interruption import interruptible
-from market.management.progress import ProgressBar
+from market.engine.files.tick_file import FORMATS, TickFile
+from market.engine.importing.importer import Importer, ImportTerms
+from market.engine.importing.tally import ImportTally, StoppedAtFault, complaints, fault_line, summary
+from market.engine.store.series import present_kind
 from market.management.symbols import find_instrument
+from market.management.terminal import ProgressBar, interruptible
 
 SIMULATED = (
     "{symbol} is priced by a simulated source now, so these candles are stored and not shown. Give it a real "
@@ -52,22 +48,22 @@ class Command(BaseCommand):
     def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
         facts = find_instrument(symbol)
         point = options["point"] or usual_point(facts.digits)
-        terms = Terms(facts, settings.CANDLE_PRICE, now_ms(), point, options["strict"])
+        terms = ImportTerms(facts, settings.CANDLE_PRICE, now_ms(), point, options["strict"])
         importer = Importer(terms, restart=options["restart"])
         try:
             total = total_size(files, options["format"])
             with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped, settled_memory():
-                watch = Watch(bar, importer.tally, stopped)
+                watch = ImportWatch(bar, importer.tally, stopped)
                 is_whole = importer.run(files, options["format"], watch)
         except BadFile as error:
             raise CommandError(str(error)) from None
         except StoppedAtFault as error:
-            raise CommandError(f"{told(error.fault)}. The minutes before it are stored.") from None
+            raise CommandError(f"{fault_line(error.fault)}. The minutes before it are stored.") from None
         self.report(importer.tally, facts.symbol, is_whole=is_whole)
         if present_kind(facts.id):
             self.stdout.write(SIMULATED.format(symbol=facts.symbol))
 
-    def report(self, tally: Tally, symbol: str, *, is_whole: bool) -> None:
+    def report(self, tally: ImportTally, symbol: str, *, is_whole: bool) -> None:
         for complaint in complaints(tally):
             self.stderr.write(complaint)
         if is_whole and not tally.ticks:
@@ -87,10 +83,10 @@ def settled_memory() -> Iterator[None]:
         gc.unfreeze()
 
 
-class Watch:
+class ImportWatch:
     """Shows how far it came, and hears Ctrl-C."""
 
-    def __init__(self, bar: ProgressBar, tally: Tally, stopped: Event) -> None:
+    def __init__(self, bar: ProgressBar, tally: ImportTally, stopped: Event) -> None:
         self._bar, self._tally, self._stopped = bar, tally, stopped
         self._file: TickFile | None = None
         self._before = 0

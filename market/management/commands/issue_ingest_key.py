@@ -7,8 +7,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from market.ingest.keys import check_symbols, issue_ingest_key
 from market.models import IngestKey
+from market.push.keys import check_symbols, issue_ingest_key
 
 
 class Command(BaseCommand):

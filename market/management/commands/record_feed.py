@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.models import FEEDS
-from market.engine.feeds.feed import Feed
+from market.engine.feeds.feed import MarketFeed
+from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.feeds.registry import make_feed
-from market.engine.recording import Recorder, record
-from market.management.pipes import until_nobody_reads
 from market.management.symbols import find_instrument
+from market.management.terminal import until_nobody_reads
 
 STATUS_S = 0.5
 
@@ -49,8 +49,8 @@ class Command(BaseCommand):
                 raise CommandError(f"{output} cannot be written: {error.strerror}.") from None
             asyncio.run(self.record(make_feed(feed, chosen), out, seconds))
 
-    async def record(self, feed: Feed, out: BinaryIO, seconds: float | None) -> None:
-        recorder = Recorder(out)
+    async def record(self, feed: MarketFeed, out: BinaryIO, seconds: float | None) -> None:
+        recorder = TickRecorder(out)
         status = asyncio.create_task(show(recorder))
         try:
             await record(feed, recorder, seconds)
@@ -74,14 +74,14 @@ def followed(feed: str) -> list[InstrumentFacts]:
     ]
 
 
-async def show(recorder: Recorder) -> None:
+async def show(recorder: TickRecorder) -> None:
     while sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{line(recorder)}\r")
         sys.stderr.flush()
         await asyncio.sleep(STATUS_S)
 
 
-def line(recorder: Recorder) -> str:
+def line(recorder: TickRecorder) -> str:
     refused = recorder.refused.total()
     ticks = f"{recorder.ticks:,} {'tick' if recorder.ticks == 1 else 'ticks'} recorded"
     late = ""

@@ -1,3 +1,5 @@
+"""A command that writes must not meet a database of another age."""
+
 from __future__ import annotations
 
 import asyncio
@@ -8,23 +10,22 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import Error
+from django.db import Error, connection
+from django.db.migrations.executor import MigrationExecutor
 
-from accounts import memory
-from accounts.events import feed as control_events
-from accounts.exceptions import Overloaded
-from accounts.stopping import end_within
-from accounts.tasks import end
-from accounts.troubles import Trouble
-from accounts.waiting import wait_for_database
+from core import process
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.events.feed import feed as control_events
+from core.fault_log import LastingFault
+from core.process import end_within, wait_for_database
 from instruments.catalogue import catalogue
-from market.engine.inbox import Inbox
-from market.engine.lease import Deposed
-from market.management.pending import refuse_pending_migrations
-from market.services import market
+from market.engine.push_queue import PushQueue
+from market.engine.store.lease import LeaseLost
+from market.runtime import market
 
 logger = logging.getLogger(__name__)
-start_waits = Trouble(logger, "The engine cannot start, trying again")
+start_waits = LastingFault(logger, "The engine cannot start, trying again")
 
 
 class Command(BaseCommand):
@@ -74,7 +75,7 @@ class Command(BaseCommand):
         try:
             # It may wait for Redis.
             await first(runner.start(), ending.wait(), runner.deposed.wait())
-        except (Error, Overloaded, Deposed) as error:
+        except (Error, Overloaded, LeaseLost) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
         if not runner.is_running:
@@ -82,14 +83,14 @@ class Command(BaseCommand):
             await runner.stop()
             return
         start_waits.over()
-        memory.settle()
-        inbox = Inbox(settings.REDIS_URL)
+        process.freeze_startup_objects()
+        inbox = PushQueue(settings.REDIS_URL)
         # Acknowledged is what a kill of this process does not take along.
         serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
         try:
             # A push that waits to be acknowledged hears first that another engine has taken over.
-            with contextlib.suppress(Deposed):
+            with contextlib.suppress(LeaseLost):
                 await first(runner.deposed.wait(), ending.wait(), serving)
         finally:
             await runner.stop()
@@ -104,6 +105,18 @@ async def first(*waiting: Any) -> None:
     """Until one of them is done, which raises what that one did; the others are called off."""
     tasks = [asyncio.ensure_future(each) for each in waiting]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    await end(*others)
+    await cancel_and_wait(*others)
     for task in done:
         task.result()
+
+
+def refuse_pending_migrations() -> None:
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        first, others = plan[0][0], len(plan) - 1
+        more = f" and {others} more" if others else ""
+        raise CommandError(
+            f"The database is behind the code: {first.app_label}.{first.name}{more} is pending. "
+            "Run `manage.py migrate` first."
+        )

@@ -11,11 +11,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.threads import in_thread
-from news.ingest.claims import claim
-from news.ingest.polling import Polled, poll
+from core.threads import in_thread
+from news.ingest.polling import Polled, claim, poll
 from news.models import Source
-from news.scoring import make_ready
+from news.sentiment.scoring import make_ready
 
 MOST = 1_000
 

@@ -7,10 +7,9 @@ from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.plain_json import encode
+from core.plain_json import encode
 from news.labels import sentiment_label
-from news.sentiment.linear import linear_model
-from news.sentiment.weights import BadModel
+from news.sentiment.linear import BadModel, linear_model
 
 CATEGORIES = ("forex", "gold", "crypto", "macro")
 # What is longer is no title; the rest of such a line is passed over without being kept.

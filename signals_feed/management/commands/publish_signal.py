@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
 from instruments.catalogue import catalogue
-from signals_feed.quotes import current
-from signals_feed.services import Refused, Terms, publish
+from signals_feed.publishing.actions import current_quote, publish
+from signals_feed.publishing.terms import SignalRefused, SignalTerms
 
 
 def price(text: str) -> Decimal:
@@ -43,10 +43,12 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['publisher']}.")
         catalogue.load_now()
         symbol = options["symbol"].upper()
-        terms = Terms(symbol, options["direction"], options["stop"], options["target"], options["entry"])
+        terms = SignalTerms(
+            symbol, options["direction"], options["stop"], options["target"], options["entry"]
+        )
         try:
-            signal = publish(terms, publisher, current(symbol))
-        except Refused as refused:
+            signal = publish(terms, publisher, current_quote(symbol))
+        except SignalRefused as refused:
             raise CommandError(str(refused)) from None
         digits = signal.instrument.digits
         entry, stop, target = (

@@ -5,14 +5,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from signals_feed.verify import Noted, verify
+from signals_feed.ledger.verify import NotedHead, verify
 
 
-def noted(text: str) -> Noted:
+def noted(text: str) -> NotedHead:
     position, _, hash_ = text.partition(":")
     if not position.isascii() or not position.isdigit() or len(hash_) != 64:
         raise ArgumentTypeError("A head is written as POSITION:HASH, as this command prints it.")
-    return Noted(int(position), hash_)
+    return NotedHead(int(position), hash_)
 
 
 class Command(BaseCommand):

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.throttling import UserRateThrottle
 from rest_framework.viewsets import GenericViewSet
 
-from accounts import keys
+from accounts.keys.text import digest_of
 from accounts.models import ApiKey, User
 from market.models import Candle, LastQuote
 from news.models import NewsItem
@@ -34,7 +34,7 @@ from .drf_serializers import (
 
 class ApiKeyAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, ApiKey]:
-        digest = keys.digest(request.headers.get("X-API-Key", ""), settings.KEY_PEPPER)
+        digest = digest_of(request.headers.get("X-API-Key", ""), settings.KEY_PEPPER)
         key = ApiKey.objects.select_related("account__user").filter(digest=digest, revoked_at=None).first()
         if key is None:
             raise AuthenticationFailed("invalid API key")

@@ -18,12 +18,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE
+
 from . import report
 from .cases import CASES, Case
 from .load import Load, measure
 from .pace import Pace
 from .places import prepare
-from .processes import CLIENT_CORE, SERVER_CORE
 from .product_runs import Product
 from .servers import Start, servers
 

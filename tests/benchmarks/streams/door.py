@@ -6,8 +6,8 @@ import asyncio
 
 import msgspec
 
-from market.prices.ticks import Tick
-from market.services import market
+from market.prices.records import Tick
+from market.runtime import market
 
 
 class Line(msgspec.Struct, gc=False):

@@ -12,7 +12,7 @@ WATCH_S = 0.05
 
 async def main(tick_port: int) -> None:
     from market.management.commands.run_engine import Command
-    from market.services import market
+    from market.runtime import market
 
     from .door import open_door
 

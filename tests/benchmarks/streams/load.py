@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from tests.benchmarks.servers import CLIENT_CORE
+
 from .places import LOAD, LOAD_TLS
-from .processes import CLIENT_CORE
 
 # Beyond what was asked for: connecting, settling, waiting for the last.
 PATIENCE_S = 120

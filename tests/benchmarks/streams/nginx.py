@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.services import free_port
+
 from .places import HERE, NGINX_MODULES, PLACE
-from .processes import children, free_port, running
+from .processes import children, running
 
 Ports = tuple[int, int, tuple[int, ...]]
 

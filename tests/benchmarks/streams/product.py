@@ -9,7 +9,7 @@ import sys
 import uvicorn
 from django.conf import settings
 
-from config.server import UVICORN
+from serving.server import UVICORN_OPTIONS
 
 
 class OpenToTicks(uvicorn.Server):
@@ -40,7 +40,7 @@ def main() -> None:
         backlog=4096,
         ssl_certfile=certificate,
         ssl_keyfile=key,
-        **UVICORN,
+        **UVICORN_OPTIONS,
     )
     OpenToTicks(config, tick_port).run()
 

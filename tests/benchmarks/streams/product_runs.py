@@ -10,12 +10,13 @@ from pathlib import Path
 
 import redis
 
-from tests.services import database_url, redis_url
+from tests.benchmarks.servers import CLIENT_CORE
+from tests.services import database_url, free_port, redis_url
 
 from .load import Target
 from .nginx import nginx
 from .places import CERTIFICATE, KEY
-from .processes import CLIENT_CORE, free_port, module, running
+from .processes import module, running
 
 SETTINGS = {
     "DJANGO_SETTINGS_MODULE": "config.settings",

@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from market.services import now_ms
+from core.clock import now_ms
 from tests.patience import PATIENCE_S
 
 T = TypeVar("T")

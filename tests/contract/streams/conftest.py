@@ -13,11 +13,12 @@ from django.conf import settings
 
 from accounts.models import Account
 from tests.client import Server
-from tests.contract.streams import on_daphne
-from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
-from tests.contract.streams.daphne_server import DaphneServer
-from tests.contract.streams.ticker import Ticker, ticking
 from tests.factories import make_account, make_instrument, make_key, make_tier
+
+from . import on_daphne
+from .client import MARKET, ORDERFLOW, Socket
+from .daphne_server import DaphneServer
+from .ticker import Ticker, ticking
 
 # In one process there is no bus between engine and clients; what daphne holds of a socket is its own affair.
 collect_ignore = (

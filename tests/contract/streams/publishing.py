@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 from accounts.models import User
+from core import clock
 from instruments.models import Instrument
-from market import services as market
+from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
-from signals_feed.quotes import Quoted
-from signals_feed.services import enter
+from signals_feed.publishing.actions import enter_feed
 
 # No price of a test comes near its stop or its target.
 TERMS = {"entry": "1.0842", "stop_loss": "0.0001", "take_profit": "900", "tradable_price": "1.0842"}
@@ -20,5 +20,5 @@ def publish_signal(symbol: str, publisher: User) -> str:
     terms = {name: Decimal(price) for name, price in TERMS.items()}
     instrument = Instrument.objects.get(symbol=symbol)
     signal = Signal(instrument=instrument, user=publisher, direction="buy", **terms)
-    enter(signal, Quoted(Decimal("1.0840"), Decimal("1.0842"), market.now_ms()))
+    enter_feed(signal, Quoted(Decimal("1.0840"), Decimal("1.0842"), clock.now_ms()))
     return str(signal.pk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Protocol
 
-from tests.contract.streams.client import MARKET, ORDERFLOW, Frame
+from .client import MARKET, ORDERFLOW, Frame
 
 SIGNALS = "/ws/signals"
 FIELDS = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from market.streams import service as streams
-from tests.contract.streams.conftest import Open
-from tests.contract.streams.ticker import Ticker
+from market.streams import market_streams as streams
+
+from .conftest import Open
+from .ticker import Ticker
 
 
 def test_each_write_of_a_tick_is_measured(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:

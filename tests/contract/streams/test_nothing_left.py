@@ -14,15 +14,16 @@ from django.conf import settings
 from redis import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from market.streams.identity import Identity
-from market.streams.seat import Seat
-from market.streams.wire import Wire
-from tests.accounts.stream_processes import wait_until
+from market.streams.hub.subscribers import Subscriber
+from market.streams.sessions.identity import Identity
+from serving.websocket.protocol import WebSocketProtocol
+from tests.accounts.open_streams.stream_processes import wait_until
 from tests.client import Server, drop_sockets
-from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
-from tests.contract.streams.conftest import Open
 
-OF_A_SOCKET = (Wire, AsyncWebsocketConsumer, Seat, Identity, HttpToolsProtocol)
+from .client import MARKET, ORDERFLOW, Socket
+from .conftest import Open
+
+OF_A_SOCKET = (WebSocketProtocol, AsyncWebsocketConsumer, Subscriber, Identity, HttpToolsProtocol)
 SIGNALS = "/ws/signals"
 End = Callable[[Server, Socket], object]
 

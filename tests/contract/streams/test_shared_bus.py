@@ -5,8 +5,8 @@ from __future__ import annotations
 import redis
 from django.conf import settings
 
-from tests.contract.streams.conftest import Open
-from tests.contract.streams.ticker import Ticker
+from .conftest import Open
+from .ticker import Ticker
 
 
 def test_bus_that_comes_back_empty_costs_no_client_a_tick(

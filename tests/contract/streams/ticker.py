@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from django.conf import settings
 
-from market import services as market
+from core import clock
+from market import runtime as market
+from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
-from market.engine.redis_bus import RedisBus
 from market.engine.runner import Runner
-from market.prices.market import Prices
-from market.prices.records import AnyRecord
-from market.prices.ticks import Tick
-from market.streams import service
+from market.prices.quotes import Prices
+from market.prices.records import AnyRecord, Tick
+from market.streams import market_streams
 from tests.client import Server
 from tests.market.running import no_feed
 from tests.patience import PATIENCE_S
@@ -60,7 +60,7 @@ async def until_heard(tick: Tick) -> None:
 
 def make_tick(symbol: str) -> Tick:
     bid = round(1 + next(_numbers) / 100_000, 5)
-    return Tick(symbol, bid, round(bid + 0.0002, 5), market.now_ms())
+    return Tick(symbol, bid, round(bid + 0.0002, 5), clock.now_ms())
 
 
 @contextmanager
@@ -82,5 +82,5 @@ async def start(runner: Runner) -> None:
     await runner.start()
     epoch = runner.bus.place.epoch
     async with asyncio.timeout(PATIENCE_S):
-        while not market.is_heard() or service.prices.recent.epoch != epoch:  # noqa: ASYNC110
+        while not market.is_heard() or market_streams.prices.recent.epoch != epoch:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from .fake_binance import FakeBinance
-from .fake_kraken import FakeKraken
-from .fake_oanda import FakeOanda
-from .venue import FakeVenue
+from tests.market.feeds.venues.fake_binance import FakeBinance
+from tests.market.feeds.venues.fake_kraken import FakeKraken
+from tests.market.feeds.venues.fake_oanda import FakeOanda
+from tests.market.feeds.venues.venue import FakeVenue
 
 VENUES: list[type[FakeVenue]] = [
     FakeKraken,

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from market.engine.feeds.feed import Feed
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
+from market.engine.feeds.feed import MarketFeed
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
 from tests.patience import PATIENCE_S
 
 
@@ -21,7 +21,7 @@ class RecordingInlet:
         self.refused: Counter[str] = Counter()
         self.complaints: list[str] = []
         self.unserved: list[str] = []
-        self.backfilled: dict[str, list[Candle]] = {}
+        self.backfilled: dict[str, list[PriceBar]] = {}
         self.order: list[str] = []
         self._missing = missing or {}
         self._changed = asyncio.Event()
@@ -45,7 +45,7 @@ class RecordingInlet:
         self._note("missing")
         return self._missing
 
-    def backfill(self, symbol: str, minutes: list[Candle], basis: str) -> None:
+    def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         self.backfilled[symbol] = minutes
         self._note(f"backfill {basis}")
 
@@ -84,7 +84,7 @@ class Waits:
 
 
 @asynccontextmanager
-async def running(feed: Feed, inlet: RecordingInlet) -> AsyncIterator[asyncio.Task[None]]:
+async def running(feed: MarketFeed, inlet: RecordingInlet) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(feed.run(inlet))
     try:
         yield task

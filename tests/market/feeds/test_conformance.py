@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from market.prices.ticks import Tick
+from market.prices.records import Tick
+from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
 
 from .inlets import RecordingInlet, running
-from .venue import NOON_MS, FakeVenue
 
 
 async def heard(venue: FakeVenue, messages: list[bytes], ticks: int) -> RecordingInlet:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from market.engine.feeds.base import VenueFeed
-from market.engine.feeds.filling import AT_ONCE, Held
-from market.prices.ticks import Tick
+from market.engine.feeds.feed import AT_ONCE, HeldTicks
+from market.engine.feeds.venues.venue_feed import VenueFeed
+from market.prices.records import Tick
+from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
 
 from .inlets import RecordingInlet, running
-from .venue import NOON_MS, FakeVenue
 
 MINUTE_MS = 60_000
 NO_MESSAGE = b"{"
@@ -165,7 +165,7 @@ async def test_no_more_is_read_than_may_be_held_until_the_history_has_come(venue
 async def test_ticks_that_come_while_others_are_handed_on_stay_behind_them() -> None:
     inlet = RecordingInlet()
     ticks = [Tick("EURUSD", 1.0, 2.0, time_ms) for time_ms in range(3 * AT_ONCE)]
-    held = Held(inlet, len(ticks))
+    held = HeldTicks(inlet, len(ticks))
     held.take(ticks[:-2])
 
     releasing = asyncio.create_task(held.release())

@@ -9,12 +9,12 @@ import pytest
 from pytest_django import Settings
 
 from instruments.catalogue import catalogue
-from market.engine.desk import EngineInlet
 from market.engine.engine import Engine
 from market.engine.feeds import registry
-from market.engine.feeds.feed import Feed
-from market.prices.market import Prices
-from market.prices.records import Taken
+from market.engine.feeds.feed import MarketFeed
+from market.engine.feeds.supervisor import EngineInlet
+from market.prices.quotes import Prices
+from market.prices.records import TickAccepted
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
@@ -31,12 +31,12 @@ class CountingInlet(EngineInlet):
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, ["EURUSD"], self._hand_on)
         self.source = engine.source(name)
-        self.taken: list[Taken] = []
+        self.taken: list[TickAccepted] = []
         self.has_enough = asyncio.Event()
         self._records = engine.records
 
     def _hand_on(self) -> None:
-        self.taken += [record for record in self._records if isinstance(record, Taken)]
+        self.taken += [record for record in self._records if isinstance(record, TickAccepted)]
         self._records.clear()
         if len(self.taken) >= TICKS:
             self.has_enough.set()
@@ -54,7 +54,7 @@ def name(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> 
     return str(request.param)
 
 
-def make_feed(name: str) -> Feed:
+def make_feed(name: str) -> MarketFeed:
     return registry.make_feed(name, catalogue.active())
 
 

@@ -7,10 +7,11 @@ from itertools import cycle
 
 import pytest
 
+from market.engine.feeds.feed import FeedPace
+from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
 from tests.patience import PATIENCE_S
 
 from .inlets import RecordingInlet, running
-from .venue import NOON_MS, FakeVenue
 
 MINUTE_MS = 60_000
 
@@ -187,3 +188,25 @@ async def test_feed_can_be_cancelled_while_it_waits_for_its_next_try(venue: Fake
         await inlet.until_lost()
 
     assert task.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait_s"), [(0, 1.0), (1, 2.0), (5, 32.0), (6, 60.0), (7, 60.0), (10**9, 60.0)]
+)
+def test_wait_doubles_up_to_a_minute(failures: int, wait_s: float) -> None:
+    assert FeedPace(chance=lambda: 0.0).retry_s(failures) == wait_s
+
+
+@pytest.mark.parametrize(("drawn", "wait_s"), [(0.0, 4.0), (0.5, 3.0), (1.0, 2.0)])
+def test_chance_shortens_a_wait_by_up_to_a_half(drawn: float, wait_s: float) -> None:
+    assert FeedPace(chance=lambda: drawn).retry_s(2) == wait_s
+
+
+def test_venue_has_time_to_answer_a_probe_before_it_counts_as_silent() -> None:
+    pace = FeedPace()
+
+    assert pace.silent_s >= 2 * pace.probe_s
+
+
+def test_binance_never_hears_more_than_five_messages_a_second() -> None:
+    assert 1 / FeedPace().say_gap_s < 5

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from market.engine.feeds import binance, kraken, oanda
 from market.engine.feeds.registry import make_feed, venue_symbols
+from market.engine.feeds.venues import binance, kraken, oanda
 from tests.market.ticking import make_facts
 
 

@@ -12,23 +12,22 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from accounts.threads import in_thread
+from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts
-from market import services as market
+from market import runtime as market
 from market.engine.engine import Engine
 from market.engine.feeds import registry
-from market.engine.feeds.base import VenueFeed
+from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.engine.runner import Runner
 from market.engine.status import InstrumentStatus
 from market.models import Candle as CandleRow
-from market.prices.market import Prices
+from market.prices.quotes import Prices
 from tests.factories import NOON, make_instrument
+from tests.market.feeds.venues.fake_binance import FakeBinance
+from tests.market.feeds.venues.fake_kraken import FakeKraken
+from tests.market.feeds.venues.venue import NOON_MS, FakeVenue, make_pace
 from tests.market.running import make_runner
 from tests.patience import PATIENCE_S
-
-from .fake_binance import FakeBinance
-from .fake_kraken import FakeKraken
-from .venue import NOON_MS, FakeVenue, make_pace
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 MINUTE_MS = 60_000

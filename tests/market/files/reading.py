@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from market.engine.files.format import Format, Place, Subject
-from market.prices.ticks import Tick
+from market.engine.files.format import FilePosition, Format, Subject
+from market.prices.records import Tick
 
 
 class Read(NamedTuple):
@@ -20,7 +20,7 @@ def read(format: Format, content: str | bytes, path: str = "file", lines_each: i
     whole = Read([], [], [])
     content = content.encode() if isinstance(content, str) else content
     blocks = blocks_of(content, lines_each) if b"\n" in content else iter([content])
-    for batch in format.read(blocks, Subject("EURUSD", 0.00001, path), Place()):
+    for batch in format.read(blocks, Subject("EURUSD", 0.00001, path), FilePosition()):
         whole.ticks.extend(batch.ticks)
         whole.lines.extend(batch.lines)
         whole.malformed.extend(batch.malformed)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from market.engine.files.aggtrades import FORMAT
-from tests.market.files.reading import ms, read
+
+from .reading import ms, read
 
 LINE = "12345,25.35190000,31.21000000,100,105,1672515782136,{maker},True\n"
 

@@ -7,7 +7,8 @@ import pytest
 
 from market.engine.files.bi5 import FORMAT
 from market.engine.files.format import BadFile
-from tests.market.files.reading import ms, read
+
+from .reading import ms, read
 
 PATH = "data/EURUSD/2024/00/15/13h_ticks.bi5"
 RECORDS = pack(">IIIff", 93, 114277, 114273, 1.8, 2.7) + pack(">IIIff", 3_599_999, 114275, 114271, 0.9, 0.9)

@@ -6,7 +6,8 @@ import pytest
 
 from market.engine.files.dukascopy import FORMAT
 from market.engine.files.format import BadFile
-from tests.market.files.reading import read
+
+from .reading import read
 
 HOUR = {
     "timestamp": 1783944000000,

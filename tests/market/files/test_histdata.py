@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from market.engine.files.histdata import FORMAT
-from tests.market.files.reading import ms, read
+
+from .reading import ms, read
 
 
 def test_documented_line_is_a_quote_five_hours_later_in_utc() -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from market.engine.files.quotes import FORMAT
-from tests.market.files.reading import ms, read
+
+from .reading import ms, read
 
 AT = ms("2026-11-18T12:00:00.250")
 

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from market.engine.files.recording import FORMAT, encode
-from market.prices.ticks import Tick
-from tests.market.files.reading import read
+from market.prices.records import Tick
+
+from .reading import read
 
 prices = st.floats(0.0001, 1e9)
 ticks = st.builds(

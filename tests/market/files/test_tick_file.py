@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from market.engine.files.format import BadFile, Place
+from market.engine.files.format import BadFile, FilePosition
 from market.engine.files.tick_file import TickFile
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 
 QUOTES = "timestamp,bid,ask\n" + "".join(f"{1795003200000 + n},1.1,1.2\n" for n in range(50))
 SAMPLES = {
@@ -136,7 +136,7 @@ def test_place_of_the_first_batch_is_the_beginning(path: Path) -> None:
     path.write_text(QUOTES)
 
     with TickFile(str(path)) as file:
-        assert next(file.batches("EURUSD", 0.00001)).place == Place(0, 1)
+        assert next(file.batches("EURUSD", 0.00001)).place == FilePosition(0, 1)
 
 
 def damaged_zip(path: Path, at: int, value: int) -> None:

@@ -9,14 +9,12 @@ from typing import Any
 from instruments.catalogue import catalogue
 from market.engine.files.recording import encode
 from market.engine.files.tick_file import TickFile
-from market.engine.importing.file_import import Terms
-from market.engine.importing.importer import Importer
-from market.engine.importing.tally import Tally
-from market.engine.store import moment
+from market.engine.importing.importer import Importer, ImportTerms
+from market.engine.importing.tally import ImportTally
+from market.engine.store.candle_rows import moment
 from market.models import Candle as CandleRow
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
-from market.prices.timeframes import TIMEFRAMES
+from market.prices.candles import TIMEFRAMES, PriceBar
+from market.prices.records import Tick
 from tests.market.ticking import NOON_MS, aggregate, ms
 
 Rows = list[tuple[Any, ...]]
@@ -46,11 +44,11 @@ def go_on(file: TickFile) -> bool:
 def make_importer(
     now_ms: int = NOON_MS, *, price: str = "bid", strict: bool = False, restart: bool = False
 ) -> Importer:
-    terms = Terms(catalogue.get_any("EURUSD"), price, now_ms, 0.00001, strict)
+    terms = ImportTerms(catalogue.get_any("EURUSD"), price, now_ms, 0.00001, strict)
     return Importer(terms, restart=restart)
 
 
-def import_files(*paths: str, watch: Callable[[TickFile], bool] = go_on, **terms: Any) -> Tally:
+def import_files(*paths: str, watch: Callable[[TickFile], bool] = go_on, **terms: Any) -> ImportTally:
     importer = make_importer(**terms)
     importer.run(paths, None, watch)
     return importer.tally
@@ -60,10 +58,10 @@ def rows() -> Rows:
     return list(CandleRow.objects.order_by("timeframe", "opened_at").values_list(*COLUMNS))
 
 
-def stored(timeframe: str) -> list[Candle]:
+def stored(timeframe: str) -> list[PriceBar]:
     found = CandleRow.objects.filter(timeframe=timeframe).order_by("opened_at")
     return [
-        Candle(
+        PriceBar(
             round(row.opened_at.timestamp() * 1000),
             *(float(value) for value in (row.open, row.high, row.low, row.close, row.volume)),  # type: ignore[arg-type]
             *(float(value) for value in (row.ask_high or 0, row.ask_low or 0)),

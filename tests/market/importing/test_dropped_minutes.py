@@ -8,17 +8,17 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from instruments.models import Instrument
-from market.engine import retention
-from market.engine.store import write_candles
-from market.management.import_summary import summary
+from market.engine.importing.tally import summary
+from market.engine.store import retention
+from market.engine.store.candle_rows import write_candles
 from market.models import Candle as CandleRow
-from market.prices.candles import Candle
-from market.prices.ticks import Tick
-from market.prices.timeframes import COARSER, TIMEFRAMES
+from market.prices.candles import COARSER, TIMEFRAMES, PriceBar
+from market.prices.records import Tick
 from tests.factories import NOON, make_instrument
-from tests.market.importing.importing import Rows, import_files, rows, stored, walk, write
-from tests.market.importing.test_resuming import after
 from tests.market.ticking import MINUTE_MS, aggregate, minutes_of, ms
+
+from .importing import Rows, import_files, rows, stored, walk, write
+from .test_resuming import after
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +46,7 @@ def coarser() -> Rows:
     return [row for row in rows() if row[0] != "1m"]
 
 
-def whole(ticks: list[Tick], *timeframes: str) -> dict[str, list[Candle]]:
+def whole(ticks: list[Tick], *timeframes: str) -> dict[str, list[PriceBar]]:
     return {name: list(aggregate(counted(ticks), COARSER[name])) for name in timeframes or COARSER}
 
 
@@ -54,11 +54,11 @@ def raised(ticks: list[Tick]) -> list[Tick]:
     return [Tick(t.symbol, round(t.bid + 0.01, 5), round(t.ask + 0.01, 5), t.time_ms) for t in ticks]
 
 
-def counted(ticks: list[Tick]) -> list[Candle]:
+def counted(ticks: list[Tick]) -> list[PriceBar]:
     return list(minutes_of([Tick(t.symbol, t.bid, t.ask, t.time_ms, 1.0) for t in ticks]))
 
 
-def known(*timeframes: str) -> dict[str, list[Candle]]:
+def known(*timeframes: str) -> dict[str, list[PriceBar]]:
     return {name: stored(name) for name in timeframes or COARSER}
 
 
@@ -143,6 +143,6 @@ def make_younger() -> None:
     instrument = Instrument.objects.get()
     since_ms = ms("2026-11-17T00:00")
     write_candles(
-        (instrument.pk, "1m", Candle(since_ms + n * MINUTE_MS, 1, 1, 1, 1, 1, 1, 1), "bid")
+        (instrument.pk, "1m", PriceBar(since_ms + n * MINUTE_MS, 1, 1, 1, 1, 1, 1, 1), "bid")
         for n in range(500)
     )

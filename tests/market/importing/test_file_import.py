@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from accounts.outbox import ControlEvent
+from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.files.format import BadFile
 from market.engine.importing.tally import StoppedAtFault
 from market.models import Candle as CandleRow
-from market.prices.ticks import Tick
+from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
-from tests.market.importing.importing import (
+from tests.market.ticking import MINUTE_MS, NOON_MS, minutes_of, ms
+
+from .importing import (
     assert_coarser_are_aggregates,
     import_files,
     opened,
@@ -25,7 +27,6 @@ from tests.market.importing.importing import (
     walk,
     write,
 )
-from tests.market.ticking import MINUTE_MS, NOON_MS, minutes_of, ms
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
-from market.management.progress import ProgressBar
+from market.management.terminal import ProgressBar
 from market.models import Candle as CandleRow
 from tests.factories import make_instrument
 

@@ -10,42 +10,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instruments.catalogue import InstrumentFacts
-from market.engine.importing.minutes import End, Minutes
-from market.prices.candles import Candle, Closed
-from market.prices.market import Prices
-from market.prices.records import Halted, Passed, Taken
-from market.prices.ticks import Tick
-from market.prices.timeframes import interval_start
+from market.engine.importing.minutes import FileEnd, FileMinutes
+from market.prices.candles import Closed, PriceBar, interval_start
+from market.prices.quotes import Prices
+from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted
 from tests.market.ticking import MINUTE_MS, Story, copy, make_facts, ms, stories
 
 FRIDAY_MS = ms("2026-11-20T21:58")
 
 
-def folded(minutes: Minutes, ticks: list[Tick], batch: int = 100) -> list[Candle]:
-    made = list[Candle]()
+def folded(minutes: FileMinutes, ticks: list[Tick], batch: int = 100) -> list[PriceBar]:
+    made = list[PriceBar]()
     for start in range(0, len(ticks), batch):
         made += minutes.take(ticks[start : start + batch])
     end = minutes.end()
     return made if end is None else [*made, end.minute]
 
 
-def tick_by_tick(facts: InstrumentFacts, ticks: list[Tick], candle_price: str) -> list[Candle]:
+def tick_by_tick(facts: InstrumentFacts, ticks: list[Tick], candle_price: str) -> list[PriceBar]:
     """What a live market decides of each tick, and of each quiet minute before it."""
-    prices, made, quiet_ms = Prices(candle_price), dict[int, Candle](), ticks[0].time_ms
+    prices, made, quiet_ms = Prices(candle_price), dict[int, PriceBar](), ticks[0].time_ms
     for number, tick in enumerate(ticks):
         quiet = facts.hours.sessions_between(quiet_ms, interval_start(tick.time_ms, MINUTE_MS))
         minutes = [at_ms for opens_ms, closes_ms in quiet for at_ms in range(opens_ms, closes_ms, MINUTE_MS)]
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
         for at_ms in minutes:
-            made |= closed(prices.apply(Passed("X", at_ms), facts))
-        made |= closed(prices.apply(Taken("X", bid, ask, tick.time_ms, volume, number), facts))
+            made |= closed(prices.apply(EmptyMinute("X", at_ms), facts))
+        made |= closed(prices.apply(TickAccepted("X", bid, ask, tick.time_ms, volume, number), facts))
         quiet_ms = interval_start(tick.time_ms, MINUTE_MS) + MINUTE_MS
-    made |= closed(prices.apply(Halted("X", 1 << 52), facts))
+    made |= closed(prices.apply(MarketClosed("X", 1 << 52), facts))
     return [made[opened_ms] for opened_ms in sorted(made)]
 
 
-def closed(candles: list[Closed]) -> dict[int, Candle]:
+def closed(candles: list[Closed]) -> dict[int, PriceBar]:
     return {candle.opened_ms: candle for timeframe, candle in candles if timeframe == "1m"}
 
 
@@ -55,7 +53,7 @@ def test_minutes_are_those_of_the_live_market(story: Story, batch: int, price: s
     # Fewer digits than the ticks have, so that rounding shows.
     facts = facts_of(story, volume_kind=volumes, digits=4)
 
-    made = folded(Minutes(facts, mid=price == "mid"), story.ticks, batch)
+    made = folded(FileMinutes(facts, mid=price == "mid"), story.ticks, batch)
 
     assert made == tick_by_tick(facts, story.ticks, price)
 
@@ -64,22 +62,22 @@ def test_minutes_are_those_of_the_live_market(story: Story, batch: int, price: s
 @given(stories(), st.data())
 def test_files_named_together_are_as_one(story: Story, data: st.DataObject) -> None:
     facts, cut = facts_of(story), data.draw(st.integers(0, len(story.ticks)))
-    first = Minutes(facts, mid=False)
+    first = FileMinutes(facts, mid=False)
     made, end = list(first.take(story.ticks[:cut])), first.end()
     made += [copy(end.minute)] if end else []
 
-    made += folded(Minutes(facts, mid=False, before=end), story.ticks[cut:])
+    made += folded(FileMinutes(facts, mid=False, before=end), story.ticks[cut:])
 
     # The minute that goes on is written again.
     stored = {minute.opened_ms: minute for minute in made}
-    assert list(stored.values()) == folded(Minutes(facts, mid=False), story.ticks)
+    assert list(stored.values()) == folded(FileMinutes(facts, mid=False), story.ticks)
 
 
 def test_weekend_has_no_minutes() -> None:
     facts = make_facts(hours="forex")
     opening_ms = ms("2026-11-22T22:00")
 
-    made = folded(Minutes(facts, mid=False), [quote(FRIDAY_MS), quote(opening_ms + MINUTE_MS)])
+    made = folded(FileMinutes(facts, mid=False), [quote(FRIDAY_MS), quote(opening_ms + MINUTE_MS)])
 
     assert [candle.opened_ms for candle in made] == [
         FRIDAY_MS,
@@ -91,7 +89,7 @@ def test_weekend_has_no_minutes() -> None:
 
 @pytest.mark.parametrize(("hours", "gaps"), [(24, 0), (25, 1)])
 def test_more_than_a_day_of_open_market_without_ticks_is_a_gap(hours: int, gaps: int) -> None:
-    minutes = Minutes(make_facts(hours="always"), mid=False)
+    minutes = FileMinutes(make_facts(hours="always"), mid=False)
 
     made = folded(minutes, [quote(FRIDAY_MS), quote(FRIDAY_MS + hours * 60 * MINUTE_MS)])
 
@@ -101,9 +99,9 @@ def test_more_than_a_day_of_open_market_without_ticks_is_a_gap(hours: int, gaps:
 
 def test_older_file_does_not_go_on_from_the_one_before() -> None:
     facts = make_facts(hours="always")
-    later = End(Candle(FRIDAY_MS, 9.0, 9.0, 9.0, 9.0, 1.0, 9.0, 9.0), quote(FRIDAY_MS))
+    later = FileEnd(PriceBar(FRIDAY_MS, 9.0, 9.0, 9.0, 9.0, 1.0, 9.0, 9.0), quote(FRIDAY_MS))
 
-    (made,) = folded(Minutes(facts, mid=False, before=later), [quote(FRIDAY_MS - MINUTE_MS)])
+    (made,) = folded(FileMinutes(facts, mid=False, before=later), [quote(FRIDAY_MS - MINUTE_MS)])
 
     assert (made.opened_ms, made.close) == (FRIDAY_MS - MINUTE_MS, 1.08)
 

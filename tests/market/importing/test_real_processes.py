@@ -12,12 +12,13 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from market.imports import UnfinishedImport
+from market.models import UnfinishedImport
 from tests.factories import make_instrument
-from tests.market.importing.importing import forget, import_files, rows, walk, write
 from tests.patience import PATIENCE_S
 from tests.reliability.processes import ROOT, tied
 from tests.running import interruptible
+
+from .importing import forget, import_files, rows, walk, write
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 

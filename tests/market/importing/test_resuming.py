@@ -9,9 +9,10 @@ import pytest
 
 from instruments.models import Instrument
 from market.engine.files.tick_file import TickFile
-from market.imports import UnfinishedImport
+from market.models import UnfinishedImport
 from tests.factories import make_instrument
-from tests.market.importing.importing import Rows, forget, import_files, make_importer, rows, walk, write
+
+from .importing import Rows, forget, import_files, make_importer, rows, walk, write
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,9 @@ import pytest
 
 from tests.client import Api
 from tests.factories import make_instrument
-from tests.market.importing.importing import import_files, walk, write
 from tests.patience import PATIENCE_S
+
+from .importing import import_files, walk, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TRADE = "12345,0.001,100.0,100,105,1759665600000,True,True\n"

@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from market.prices.records import Taken
-from market.streams.chaos import TEST, Faults, copies
-from market.streams.hub import Hub
-from market.streams.messages import CHAOS, Chaos
-from market.streams.outgoing import OutgoingPrice
-
-from .hubs import House
+from market.prices.records import TickAccepted
+from market.streams.chaos import TEST, TopicFaults, copies
+from market.streams.hub.hub import Hub
+from market.streams.protocol.messages import CHAOS, Chaos
+from market.streams.wire import OutgoingPrice
+from tests.market.streams.hub.hubs import House
 
 NOW_MS = 1_795_000_020_000
 
 
 def make_frame(seq: int, sent_ms: int = NOW_MS) -> OutgoingPrice:
-    return OutgoingPrice(Taken(TEST, 1.0, 1.1, sent_ms, 1.0, seq), 2, sent_ms)
+    return OutgoingPrice(TickAccepted(TEST, 1.0, 1.1, sent_ms, 1.0, seq), 2, sent_ms)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,7 @@ def test_stale_sends_nothing_in_the_second_half_of_each_30_seconds() -> None:
 def heard_of(wish: Chaos, frames: int) -> tuple[list[int], list[int]]:
     """How many frames there were after each, for one who asked, and for one who did not."""
     house = House()
-    faults = Faults(house.hub)
+    faults = TopicFaults(house.hub)
     _, asked = house.join(*faults.topics([TEST], {wish}))
     _, plain = house.join(*faults.topics([TEST], set()))
     counts: tuple[list[int], list[int]] = ([], [])
@@ -61,7 +60,7 @@ def test_burst_sends_20_in_one_write() -> None:
 
 def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
     house = House()
-    faults = Faults(house.hub)
+    faults = TopicFaults(house.hub)
     _, first = house.join(*faults.topics([TEST], {"chaos:burst"}))
     faults.send(make_frame(1))
     _, later = house.join(*faults.topics([TEST], {"chaos:burst"}))
@@ -70,7 +69,7 @@ def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
 
 
 def test_only_the_test_instrument_gets_another_topic() -> None:
-    topics = Faults(Hub()).topics
+    topics = TopicFaults(Hub()).topics
     assert topics(["EURUSD", TEST], set(CHAOS) | {"seq"}) == {
         "EURUSD",
         "TEST/chaos:gap,chaos:duplicate,chaos:stale,chaos:burst",
@@ -81,9 +80,9 @@ def test_only_the_test_instrument_gets_another_topic() -> None:
 
 def test_topic_that_everybody_left_is_sent_nothing_and_forgotten() -> None:
     house = House()
-    faults = Faults(house.hub)
-    seat, line = house.join(*faults.topics([TEST], {"chaos:gap"}))
-    house.hub.leave(seat)
+    faults = TopicFaults(house.hub)
+    subscriber, line = house.join(*faults.topics([TEST], {"chaos:gap"}))
+    house.hub.leave(subscriber)
     faults.send(make_frame(1))
     house.turn()
     assert (line.heard, vars(faults)["_topics"]) == ([], {})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from market.prices.records import Absorbed, Taken
-from market.streams.frames import absorption, extended, order_flow_tick, price_tick
+from market.prices.records import AbsorptionFound, TickAccepted
+from market.streams.wire import absorption, extended, order_flow_tick, price_tick
 
 NOW_MS = 1_795_000_000_257
 # As the specification lists them, in its order.
@@ -15,8 +15,8 @@ PRICE = ["symbol", "bid", "ask", "spread", "time", "volume"]
 FLOW = ["symbol", "bid_volume", "ask_volume", "delta", "cumulative_delta", "price", "time"]
 
 
-def make_taken(**fields: Any) -> Taken:
-    return Taken(
+def make_taken(**fields: Any) -> TickAccepted:
+    return TickAccepted(
         **{
             "symbol": "EURUSD",
             "bid": 1.0841,
@@ -29,7 +29,7 @@ def make_taken(**fields: Any) -> Taken:
     )
 
 
-def make_flow(**fields: Any) -> Taken:
+def make_flow(**fields: Any) -> TickAccepted:
     defaults = {
         "flow_seq": 4,
         "bid_volume": 0.0,
@@ -86,7 +86,7 @@ def test_tick_without_order_flow_makes_no_frame_of_it() -> None:
 
 
 def test_absorption_is_as_the_contract_writes_it() -> None:
-    found = Absorbed("EURUSD", 5, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, 1_795_000_005_000)
+    found = AbsorptionFound("EURUSD", 5, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, 1_795_000_005_000)
 
     assert absorption(found) == (
         b'{"type":"absorption","symbol":"EURUSD","side":"bid","price":1.0841,"volume":250.0,"delta":-180.0,'
@@ -138,6 +138,6 @@ def test_order_flow_has_no_exponent(fields: dict[str, float]) -> None:
 
 
 def test_absorption_has_no_exponent() -> None:
-    found = Absorbed("PEPEUSD", 7, "bid", 3e-08, 1e16, -1e16, 1e-08, 2.6, NOW_MS)
+    found = AbsorptionFound("PEPEUSD", 7, "bid", 3e-08, 1e16, -1e16, 1e-08, 2.6, NOW_MS)
 
     assert not re.search(rb"[0-9]e[-+0-9]", absorption(found))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from market.prices.timeframes import MINUTE_MS
-from market.streams.latency import LONGEST_MS, Latency
+from market.prices.candles import MINUTE_MS
+from market.streams.latency import LONGEST_MS, WriteLatency
 from tests.market.ticking import NOON_MS
 
 
-def measured(*took_ms: int) -> Latency:
+def measured(*took_ms: int) -> WriteLatency:
     """All in the minute that begins at noon."""
-    latency = Latency()
+    latency = WriteLatency()
     for each in took_ms:
         latency.add(NOON_MS - each, NOON_MS)
     return latency

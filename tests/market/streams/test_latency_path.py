@@ -10,27 +10,26 @@ import pytest
 from prometheus_client import CollectorRegistry
 from time_machine import Traveller
 
+from core.clock import now_ms
 from instruments.catalogue import catalogue
-from market.engine.bus import LocalBus
+from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.journal import JournalPosition
+from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
-from market.engine.lease import Place
-from market.engine.reader import Reader
-from market.engine.redis_bus import RedisBus
 from market.models import EngineState
-from market.prices import market
-from market.prices.records import AnyRecord, Taken
-from market.prices.ticks import Tick
-from market.services import now_ms
-from market.streams.kinds import MARKET
+from market.prices import quotes
+from market.prices.records import AnyRecord, Tick, TickAccepted
 from market.streams.metrics import StreamMetrics
-from market.streams.outgoing import OutgoingPrice
+from market.streams.protocol.messages import MARKET
 from market.streams.stream import NumberedStream
+from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
+from tests.market.bus.test_bus import Owner
 from tests.market.running import make_runner
-from tests.market.streams.hubs import Line
-from tests.market.streams.wires import until
-from tests.market.test_bus import Owner
+from tests.market.streams.hub.hubs import Line
 from tests.services import redis
+from tests.serving.websocket.wires import until
 
 PROMISED_S, DELAY_S = 0.05, 0.08
 TICKS = 5
@@ -67,7 +66,7 @@ class Prices(NumberedStream):
 
     def hear(self, records: list[AnyRecord]) -> None:
         for record in records:
-            if isinstance(record, Taken):
+            if isinstance(record, TickAccepted):
                 outgoing = OutgoingPrice(record, 5, now_ms())
                 self.send(record.symbol, outgoing, since_ms=record.accepted_ms)
 
@@ -100,7 +99,7 @@ def test_delay_between_engine_and_stream_breaks_the_promise_that_is_published(
 
     async def run() -> None:
         stream.listener()
-        runner = make_runner(Engine(market.Prices("bid")))
+        runner = make_runner(Engine(quotes.Prices("bid")))
         runner.bus = SlowBus(stream.hear, clock, delay_s)
         for number in range(TICKS):
             clock.shift(1)
@@ -122,7 +121,7 @@ def test_one_write_is_one_measurement_however_many_hear_it(clock: Traveller) -> 
 
     async def run() -> None:
         lines = [stream.listener() for _ in range(3)]
-        runner = make_runner(Engine(market.Prices("bid")), hear=stream.hear)
+        runner = make_runner(Engine(quotes.Prices("bid")), hear=stream.hear)
         assert runner.push("push", [tick(0)]) == [None]
         clock.shift(0.03)
         assert runner.push("push", [tick(1)]) == [None]
@@ -141,7 +140,7 @@ def test_tick_that_nobody_hears_is_not_measured(clock: Traveller) -> None:
     stream = Prices()
 
     async def run() -> None:
-        runner = make_runner(Engine(market.Prices("bid")), hear=stream.hear)
+        runner = make_runner(Engine(quotes.Prices("bid")), hear=stream.hear)
         runner.push("push", [tick(0)])
         await asyncio.sleep(0)
         clock.shift(9)
@@ -160,17 +159,17 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
     make_instrument()
     catalogue.load_now()
 
-    def keep(place: Place) -> None:
+    def keep(place: JournalPosition) -> None:
         EngineState.objects.update_or_create(
             pk=1, defaults={"epoch": place.epoch, "position": place.position, "writer": "first"}
         )
 
     async def mean_s(url: str, delay_s: float) -> float:
         stream = Prices()
-        engine, bus = Engine(market.Prices("bid")), LateBus(url, delay_s)
-        await bus.open(Owner(), Place("", 0))
+        engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
+        await bus.open(Owner(), JournalPosition("", 0))
         await asyncio.to_thread(keep, bus.place)
-        reader = Reader(url, market.Prices("bid"), stream.hear, lambda epoch: None)
+        reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch: None)
         await reader.start()
         stream.listener()
         latency = stream.latency

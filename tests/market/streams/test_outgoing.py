@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from market.prices.records import Absorbed, Taken
-from market.streams.backlog import LatestBacklog
-from market.streams.framing import payloads
-from market.streams.messages import Feature
-from market.streams.outgoing import Outgoing, OutgoingPrice, outgoing_flow, variant_of
+from market.prices.records import AbsorptionFound, TickAccepted
+from market.streams.hub.backlog import LatestBacklog
+from market.streams.protocol.messages import Feature
+from market.streams.wire import OutgoingFrame, OutgoingPrice, outgoing_flow, variant_of
+from serving.websocket.framing import payloads
 
 NOW_MS = 1_795_000_000_257
 
 
 def make_price(seq: int = 9, volume: float = 1.0, **fields: Any) -> OutgoingPrice:
-    taken = Taken("EURUSD", 1.0841, 1.08424, NOW_MS, volume, seq, **fields)
+    taken = TickAccepted("EURUSD", 1.0841, 1.08424, NOW_MS, volume, seq, **fields)
     return OutgoingPrice(taken, 5, NOW_MS + 2)
 
 
@@ -37,17 +37,17 @@ def test_frame_has_what_was_asked_for_and_no_more(features: set[Feature], more: 
 
 
 def test_order_flow_has_numbers_of_its_own() -> None:
-    taken = Taken("EURUSD", 1.0841, 1.08424, NOW_MS, 1.0, 9, 4, 0.0, 1.0, -7.0, 1.0842)
-    found = Absorbed("EURUSD", 5, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, NOW_MS)
+    taken = TickAccepted("EURUSD", 1.0841, 1.08424, NOW_MS, 1.0, 9, 4, 0.0, 1.0, -7.0, 1.0842)
+    found = AbsorptionFound("EURUSD", 5, "bid", 1.0841, 250.0, -180.0, 0.00002, 2.61, NOW_MS)
 
     for record, seq in ((taken, 4), (found, 5)):
         message = outgoing_flow(record, NOW_MS)
-        assert isinstance(message, Outgoing)
+        assert isinstance(message, OutgoingFrame)
         assert json.loads(message.payload(variant_of({"seq"})))["seq"] == seq
 
 
 def test_tick_without_order_flow_is_not_published_there() -> None:
-    assert outgoing_flow(Taken("EURUSD", 1.0841, 1.08424, NOW_MS, 1.0, 9), NOW_MS) is None
+    assert outgoing_flow(TickAccepted("EURUSD", 1.0841, 1.08424, NOW_MS, 1.0, 9), NOW_MS) is None
 
 
 def test_latest_stands_for_those_before_it_with_their_volumes() -> None:

@@ -7,21 +7,21 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from market.streams.messages import Resume, Subscribe
-from market.streams.resume import Opening, Recent, Spent
-from market.streams.subscriptions import Subscriptions
+from market.streams.protocol.messages import Resume, Subscribe
+from market.streams.protocol.subscriptions import Subscriptions
+from market.streams.resume import Opening, RecentFrames, ReplayAllowance
 
 NOW_MS = 1_795_000_000_000
 
 
 @pytest.fixture
-def recent() -> Recent:
-    recent = Recent()
+def recent() -> RecentFrames:
+    recent = RecentFrames()
     recent.restart("e1")
     return recent
 
 
-def add(recent: Recent, symbol: str, seqs: range, now_ms: int = NOW_MS, **more: Any) -> None:
+def add(recent: RecentFrames, symbol: str, seqs: range, now_ms: int = NOW_MS, **more: Any) -> None:
     for seq in seqs:
         recent.add(symbol, seq, frame(symbol, seq), now_ms, **more)
 
@@ -31,14 +31,14 @@ def frame(symbol: str, seq: int) -> bytes:
 
 
 def open_with(
-    recent: Recent,
+    recent: RecentFrames,
     *symbols: str,
     positions: dict[str, int] | None = None,
     epoch: str = "e1",
     now_ms: int = NOW_MS,
     features: tuple[Any, ...] = (),
     before: Subscriptions | None = None,
-    spent: Spent | None = None,
+    spent: ReplayAllowance | None = None,
 ) -> Opening:
     subscribed = before or Subscriptions()
     resume = None if positions is None else Resume(epoch, positions)
@@ -63,7 +63,7 @@ def numbers(opening: Opening) -> list[int]:
     return [seq for _, seq in told(opening)]
 
 
-def test_what_was_missed_comes_in_order_without_gap_or_duplicate(recent: Recent) -> None:
+def test_what_was_missed_comes_in_order_without_gap_or_duplicate(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 21))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 12})
 
@@ -72,7 +72,7 @@ def test_what_was_missed_comes_in_order_without_gap_or_duplicate(recent: Recent)
     assert opening.positions == {"EURUSD": 12}
 
 
-def test_nothing_missed_is_recovered(recent: Recent) -> None:
+def test_nothing_missed_is_recovered(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 21))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 20}, features=("snapshot",))
 
@@ -80,7 +80,7 @@ def test_nothing_missed_is_recovered(recent: Recent) -> None:
 
 
 @pytest.mark.parametrize("away_ms", [5_000, 60_000, 119_000, 120_000])
-def test_up_to_120_s_are_recovered(recent: Recent, away_ms: int) -> None:
+def test_up_to_120_s_are_recovered(recent: RecentFrames, away_ms: int) -> None:
     add(recent, "EURUSD", range(1, 11), NOW_MS - 200_000)
     add(recent, "EURUSD", range(11, 13))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 10}, now_ms=NOW_MS + away_ms)
@@ -101,7 +101,7 @@ def test_up_to_120_s_are_recovered(recent: Recent, away_ms: int) -> None:
     ],
 )
 def test_what_is_not_whole_is_not_recovered_at_all(
-    recent: Recent, position: int, epoch: str, now_ms: int
+    recent: RecentFrames, position: int, epoch: str, now_ms: int
 ) -> None:
     add(recent, "EURUSD", range(4, 11))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": position}, epoch=epoch, now_ms=now_ms)
@@ -110,33 +110,33 @@ def test_what_is_not_whole_is_not_recovered_at_all(
     assert (opening.positions, numbers(opening)) == ({"EURUSD": 10}, [10])
 
 
-def test_more_than_1000_frames_are_not_recovered(recent: Recent) -> None:
+def test_more_than_1000_frames_are_not_recovered(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 1502))
 
     assert len(numbers(open_with(recent, "EURUSD", positions={"EURUSD": 501}))) == 1000
     assert open_with(recent, "EURUSD", positions={"EURUSD": 500}).unrecovered == ["EURUSD"]
 
 
-def test_offset_0_is_not_recovered_though_all_frames_are_there(recent: Recent) -> None:
+def test_offset_0_is_not_recovered_though_all_frames_are_there(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 0}).unrecovered == ["EURUSD"]
 
 
-def test_position_0_is_whole_where_nothing_came(recent: Recent) -> None:
+def test_position_0_is_whole_where_nothing_came(recent: RecentFrames) -> None:
     recent.know("EURUSD", 0)
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 0})
 
     assert opening == Opening({"EURUSD": 0}, [], [])
 
 
-def test_symbol_of_which_nothing_is_known_is_not_recovered(recent: Recent) -> None:
+def test_symbol_of_which_nothing_is_known_is_not_recovered(recent: RecentFrames) -> None:
     for position in (0, 5):
         opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
         assert opening == Opening({"EURUSD": 0}, ["EURUSD"], [])
 
 
-def test_each_symbol_is_whole_or_not_at_all(recent: Recent) -> None:
+def test_each_symbol_is_whole_or_not_at_all(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     add(recent, "XAUUSD", range(8, 11))
     opening = open_with(recent, "EURUSD", "XAUUSD", positions={"EURUSD": 8, "XAUUSD": 3})
@@ -146,7 +146,7 @@ def test_each_symbol_is_whole_or_not_at_all(recent: Recent) -> None:
     assert told(opening) == [("XAUUSD", 10), ("EURUSD", 9), ("EURUSD", 10)]
 
 
-def test_symbols_come_in_the_order_in_which_they_came(recent: Recent) -> None:
+def test_symbols_come_in_the_order_in_which_they_came(recent: RecentFrames) -> None:
     for seq in (1, 2, 3):
         add(recent, "XAUUSD", range(seq, seq + 1), NOW_MS + 10 * seq)
         add(recent, "EURUSD", range(seq, seq + 1), NOW_MS + 10 * seq + 5)
@@ -155,14 +155,14 @@ def test_symbols_come_in_the_order_in_which_they_came(recent: Recent) -> None:
     assert told(opening) == [("XAUUSD", 2), ("EURUSD", 2), ("XAUUSD", 3), ("EURUSD", 3)]
 
 
-def test_clock_that_is_set_back_changes_no_order(recent: Recent) -> None:
+def test_clock_that_is_set_back_changes_no_order(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 5))
     add(recent, "EURUSD", range(5, 9), NOW_MS - 3_600_000)
 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == list(range(2, 9))
 
 
-def test_symbol_without_a_position_starts_live(recent: Recent) -> None:
+def test_symbol_without_a_position_starts_live(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     add(recent, "XAUUSD", range(1, 11))
     opening = open_with(recent, "EURUSD", "XAUUSD", positions={"XAUUSD": 9})
@@ -171,20 +171,20 @@ def test_symbol_without_a_position_starts_live(recent: Recent) -> None:
     assert opening.positions == {"EURUSD": 10, "XAUUSD": 9}
 
 
-def test_position_of_what_is_not_subscribed_is_ignored(recent: Recent) -> None:
+def test_position_of_what_is_not_subscribed_is_ignored(recent: RecentFrames) -> None:
     add(recent, "XAUUSD", range(1, 11))
     opening = open_with(recent, "EURUSD", positions={"XAUUSD": 9})
 
     assert opening == Opening({"EURUSD": 0}, [], [])
 
 
-def test_position_is_read_in_lower_case_too(recent: Recent) -> None:
+def test_position_is_read_in_lower_case_too(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
 
     assert numbers(open_with(recent, "eurusd", positions={"eurusd": 8})) == [9, 10]
 
 
-def test_what_comes_already_is_not_replayed(recent: Recent) -> None:
+def test_what_comes_already_is_not_replayed(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     subscribed = Subscriptions()
     open_with(recent, "EURUSD", before=subscribed)
@@ -193,7 +193,7 @@ def test_what_comes_already_is_not_replayed(recent: Recent) -> None:
     assert opening == Opening({"EURUSD": 10}, [], [])
 
 
-def test_all_symbols_are_resumed_by_their_positions(recent: Recent) -> None:
+def test_all_symbols_are_resumed_by_their_positions(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     add(recent, "XAUUSD", range(1, 11))
     opening = open_with(recent, positions={"EURUSD": 9, "NOPE": 3})
@@ -203,14 +203,14 @@ def test_all_symbols_are_resumed_by_their_positions(recent: Recent) -> None:
     assert told(opening) == [("EURUSD", 10)]
 
 
-def test_snapshot_is_the_last_tick(recent: Recent) -> None:
+def test_snapshot_is_the_last_tick(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
 
     assert open_with(recent, "EURUSD").frames == []
     assert numbers(open_with(recent, "EURUSD", features=("snapshot",))) == [10]
 
 
-def test_snapshot_is_a_tick_though_an_absorption_came_after(recent: Recent) -> None:
+def test_snapshot_is_a_tick_though_an_absorption_came_after(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     add(recent, "EURUSD", range(11, 12), is_tick=False)
     opening = open_with(recent, "EURUSD", features=("snapshot",))
@@ -218,7 +218,7 @@ def test_snapshot_is_a_tick_though_an_absorption_came_after(recent: Recent) -> N
     assert (numbers(opening), opening.positions) == ([10], {"EURUSD": 11})
 
 
-def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: Recent) -> None:
+def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: RecentFrames) -> None:
     recent.know("EURUSD", 7, frame("EURUSD", 7))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 7})
     assert (opening.unrecovered, opening.frames) == ([], [])
@@ -229,7 +229,7 @@ def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: Recent) 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 7})) == [8, 9]
 
 
-def test_hole_in_the_numbers_is_never_replayed_over(recent: Recent) -> None:
+def test_hole_in_the_numbers_is_never_replayed_over(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 6))
     add(recent, "EURUSD", range(8, 11))
 
@@ -237,14 +237,14 @@ def test_hole_in_the_numbers_is_never_replayed_over(recent: Recent) -> None:
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 8})) == [9, 10]
 
 
-def test_who_lost_the_place_replays_nothing_in_the_same_epoch(recent: Recent) -> None:
+def test_who_lost_the_place_replays_nothing_in_the_same_epoch(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     recent.restart("e1")
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 8}).unrecovered == ["EURUSD"]
 
 
-def test_new_epoch_forgets_what_was(recent: Recent) -> None:
+def test_new_epoch_forgets_what_was(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 11))
     recent.restart("e2")
     add(recent, "EURUSD", range(1, 4))
@@ -257,7 +257,7 @@ def before(*seqs: int, came_ms: int = NOW_MS) -> list[tuple[int, int, bytes]]:
     return [(came_ms, seq, frame("EURUSD", seq)) for seq in seqs]
 
 
-def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: Recent) -> None:
+def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: RecentFrames) -> None:
     recent.know("EURUSD", 4, before=before(1, 2, 3, 4))
     add(recent, "EURUSD", range(5, 7))
 
@@ -270,7 +270,7 @@ def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: Recen
     ("sent", "position"), [((1, 2, 3), 2), ((1, 2, 3, 4, 5), 2), ((1, 3, 4), 1), ((3, 4), 1), ((), 2)]
 )
 def test_what_is_known_of_another_process_in_part_is_not_replayed(
-    recent: Recent, sent: tuple[int, ...], position: int
+    recent: RecentFrames, sent: tuple[int, ...], position: int
 ) -> None:
     recent.know("EURUSD", 4, before=before(*sent))
 
@@ -279,7 +279,7 @@ def test_what_is_known_of_another_process_in_part_is_not_replayed(
     assert (numbers(opening), opening.unrecovered) == ([], ["EURUSD"])
 
 
-def test_who_missed_nothing_of_another_process_goes_on(recent: Recent) -> None:
+def test_who_missed_nothing_of_another_process_goes_on(recent: RecentFrames) -> None:
     recent.know("EURUSD", 4, before=before(1, 2, 3))
 
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 4})
@@ -287,20 +287,20 @@ def test_who_missed_nothing_of_another_process_goes_on(recent: Recent) -> None:
     assert (numbers(opening), opening.unrecovered) == ([], [])
 
 
-def test_what_another_process_sent_too_long_ago_is_not_replayed(recent: Recent) -> None:
+def test_what_another_process_sent_too_long_ago_is_not_replayed(recent: RecentFrames) -> None:
     recent.know("EURUSD", 4, before=before(3, 4, came_ms=NOW_MS - 120_001))
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 2}).unrecovered == ["EURUSD"]
 
 
-def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: Recent) -> None:
+def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: RecentFrames) -> None:
     recent.know("EURUSD", 2, before=before(1, 2, came_ms=NOW_MS + 60_000))
     add(recent, "EURUSD", range(3, 5))
 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == [2, 3, 4]
 
 
-def test_nobody_resumes_over_the_beginning_of_another_series(recent: Recent) -> None:
+def test_nobody_resumes_over_the_beginning_of_another_series(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 4))
     recent.begin_series("EURUSD", None)
     away = [open_with(recent, "EURUSD", positions={"EURUSD": seq}).unrecovered for seq in (1, 3)]
@@ -310,7 +310,7 @@ def test_nobody_resumes_over_the_beginning_of_another_series(recent: Recent) -> 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 4})) == [5, 6]
 
 
-def test_frames_are_those_of_the_moment_of_asking_however_late_they_are_read(recent: Recent) -> None:
+def test_frames_are_those_of_the_moment_of_asking_however_late_they_are_read(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 1_001))
     subscribed = Subscriptions()
     change = subscribed.subscribe(Subscribe(symbols=["EURUSD"]), lambda _: True)
@@ -319,10 +319,10 @@ def test_frames_are_those_of_the_moment_of_asking_however_late_they_are_read(rec
     assert [seq for seq, _ in opening.frames] == list(range(2, 1_001))
 
 
-def test_one_socket_is_replayed_all_that_is_kept_once_in_its_time(recent: Recent) -> None:
+def test_one_socket_is_replayed_all_that_is_kept_once_in_its_time(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 1_001))
     add(recent, "XAUUSD", range(1, 3))
-    spent = Spent()
+    spent = ReplayAllowance()
 
     def resume(now_ms: int, position: int) -> list[str]:
         add(recent, "EURUSD", range(recent.positions(["EURUSD"])["EURUSD"] + 1, 2_002), now_ms)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from market.streams.messages import Resume, Subscribe
-from market.streams.resume import Recent
-from market.streams.subscriptions import Subscriptions
+from market.streams.protocol.messages import Resume, Subscribe
+from market.streams.protocol.subscriptions import Subscriptions
+from market.streams.resume import RecentFrames
 
 KEEP_MS, MAX_FRAMES = 1_000, 6
 SYMBOLS = ("EURUSD", "GBPUSD", "XAUUSD")
@@ -37,7 +37,7 @@ class World:
     """A source, a process that serves one client, and the ledger that the client keeps."""
 
     def __init__(self, has_all: bool) -> None:
-        self.recent = Recent(KEEP_MS, MAX_FRAMES)
+        self.recent = RecentFrames(KEEP_MS, MAX_FRAMES)
         self.symbols = () if has_all else SYMBOLS
         self.now_ms, self.epochs = 0, 0
         self.seqs: dict[str, int] = {}

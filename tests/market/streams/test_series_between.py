@@ -9,20 +9,19 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from accounts.threads import in_thread
+from core.clock import now_ms
+from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market import services as market
-from market.clock import now_ms
-from market.engine.checkpoints import Checkpoint
-from market.engine.past import Past
-from market.prices.records import Began, Taken
-from market.prices.ticks import Tick
-from market.streams import service
-from market.streams.messages import Resume, Subscribe
-from market.streams.resume import Spent
+from market import runtime as market
+from market.engine.bus.journal import RecentRecords
+from market.engine.store.checkpoints import Checkpoint
+from market.prices.records import SeriesBegan, Tick, TickAccepted
+from market.streams import market_streams
+from market.streams.protocol.messages import Resume, Subscribe
+from market.streams.protocol.subscriptions import Subscriptions
+from market.streams.resume import ReplayAllowance
 from market.streams.stream import NumberedStream
-from market.streams.subscriptions import Subscriptions
 from tests.factories import make_instrument
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
@@ -34,7 +33,7 @@ def is_gone_on(stream: NumberedStream, epoch: str, position: int) -> bool:
     subscribed = Subscriptions()
     message = Subscribe(symbols=["EURUSD"], resume=Resume(epoch, {"EURUSD": position}))
     change = subscribed.subscribe(message, lambda _: True)
-    return stream.open(message, subscribed, change, now_ms(), Spent()).goes_on.unrecovered == []
+    return stream.open(message, subscribed, change, now_ms(), ReplayAllowance()).goes_on.unrecovered == []
 
 
 def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:
@@ -58,24 +57,24 @@ def test_nobody_goes_on_into_a_series_that_has_no_price_yet(
     make_instrument("EURUSD")
     catalogue.load_now()
 
-    service.begin(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
+    market_streams.begin(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
 
-    assert is_gone_on(service.prices, EPOCH, 7) is goes_on
-    assert is_gone_on(service.order_flow, EPOCH, 3) is goes_on
+    assert is_gone_on(market_streams.prices, EPOCH, 7) is goes_on
+    assert is_gone_on(market_streams.order_flow, EPOCH, 3) is goes_on
 
 
 def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     make_instrument("EURUSD")
     catalogue.load_now()
-    past, at_ms = Past(), now_ms()
-    ticks = [Taken("EURUSD", 1.1, 1.2, at_ms, 1.0, seq, seq - 4, 1.0) for seq in (6, 7)]
-    past.add(at_ms, [ticks[0], Began("EURUSD", False, at_ms, 6), ticks[1]])
+    past, at_ms = RecentRecords(), now_ms()
+    ticks = [TickAccepted("EURUSD", 1.1, 1.2, at_ms, 1.0, seq, seq - 4, 1.0) for seq in (6, 7)]
+    past.add(at_ms, [ticks[0], SeriesBegan("EURUSD", False, at_ms, 6), ticks[1]])
     monkeypatch.setattr(market, "take_past", lambda: past)
 
-    service.begin(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
+    market_streams.begin(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
 
-    assert [is_gone_on(service.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
-    assert [is_gone_on(service.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
+    assert [is_gone_on(market_streams.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
+    assert [is_gone_on(market_streams.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
 
 
 @pytest.mark.parametrize("source", ["demo", "push"])
@@ -89,15 +88,15 @@ def test_source_that_changes_between_two_runs_is_told(
     async def serve_twice() -> tuple[bool, bool]:
         await market.start()
         assert await market.push("push", [Tick("EURUSD", 1.1, 1.2, now_ms(), 1.0)]) == [None]
-        epoch, position = market.market.epoch, service.prices.recent.positions(["EURUSD"])["EURUSD"]
-        before = is_gone_on(service.prices, epoch, position)
+        epoch, position = market.market.epoch, market_streams.prices.recent.positions(["EURUSD"])["EURUSD"]
+        before = is_gone_on(market_streams.prices, epoch, position)
         await market.stop()
         await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
         await catalogue.load()
         await market.start()
         try:
             assert market.market.epoch == epoch
-            return before, is_gone_on(service.prices, epoch, position)
+            return before, is_gone_on(market_streams.prices, epoch, position)
         finally:
             await market.stop()
 

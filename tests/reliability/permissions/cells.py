@@ -13,7 +13,8 @@ from django.forms.models import model_to_dict
 from django.urls import reverse
 
 from accounts.models import Account, ApiKey, Tier, TierRequest, User
-from tests.reliability.permissions.people import PERSONAL, People
+
+from .people import PERSONAL, People
 
 NEW_PASSWORD = {"usable_password": "true", "password1": "a long walk 7", "password2": "a long walk 7"}
 POWERS = {"is_active": "on", "is_staff": "on", "is_superuser": "on"}

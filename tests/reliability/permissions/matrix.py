@@ -12,10 +12,11 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from accounts.models import Account, TierRequest, User
-from tests.admin.rows import one_of_each
-from tests.reliability.permissions.asking import ask
-from tests.reliability.permissions.cells import LOOKED_AT, Page, Try, address_of, pages_of, tries
-from tests.reliability.permissions.people import (
+from tests.accounts.back_office.rows import one_of_each
+
+from .asking import ask
+from .cells import LOOKED_AT, Page, Try, address_of, pages_of, tries
+from .people import (
     PERSONAL,
     SUPER,
     TARGETS,

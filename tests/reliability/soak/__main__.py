@@ -23,14 +23,17 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from django.contrib.auth.models import Permission  # noqa: E402
 
-from market.ingest.keys import issue_ingest_key  # noqa: E402
+from market.push.keys import issue_ingest_key  # noqa: E402
 from tests import services  # noqa: E402
 from tests.factories import make_instrument, make_user  # noqa: E402
 from tests.reliability.engine_processes import engines  # noqa: E402
 from tests.reliability.meters import Meter, listening  # noqa: E402
 from tests.reliability.processes import ROOT, Installation  # noqa: E402
-from tests.reliability.soak import report  # noqa: E402
-from tests.reliability.soak.loads import (  # noqa: E402
+from tests.reliability.stream_services import StreamService  # noqa: E402
+from tests.staff import staff_client  # noqa: E402
+
+from . import picture, report  # noqa: E402
+from .loads import (  # noqa: E402
     BreakingSource,
     Churn,
     Load,
@@ -39,9 +42,7 @@ from tests.reliability.soak.loads import (  # noqa: E402
     Rest,
     Ticks,
 )
-from tests.reliability.soak.samples import Cores, Sample, figures_of, sizes  # noqa: E402
-from tests.reliability.stream_services import StreamService  # noqa: E402
-from tests.staff import staff_client  # noqa: E402
+from .samples import Cores, Sample, figures_of, sizes  # noqa: E402
 
 SYMBOLS = [f"SOAK{number}" for number in range(10)]
 LISTENERS = 500
@@ -150,7 +151,7 @@ def main() -> int:
         }
         soak.run(minutes, every_s, meters)
         left = service.open_streams(service.make_key())
-    PICTURE.write_text(report.picture(soak.samples))
+    PICTURE.write_text(picture.picture(soak.samples))
     report.write(DOCUMENT, soak.samples, soak.loads, left)
     faults = report.faults(soak.samples, soak.loads)
     sys.stdout.write("\n".join(faults or ["Nothing rises."]) + "\n")

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import httpx
 
-from tests.market.streams.wires import TEXT, handshake, masked
 from tests.reliability.measures import percentile
 from tests.reliability.stream_services import StreamService
+from tests.serving.websocket.wires import TEXT, handshake, masked
 
 REASON = re.compile(r'class="errorlist[^>]*>(.*?)</ul>', re.DOTALL)
 

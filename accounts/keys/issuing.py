@@ -1,0 +1,91 @@
+"""Issuing, rolling and revoking keys: a row changes and every process is told in the same transaction."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Account, ApiKey
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+from .text import digest_of, generate_key, mark_of, prefix_of
+
+DAY = timedelta(days=1)
+MAX_OVERLAP_HOURS = 72
+MAX_USABLE_KEYS = 25
+
+# A key's row stays for good and what happened to it for 400 days, so that neither may be made without end.
+MOST_KEYS_A_DAY = 100
+
+
+class TooManyKeys(Exception):
+    """The account has as many usable keys as it may have, or was given as many in a day."""
+
+
+class KeyNotActive(ValueError):
+    """The key has ended, or was rolled before."""
+
+
+@transaction.atomic
+def issue_key(
+    account: Account, name: str, *, by: str, secret: str = "", most_a_day: int | None = MOST_KEYS_A_DAY
+) -> tuple[ApiKey, str]:
+    """Make a key and return it with its secret, which exists nowhere else from then on. Without `most_a_day`
+    for staff, who help whoever has had too many."""
+    # Locking the account makes two requests at once count one after the other.
+    Account.objects.select_for_update().get(pk=account.pk)
+    now = timezone.now()
+    if account.keys.usable(now).count() >= MAX_USABLE_KEYS:
+        raise TooManyKeys(f"An account holds {MAX_USABLE_KEYS} usable keys at most. Revoke one first.")
+    if most_a_day is not None and account.keys.filter(created_at__gt=now - DAY).count() >= most_a_day:
+        raise TooManyKeys(
+            f"No more than {most_a_day} keys are issued or rolled for an account in a day. Do so again"
+            " tomorrow, or ask the staff. A key that leaked can be revoked at any time."
+        )
+    secret = secret or generate_key()
+    key = ApiKey.objects.create(
+        account=account,
+        name=name,
+        prefix=prefix_of(secret),
+        digest=digest_of(secret, settings.KEY_PEPPER),
+    )
+    _publish(EventKind.KEY_ISSUED, key, by)
+    return key, secret
+
+
+@transaction.atomic
+def roll_key(
+    key: ApiKey, *, overlap_hours: int, by: str, most_a_day: int | None = MOST_KEYS_A_DAY
+) -> tuple[ApiKey, str]:
+    """Issue a successor; the old key works for the overlap and then no more."""
+    if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
+        raise ValueError(f"The overlap is 0 to {MAX_OVERLAP_HOURS} hours.")
+    now = timezone.now()
+    until = now + timedelta(hours=overlap_hours)
+    rolled = ApiKey.objects.usable(now).filter(pk=key.pk, expires_at=None).update(expires_at=until)
+    if not rolled:
+        raise KeyNotActive("Only an active key can be rolled.")
+    # Events come last: issuing locks the account, and whoever has published waits for no row any more.
+    issued = issue_key(key.account, key.name, by=by, most_a_day=most_a_day)
+    _publish(EventKind.KEY_ROLLED, key, by, ends_at=until.timestamp())
+    return issued
+
+
+@transaction.atomic
+def revoke_key(key: ApiKey, *, by: str) -> bool:
+    """End a key everywhere. False if it was revoked before."""
+    if not ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    _publish(EventKind.KEY_REVOKED, key, by)
+    return True
+
+
+def _publish(kind: EventKind, key: ApiKey, by: str, **more: Any) -> None:
+    """With the mark, by which all processes know that there is such a key, or is none any more."""
+    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark_of(key.digest)}
+    ControlEvent.objects.publish(kind, by=by, **facts, **more)

@@ -1,0 +1,73 @@
+"""The window as response headers, and the refusals it leads to."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from django.conf import settings
+
+from accounts.keys.caller import Caller
+from core.addresses import network_of
+from core.contract.errors import RateLimitExceeded
+
+from .redis_window import RedisWindow
+from .window import WINDOW_S, MemoryWindow, Standing, Window
+
+FAILURES_PER_MINUTE = 60
+
+
+def limit_headers(standing: Standing, tier: str) -> dict[str, str]:
+    """On every answer to an authenticated caller: today's usual names and the IETF draft's."""
+    wait_s = standing.wait_s
+    return {
+        "X-RateLimit-Limit": str(standing.limit),
+        "X-RateLimit-Remaining": str(standing.remaining),
+        "X-RateLimit-Reset": str(math.ceil(time.time() + standing.frees_in)),
+        "RateLimit-Policy": f'"{tier}";q={standing.limit};w={WINDOW_S}',
+        "RateLimit": f'"{tier}";r={standing.remaining};t={wait_s}',
+    }
+
+
+class Throttle:
+    """The windows of this process, or its share in those of all processes."""
+
+    def __init__(self) -> None:
+        self._window: Window = MemoryWindow()
+
+    async def open(self) -> None:
+        if settings.REDIS_URL:
+            self._window = RedisWindow(settings.REDIS_URL)
+
+    async def close(self) -> None:
+        if isinstance(self._window, RedisWindow):
+            await self._window.close()
+        self._window = MemoryWindow()
+
+    async def admit(self, caller: Caller) -> Standing:
+        return await self._window.admit(f"account:{caller.account_id}", caller.allowances.requests)
+
+    async def look(self, caller: Caller) -> Standing:
+        return await self._window.look(f"account:{caller.account_id}", caller.allowances.requests)
+
+    async def note_failure(self, address: str) -> Standing:
+        """A request or a socket without a valid key; valid ones from the same address never pass here."""
+        return await self._window.admit(f"failures:{network_of(address)}", FAILURES_PER_MINUTE)
+
+    async def count_failure(self, address: str, key: str = "API key") -> None:
+        standing = await self.note_failure(address)
+        if not standing.admitted:
+            raise RateLimitExceeded(
+                f"Too many requests without a valid {key} from this address.", retry_after=standing.wait_s
+            )
+
+
+throttle = Throttle()
+
+
+def rate_limit_refusal(standing: Standing, caller: Caller) -> RateLimitExceeded:
+    tier, wait_s = caller.allowances.tier.title(), standing.wait_s
+    return RateLimitExceeded(
+        f"The {tier} tier allows {standing.limit} requests a minute. Try again in {wait_s} s.",
+        retry_after=wait_s,
+    )

@@ -1,0 +1,102 @@
+"""The exact sliding window: no 60 seconds ever hold more than N admitted requests of an account."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+WINDOW_S = 60
+
+# Whole nanoseconds: with floats a slot could free a rounding error after the second that was promised.
+WINDOW_NS = WINDOW_S * 1_000_000_000
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where an account stands in its window after a request, or after a look."""
+
+    admitted: bool
+    limit: int
+    used: int
+    frees_in: float
+    """Seconds until the next slot frees; 0 when none is taken."""
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.limit - self.used)
+
+    @property
+    def wait_s(self) -> int:
+        """Whole seconds, rounded up: waiting that long succeeds."""
+        return math.ceil(self.frees_in)
+
+
+class Window(Protocol):
+    async def admit(self, key: str, limit: int) -> Standing: ...
+
+    async def look(self, key: str, limit: int) -> Standing: ...
+
+
+class MemoryWindow:
+    """For one process. Counts on a monotonic clock, so a stepped wall clock locks nobody out."""
+
+    # Above this many keys, those whose window has run empty are dropped.
+    SWEEP_ABOVE = 10_000
+
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock_ns = clock_ns
+        self._admitted: dict[str, deque[int]] = {}
+        self._sweep_above = self.SWEEP_ABOVE
+
+    async def admit(self, key: str, limit: int) -> Standing:
+        return self.count(key, limit, cost=1)
+
+    async def look(self, key: str, limit: int) -> Standing:
+        return self.count(key, limit, cost=0)
+
+    def count(self, key: str, limit: int, cost: int) -> Standing:
+        now = self._clock_ns()
+        stamps = self._of_last_minute(key, now)
+        admitted = len(stamps) < limit
+        if admitted and cost:
+            stamps.append(now)
+        return self._standing(stamps, admitted, limit, now)
+
+    def note(self, key: str, limit: int) -> None:
+        """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
+        now = self._clock_ns()
+        stamps = self._of_last_minute(key, now)
+        if len(stamps) >= limit:
+            stamps.popleft()
+        stamps.append(now)
+
+    def _of_last_minute(self, key: str, now: int) -> deque[int]:
+        stamps = self._admitted.get(key)
+        if stamps is None:
+            self._sweep(now)
+            stamps = self._admitted[key] = deque()
+        while stamps and stamps[0] <= now - WINDOW_NS:
+            stamps.popleft()
+        return stamps
+
+    @staticmethod
+    def _standing(stamps: deque[int], admitted: bool, limit: int, now: int) -> Standing:
+        used = len(stamps)
+        if not used:
+            return Standing(admitted, limit, 0, 0.0)
+        # A lowered limit can leave more than N in the window: a slot frees when enough of them are gone.
+        leaver = stamps[max(0, used - limit)]
+        return Standing(admitted, limit, used, (leaver + WINDOW_NS - now) / 1e9)
+
+    def _sweep(self, now: int) -> None:
+        if len(self._admitted) < self._sweep_above:
+            return
+        empty = [key for key, stamps in self._admitted.items() if not stamps or stamps[-1] <= now - WINDOW_NS]
+        for key in empty:
+            del self._admitted[key]
+        # Where most keys are in use the next sweep waits, or every newcomer would look through all of them.
+        self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._admitted))

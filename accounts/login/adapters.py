@@ -1,0 +1,162 @@
+"""What allauth asks of us: who may prove themselves how, and how the secrets of second factors are kept.
+
+Against guessing, 5 failures lock an address and an account together, and 100 an hour the account's
+password. A device on which somebody logged in before, a passkey and a mailed link still open it."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import logging
+import secrets
+from typing import Any, ClassVar
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.userkit import filter_users_by_email, get_user_by_username
+from allauth.core import context as current
+from allauth.core.internal import ratelimit
+from allauth.mfa.adapter import DefaultMFAAdapter
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+from django.contrib.sites.shortcuts import get_current_site
+from django.core.signing import BadSignature, TimestampSigner
+from django.http import HttpRequest, HttpResponseBase
+
+from accounts.models import User
+from core.addresses import network_of
+
+from .mails import outgoing
+
+APP = "allauth.account"
+
+# By these names stand the limits in the settings.
+PAIR, ACCOUNT = "login_failed", "login_failed_of_account"
+COOKIE, KNOWN_FOR_S = "known_device", 180 * 86_400
+
+
+def login_name_of(credentials: dict[str, Any]) -> str:
+    """The same for an account's name and its addresses; names that nobody has are counted alike."""
+    login = str(credentials.get("email") or credentials.get("username") or "").strip().lower()
+    # Both are asked for in any case, or the time would tell whose name it is.
+    named: User | None = get_user_by_username(login)
+    mailed = next(iter(filter_users_by_email(login, prefer_verified=True, for_login=True)), None)
+    found = named or mailed
+    return f"name {login}" if found is None else f"user {found.pk}"
+
+
+def device_of(request: HttpRequest, account: str) -> str | None:
+    """By a cookie that it got when this account was logged in to on it."""
+    try:
+        text = _device_signer().unsign(request.COOKIES.get(COOKIE, ""), max_age=KNOWN_FOR_S)
+    except BadSignature:
+        return None
+    owner, _, name = text.partition(" ")
+    return name if account == f"user {owner}" else None
+
+
+def admit_attempt(request: HttpRequest, credentials: dict[str, Any]) -> list[Any]:
+    """What was counted of this attempt, to be rolled back if it succeeds; nothing: it must not be made."""
+    account = login_name_of(credentials)
+    device = device_of(request, account)
+    if device is not None:
+        used = _consume(request, PAIR, f"device {device} {account}")
+        return [used] if used else []
+    # The pair first: who is locked out already uses up nothing of the account's.
+    used = _consume(request, PAIR, f"{network_of(request.META.get('REMOTE_ADDR') or '')} {account}")
+    of_account = _consume(request, ACCOUNT, account) if used else None
+    return [used, of_account] if of_account else []
+
+
+def forget_attempts(request: HttpRequest, credentials: dict[str, Any]) -> None:
+    """After a new password was set by a mailed link."""
+    account = login_name_of(credentials)
+    pair = f"{network_of(request.META.get('REMOTE_ADDR') or '')} {account}"
+    for action, key in ((PAIR, pair), (ACCOUNT, account)):
+        ratelimit.clear(request=request, app=APP, action=action, key=key)
+
+
+def remember_device(response: HttpResponseBase, user: User) -> None:
+    response.set_cookie(
+        COOKIE,
+        _device_signer().sign(f"{user.pk} {secrets.token_urlsafe(16)}"),
+        max_age=KNOWN_FOR_S,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _consume(request: HttpRequest, action: str, key: str) -> Any:
+    return ratelimit.consume(request=request, app=APP, action=action, key=key)
+
+
+def _device_signer() -> TimestampSigner:
+    return TimestampSigner(salt="accounts.known_device")
+
+
+logger = logging.getLogger(__name__)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    error_messages: ClassVar[dict[str, Any]] = DefaultAccountAdapter.error_messages | {
+        "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, log in with a"
+        " passkey, or let us mail you a link to a new password.",
+    }
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        self._counted = admit_attempt(request, credentials)
+        if not self._counted:
+            raise self.validation_error("too_many_login_attempts")
+
+    def _rollback_login_failed_rl_usage(self) -> None:
+        for used in self._counted:
+            used.rollback()
+
+    def _delete_login_attempts_cached_email(self, request: HttpRequest, **credentials: Any) -> None:
+        forget_attempts(request, credentials)
+
+    def post_login(self, request: HttpRequest, user: Any, **how: Any) -> HttpResponseBase:
+        response: HttpResponseBase = super().post_login(request, user, **how)
+        remember_device(response, user)
+        return response
+
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """Who has a second factor confirms with it: the password alone must not take it away."""
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        stronger = [method for method in methods if method["id"] != "reauthenticate"]
+        return stronger or methods
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """As allauth's, but made here and sent elsewhere."""
+        request = current.request
+        about = {"request": request, "email": email, "current_site": get_current_site(request), **context}
+        outgoing.send(template_prefix, self.render_mail(template_prefix, email, about))
+
+
+class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    error_messages: ClassVar[dict[str, Any]] = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": "The code is wrong, too old or was used before. Try the next one.",
+        "unverified_email": "Confirm your e-mail address first, on the page E-mail: without it you could be"
+        " locked out of your own account.",
+        "add_email_blocked": "An address can be added only while there is no second factor.",
+    }
+
+    def encrypt(self, text: str) -> str:
+        return cipher().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        try:
+            return cipher().decrypt(encrypted_text).decode()
+        except InvalidToken:
+            logger.error("A second factor cannot be read: KEY_PEPPER is not the one that it was made with")
+            # Nobody knows this one, so that no code is right.
+            return base64.b32encode(secrets.token_bytes(20)).decode()
+
+    def generate_authenticator_name(self, user: Any, type: Any) -> str:  # noqa: A002 - allauth's name
+        number = user.authenticator_set.filter(type=type).count() + 1
+        return "Passkey" if number == 1 else f"Passkey {number}"
+
+
+def cipher() -> Fernet:
+    digest = hmac.digest(settings.KEY_PEPPER.encode(), b"second factors", "sha256")
+    return Fernet(base64.urlsafe_b64encode(digest))

@@ -1,0 +1,86 @@
+"""Sessions: those of strangers are short, and nobody makes many of them."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from accounts.limits.window import MemoryWindow
+from core.addresses import network_of
+
+# For a passkey's challenge or a link out of a mail: nobody takes longer over either.
+STRANGERS_AGE_S = 3600
+NEW_A_MINUTE = 30
+VISITOR = "visitor"
+
+
+class Strangers:
+    """New sessions of people who are not logged in, by network; of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._window = MemoryWindow()
+
+    def admit(self, address: str) -> bool:
+        # Pages run in threads.
+        with self._lock:
+            return self._window.count(network_of(address), NEW_A_MINUTE, cost=1).admitted
+
+    def clear(self) -> None:
+        self._window = MemoryWindow()
+
+
+strangers = Strangers()
+
+
+class SessionStore(DatabaseStore):
+    def get_expiry_age(self, **kwargs: Any) -> int:
+        age: int = super().get_expiry_age(**kwargs)
+        return min(age, STRANGERS_AGE_S) if self._is_a_strangers else age
+
+    def get_expiry_date(self, **kwargs: Any) -> datetime:
+        at: datetime = super().get_expiry_date(**kwargs)
+        return min(at, timezone.now() + timedelta(seconds=STRANGERS_AGE_S)) if self._is_a_strangers else at
+
+    @property
+    def _is_a_strangers(self) -> bool:
+        return SESSION_KEY not in self and VISITOR not in self
+
+
+class SessionsOfStrangers(SessionMiddleware):
+    """Asks before a stranger's first row is written: a program would fill the database with them."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if would_be_new(request) and not may_open(request):
+            # Forgotten, so that nothing of it is saved.
+            request.session = SessionStore()
+            return too_many(request)
+        return super().process_response(request, response)
+
+
+def would_be_new(request: HttpRequest) -> bool:
+    session = request.session
+    return (
+        session.modified
+        and session.session_key is None
+        and not session.is_empty()
+        and SESSION_KEY not in session
+    )
+
+
+def may_open(request: HttpRequest) -> bool:
+    return strangers.admit(request.META.get("REMOTE_ADDR") or "")
+
+
+def too_many(request: HttpRequest) -> HttpResponse:
+    response = render(request, "429.html", status=429)
+    response["Retry-After"] = "60"
+    return response

@@ -1,0 +1,26 @@
+"""Who you are, what opens the API for you, and what you used of it."""
+
+from __future__ import annotations
+
+from core.events.outbox import ControlEvent
+
+from .accounts import LONGEST_REASON, Account, Attempt, Tier, TierRequest, User
+from .keys import ApiKey, PageSession
+from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
+
+__all__ = [
+    "LONGEST_REASON",
+    "MINUTE_S",
+    "Account",
+    "AiUsage",
+    "ApiKey",
+    "Attempt",
+    "ControlEvent",
+    "Minute",
+    "PageSession",
+    "Tier",
+    "TierRequest",
+    "Usage",
+    "UsageCounts",
+    "User",
+]

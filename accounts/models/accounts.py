@@ -1,0 +1,149 @@
+"""Users, their accounts and tiers, who asked for which tier, and attempts to log in."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import models, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+
+class User(AbstractUser):
+    """A person who can log in."""
+
+    _password: str | None
+    """A new one that is not saved yet."""
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new password ends the other sessions, and with them what their pages have open."""
+        has_new_password = self._password is not None
+        with transaction.atomic():
+            super().save(*args, **kwargs)
+            if has_new_password:
+                for account in Account.objects.filter(user=self):
+                    ControlEvent.objects.publish(
+                        EventKind.PASSWORD_CHANGED, by=self.username, account=account.pk
+                    )
+
+
+class Tier(models.Model):
+    """What an account may use; staff edit the limits."""
+
+    name = models.SlugField(max_length=20, unique=True)
+    rank = models.PositiveSmallIntegerField(default=0, help_text="Order in lists, lowest first.")
+    requests_per_minute = models.PositiveIntegerField()
+    streams = models.PositiveIntegerField(help_text="WebSocket streams open at once.")
+    ai_calls_per_day = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ("rank", "name")
+        constraints = (
+            models.CheckConstraint(name="tier_allows_requests", condition=Q(requests_per_minute__gte=1)),
+        )
+
+    def __str__(self) -> str:
+        return self.name.title()
+
+
+class AccountManager(models.Manager["Account"]):
+    def for_user(self, user: User) -> Account:
+        """The user's account, opened on the Free tier where there is none yet."""
+        first: dict[str, Any] = {"tier": lambda: Tier.objects.get(name="free")}
+        account, _ = self.select_related("tier").get_or_create(user=user, defaults=first)
+        return account
+
+
+class Account(models.Model):
+    """One customer: all keys of an account share its tier's limits."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="account")
+    tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="accounts")
+    is_demo = models.BooleanField(default=False, editable=False)
+    visitor_from = models.CharField(
+        max_length=43,
+        blank=True,
+        db_default="",
+        editable=False,
+        help_text="Of the demo's visitors: their network.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects: ClassVar[AccountManager] = AccountManager()
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+    @property
+    def is_visitor(self) -> bool:
+        return self.visitor_from != ""
+
+
+LONGEST_REASON = 500
+
+
+class TierRequestQuerySet(models.QuerySet["TierRequest"]):
+    def open(self) -> TierRequestQuerySet:
+        return self.filter(state=TierRequest.State.OPEN)
+
+
+class TierRequest(models.Model):
+    class State(models.TextChoices):
+        OPEN = "open", "waiting"
+        ACCEPTED = "accepted", "accepted"
+        DECLINED = "declined", "declined"
+        WITHDRAWN = "withdrawn", "withdrawn"
+
+    account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="tier_requests")
+    wanted = models.ForeignKey("accounts.Tier", on_delete=models.PROTECT, related_name="+")
+    why = models.CharField(max_length=LONGEST_REASON)
+    state = models.CharField(max_length=9, choices=State, default=State.OPEN)
+    asked_at = models.DateTimeField(default=timezone.now)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.CharField(max_length=150, blank=True)
+    answer = models.CharField(max_length=LONGEST_REASON, blank=True)
+
+    objects: ClassVar[TierRequestQuerySet] = TierRequestQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        app_label = "accounts"
+        ordering = ("-pk",)
+        constraints = (
+            models.UniqueConstraint(
+                name="tier_request_one_open", fields=("account",), condition=Q(state="open")
+            ),
+            models.CheckConstraint(
+                name="tier_request_state_is_known",
+                condition=Q(state__in=("open", "accepted", "declined", "withdrawn")),
+            ),
+            models.CheckConstraint(
+                name="tier_request_decided_once",
+                condition=Q(state="open", decided_at=None) | (~Q(state="open") & ~Q(decided_at=None)),
+            ),
+            models.CheckConstraint(
+                name="tier_request_declined_with_words", condition=~Q(state="declined") | ~Q(answer="")
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.account}: {self.wanted}"
+
+
+class Attempt(models.Model):
+    """Django's cache as a table, the same for all processes: attempts to log in, and codes that are spent.
+    It is as `createcachetable` makes it; here, so that it is migrated like any other."""
+
+    cache_key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+    expires = models.DateTimeField(db_index=True)
+
+    class Meta:
+        app_label = "accounts"
+
+    def __str__(self) -> str:
+        return self.cache_key

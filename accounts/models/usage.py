@@ -1,0 +1,123 @@
+"""What accounts used, by minute and by day. For people to look at: limits are counted elsewhere, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import connection, models, transaction
+from django.db.models import F
+
+from .accounts import Account
+
+
+class AiUsage(models.Model):
+    """AI calls that an account made on one UTC day."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="ai_usage")
+    day = models.DateField()
+    used = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "AI usage"
+        constraints = (models.UniqueConstraint(fields=("account", "day"), name="ai_usage_one_row_a_day"),)
+
+    def __str__(self) -> str:
+        return f"{self.used} on {self.day}"
+
+    @classmethod
+    def used_on(cls, account_id: int, day: date) -> int:
+        return cls.objects.filter(account_id=account_id, day=day).values_list("used", flat=True).first() or 0
+
+    @classmethod
+    def spend(cls, account_id: int, day: date, limit: int) -> bool:
+        """Count one call if the day's allowance has room; the row count decides, so races cannot."""
+        cls.objects.get_or_create(account_id=account_id, day=day)
+        free = cls.objects.filter(account_id=account_id, day=day, used__lt=limit)
+        return free.update(used=F("used") + 1) == 1
+
+
+MINUTE_S, DAY_S = 60, 86_400
+
+
+class UsageCounts(NamedTuple):
+    """What was used in a while."""
+
+    requests: int = 0
+    streams: int = 0
+
+    def more(self, other: UsageCounts) -> UsageCounts:
+        return UsageCounts(self.requests + other.requests, self.streams + other.streams)
+
+
+def by_day(spent: Mapping[tuple[int, int], UsageCounts]) -> dict[tuple[int, int], UsageCounts]:
+    """From what accounts used by minute."""
+    days: dict[tuple[int, int], UsageCounts] = {}
+    for (account, at), used in spent.items():
+        day = account, at // DAY_S * DAY_S
+        days[day] = days.get(day, UsageCounts()).more(used)
+    return days
+
+
+MINUTES_KEPT = timedelta(days=2)
+DAYS_KEPT = timedelta(days=400)
+Minute = tuple[int, int]
+"""An account, and the epoch second in which its minute began."""
+
+
+class UsageManager(models.Manager["Usage"]):
+    @transaction.atomic
+    def add(self, spent: Mapping[Minute, UsageCounts]) -> None:
+        """On top of what other processes have counted in the same minutes."""
+        # An account may have gone since: then nobody asks what it used.
+        known = set(
+            Account.objects.filter(pk__in={account for account, _ in spent}).values_list("pk", flat=True)
+        )
+        kept = {key: value for key, value in spent.items() if key[0] in known}
+        rows = [("minute", *key, value) for key, value in kept.items()]
+        rows += [("day", *key, value) for key, value in by_day(kept).items()]
+        if rows:
+            self._upsert(sorted(rows))
+
+    def _upsert(self, rows: list[tuple[str, int, int, UsageCounts]]) -> None:
+        """Sorted, so that two processes never wait for each other in a circle."""
+        adapt, table = connection.ops.adapt_datetimefield_value, self.model._meta.db_table
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO {table} (span, account_id, starts_at, requests, streams)"  # noqa: S608 - our own name
+                " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (account_id, span, starts_at) DO UPDATE"
+                f" SET requests = {table}.requests + excluded.requests,"
+                f" streams = {table}.streams + excluded.streams",
+                [
+                    (span, account, adapt(datetime.fromtimestamp(at, UTC)), spent.requests, spent.streams)
+                    for span, account, at, spent in rows
+                ],
+            )
+
+    def prune(self, now: datetime) -> None:
+        self.filter(span="minute", starts_at__lt=now - MINUTES_KEPT).delete()
+        self.filter(span="day", starts_at__lt=now - DAYS_KEPT).delete()
+
+
+class Usage(models.Model):
+    account = models.ForeignKey(
+        "accounts.Account", on_delete=models.CASCADE, related_name="usage", db_index=False
+    )
+    span = models.CharField(max_length=6, choices=[("minute", "minute"), ("day", "day")])
+    starts_at = models.DateTimeField()
+    requests = models.PositiveIntegerField(default=0)
+    streams = models.PositiveIntegerField(default=0, help_text="Streams that were opened.")
+
+    objects = UsageManager()
+
+    class Meta:
+        app_label = "accounts"
+        verbose_name_plural = "usage"
+        constraints = (
+            models.UniqueConstraint(fields=("account", "span", "starts_at"), name="usage_one_row_a_span"),
+        )
+        indexes = (models.Index(fields=("span", "starts_at"), name="usage_by_age"),)
+
+    def __str__(self) -> str:
+        return f"{self.requests} requests in the {self.span} of {self.starts_at}"

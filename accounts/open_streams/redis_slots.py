@@ -1,0 +1,278 @@
+"""Slots over Redis, for several processes: one script, and one call at a time for all who ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import uuid
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from prometheus_client import Counter
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from core.background import cancel_and_wait
+from core.fault_log import LastingFault
+
+from .slot_sync import Ask, SlotSync, hear_nudges
+from .stream_slots import (
+    EndCode,
+    MemorySlots,
+    OpenStream,
+    Slot,
+    SlotRefusal,
+    read_slot_name,
+    slot_name,
+    slot_number,
+)
+
+logger = logging.getLogger(__name__)
+redis_away = LastingFault(logger, "Redis does not answer, streams are counted per process")
+fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
+SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
+
+# Redis serves nobody else while the script runs.
+MOST_AT_ONCE = 200
+
+# After a piece a process is silent for so many times as long as it took.
+BREATH = 9.0
+Ended = tuple[str, EndCode]
+TELL_FIRST = [2]
+ACCOUNT_AT = {"claim": 2, "enforce": 1, "of": 1}
+
+
+def pause_after(took_s: float) -> float:
+    """Many processes may have as much to tell: the busier Redis is with them, the longer each waits, and no
+    two as long as each other."""
+    return took_s * BREATH * random.uniform(0.5, 1.5)  # noqa: S311
+
+
+class SlotQuestion(NamedTuple):
+    asks: Ask
+    answer: Callable[[Any], None]
+    """Called with None where Redis did not answer."""
+
+    @property
+    def account(self) -> int | None:
+        """Whose slots it is about."""
+        return self.asks[ACCOUNT_AT[self.asks[0]]] if self.asks[0] in ACCOUNT_AT else None
+
+
+class SlotAnswers(NamedTuple):
+    answers: list[Any]
+    ended: list[Ended]
+    was_known: bool
+
+
+class RedisSlots:
+    """Counts in Redis; while it does not answer, each process counts alone and a metric says so."""
+
+    # Nobody waits longer for Redis than this. After a failure nobody waits at all, until a beat gets through.
+    PATIENCE_S = 0.5
+    BEAT_EVERY_S = 1.0
+
+    def __init__(self, url: str, here: MemorySlots) -> None:
+        self._here = here
+        self._process = uuid.uuid4().hex
+        self._redis = Redis.from_url(url)
+        self._script = self._redis.register_script(SCRIPT)
+        self._questions: deque[SlotQuestion] = deque()
+        self._heard: list[str] = []
+        self._wake = asyncio.Event()
+        self._next_beat_at = 0.0
+        self._is_away = self._may_bury = False
+        self._telling: SlotSync | None = None
+        """What Redis has yet to be told of our slots."""
+        self._next_piece_at = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        await self._turn()
+        if not self._is_away:
+            # There is nothing to tell yet.
+            self._telling = None
+        self._tasks = [
+            asyncio.create_task(self._keep_asking(), name="stream slots"),
+            asyncio.create_task(
+                hear_nudges(self._redis, f"tickwire:streams:ends:{self._process}", self._wake.set),
+                name="stream slot nudges",
+            ),
+        ]
+
+    async def stop(self) -> None:
+        await cancel_and_wait(*self._tasks)
+        self._is_away = True
+        self._give_up(list(self._questions))
+        with contextlib.suppress(RedisError, OSError):
+            while (await self._call([("leave",)])).answers[0]:
+                pass
+        await self._redis.aclose()
+
+    async def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:
+        asked: asyncio.Future[SlotRefusal | None] = asyncio.get_running_loop().create_future()
+
+        # At once and not when the waiting task gets its turn: a beat compares what is here with Redis.
+        def settle(answer: Any) -> None:
+            if asked.cancelled():
+                self._leave(slot)
+            elif answer is None:
+                fallbacks.inc()
+                refusal = self._here.claim(slot, takeover=takeover)
+                if refusal is None and self._telling is not None:
+                    self._telling.add(slot)
+                asked.set_result(refusal)
+            elif answer[0]:
+                slot.order = answer[1]
+                self._here.put(slot)
+                asked.set_result(None)
+            else:
+                asked.set_result(SlotRefusal(slot.limit, answer[1]))
+
+        self._ask(
+            ("claim", slot_name(slot, self._process), slot.stream.account_id, slot.limit, takeover), settle
+        )
+        return await asked
+
+    def release(self, slot: Slot) -> None:
+        if self._here.remove(slot.number) is not None:
+            self._leave(slot)
+
+    async def enforce(self, account_id: int, limit: int) -> None:
+        if await self._ask_and_wait("enforce", account_id, limit) is None:
+            self._here.enforce(account_id, limit)
+
+    async def of(self, account_id: int) -> list[OpenStream] | None:
+        """None while Redis does not answer."""
+        names = await self._ask_and_wait("of", account_id)
+        return None if names is None else [read_slot_name(name, account_id) for name in names]
+
+    async def count(self) -> int | None:
+        count: int | None = await self._ask_and_wait("count")
+        return count
+
+    def _leave(self, slot: Slot) -> None:
+        self._ask(("release", slot_name(slot, self._process), slot.stream.account_id), lambda answer: None)
+
+    async def _ask_and_wait(self, *asks: Any) -> Any:
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Any) -> None:
+            if not answered.cancelled():
+                answered.set_result(answer)
+
+        self._ask(asks, settle)
+        return await answered
+
+    def _ask(self, asks: tuple[Any, ...], answer: Callable[[Any], None]) -> None:
+        if self._is_away:
+            answer(None)
+        else:
+            self._questions.append(SlotQuestion(asks, answer))
+            self._wake.set()
+
+    async def _keep_asking(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(self._next_turn_at):
+                    await self._wake.wait()
+            self._wake.clear()
+            if self._is_away and loop.time() < self._next_beat_at:
+                continue
+            try:
+                await self._turn()
+            except Exception:  # noqa: BLE001 - the top of the task: whoever claims would wait for ever
+                logger.exception("The slots of streams could not be asked for, trying again")
+
+    @property
+    def _next_turn_at(self) -> float:
+        has_more = self._telling is not None or self._may_bury
+        return min(self._next_beat_at, self._next_piece_at) if has_more else self._next_beat_at
+
+    async def _turn(self) -> None:
+        """One call: what was asked meanwhile in its order, around it what keeps Redis and us of one mind."""
+        asked = [self._questions.popleft() for _ in range(min(MOST_AT_ONCE, len(self._questions)))]
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        first, last = self._before(asked, began_at), self._after(began_at)
+        answered: SlotAnswers | None = None
+        try:
+            answered = await self._call([*first, *(question.asks for question in asked), *last])
+        except (RedisError, OSError) as error:
+            redis_away.tell(error)
+        finally:
+            if answered is None:
+                # It may have done what we asked and not said so.
+                self._is_away = True
+                self._telling = self._telling or SlotSync(self._process, self._here)
+                self._telling.failed()
+                self._give_up(asked + list(self._questions))
+        if answered is not None:
+            took_s = loop.time() - began_at
+            self._next_piece_at = began_at + took_s + pause_after(took_s)
+            self._is_away = False
+            redis_away.over()
+            self._take(asked, first, answered)
+
+    def _before(self, asked: list[SlotQuestion], now: float) -> list[Ask]:
+        if self._telling is None:
+            return []
+        accounts = {question.account for question in asked}
+        return self._telling.asks(accounts, is_due=now >= self._next_piece_at)
+
+    def _after(self, now: float) -> list[Ask]:
+        if now >= self._next_beat_at:
+            self._next_beat_at = now + self.BEAT_EVERY_S
+            return [("beat",)]
+        return [("bury",)] if self._may_bury and now >= self._next_piece_at else []
+
+    def _take(self, asked: list[SlotQuestion], first: list[Ask], answered: SlotAnswers) -> None:
+        answers = answered.answers
+        told, rest = answers[: len(first)], answers[len(first) + len(asked) :]
+        again: list[SlotQuestion] = []
+        for question, answer in zip(asked, answers[len(first) :], strict=False):
+            if question.asks[0] == "claim" and answer == TELL_FIRST:
+                again.append(question)
+            else:
+                question.answer(answer)
+        for name, code in answered.ended:
+            self._here.end(slot_number(name), code)
+        self._heard = [name for name, _ in answered.ended]
+        if self._telling is not None and self._telling.heard(told):
+            self._telling = None
+        if not answered.was_known:
+            self._telling = SlotSync(self._process, self._here)
+        if rest:
+            self._compare(rest[0])
+        if again or self._questions:
+            self._questions.extendleft(reversed(again))
+            self._wake.set()
+
+    def _compare(self, answer: Any) -> None:
+        """What Redis has of us with what we have, as it says at a beat."""
+        if isinstance(answer, int):
+            self._may_bury = bool(answer)
+            return
+        has, self._may_bury = answer
+        leaving = sum(question.asks[0] == "release" for question in self._questions)
+        # While it is being told they differ, and -1 says no more than that.
+        if self._telling is None and has != len(self._here) + leaving:
+            self._telling = SlotSync(self._process, self._here)
+
+    def _give_up(self, questions: list[SlotQuestion]) -> None:
+        self._questions.clear()
+        for question in questions:
+            question.answer(None)
+
+    async def _call(self, asks: list[Ask]) -> SlotAnswers:
+        packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
+        # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
+        async with asyncio.timeout(self.PATIENCE_S):
+            answered = await self._script(args=[self._process, *packed])
+        return msgspec.msgpack.decode(answered, type=SlotAnswers)

@@ -1,0 +1,131 @@
+"""Which streams are open, over all processes, and that no account has more than its tier allows."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Account
+from core.events.feed import EventFeed, feed
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from core.threads import in_reserved_thread
+
+from .redis_slots import RedisSlots
+from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal
+
+DAY = timedelta(days=1)
+# What happened to an account is kept for 400 days, so that it may not be made without end.
+MOST_CLOSED_A_DAY = 500
+
+
+class TooManyClosed(Exception):
+    """The account closed as many streams in a day as it may."""
+
+
+@transaction.atomic
+def close_stream(account: Account, path: str, opened_at: float, *, by: str) -> None:
+    """Wherever it is open; `opened_at` in epoch seconds, to the microsecond."""
+    Account.objects.select_for_update().get(pk=account.pk)
+    closed = ControlEvent.objects.filter(
+        account_id=account.pk, kind=EventKind.STREAM_CLOSED, created_at__gt=timezone.now() - DAY
+    )
+    if closed.count() >= MOST_CLOSED_A_DAY:
+        raise TooManyClosed(
+            f"You closed {MOST_CLOSED_A_DAY} streams in a day: as many as can be closed here. End the program"
+            " that opens them, or revoke its key, which closes them all."
+        )
+    ControlEvent.objects.publish(
+        EventKind.STREAM_CLOSED, by=by, account=account.pk, path=path, opened_at=round(opened_at, 6)
+    )
+
+
+# Accounts in one query after a tier was changed.
+CHUNK = 1000
+
+
+class OpenStreams:
+    def __init__(self, events: EventFeed) -> None:
+        self._here = MemorySlots()
+        self._shared: RedisSlots | None = None
+        for kind in (EventKind.ACCOUNT_CHANGED, EventKind.TIER_CHANGED, EventKind.BEGAN_ANEW):
+            events.on(kind, self.follow)
+        events.on(EventKind.STREAM_CLOSED, self.close)
+
+    async def start(self) -> None:
+        if settings.REDIS_URL:
+            self._shared = RedisSlots(settings.REDIS_URL, self._here)
+            await self._shared.start()
+
+    async def stop(self) -> None:
+        """Streams that are still open leave without a word: their sockets are being closed anyway."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            await shared.stop()
+        self._here.clear()
+
+    async def claim(
+        self, account_id: int, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
+    ) -> Slot | SlotRefusal:
+        """A slot, unless all are taken; with takeover the oldest ends, on the same path if there is one.
+
+        `on_end` is called once and never before this has answered; never after the slot was released.
+        """
+        slot = Slot(OpenStream(account_id, path, time.time()), limit, on_end, self._release)
+        if self._shared is None:
+            return self._here.claim(slot, takeover=takeover) or slot
+        return await self._shared.claim(slot, takeover=takeover) or slot
+
+    async def enforce(self, account_id: int, limit: int) -> None:
+        """The newest beyond the limit end, in whichever process they are."""
+        for slot in self._here.of(account_id):
+            slot.limit = limit
+        if self._shared is None:
+            self._here.enforce(account_id, limit)
+        else:
+            await self._shared.enforce(account_id, limit)
+
+    async def follow(self, facts: dict[str, Any]) -> None:
+        """After an account or a tier was changed. Each process asks for the accounts that it serves."""
+        changed = facts.get("account")
+        served = [account for account in self._here.accounts() if changed in (None, account)]
+        for start in range(0, len(served), CHUNK):
+            limits = await in_reserved_thread(limits_of, served[start : start + CHUNK])
+            await asyncio.gather(*itertools.starmap(self.enforce, limits))
+
+    def close(self, facts: dict[str, Any]) -> None:
+        """Its account wants it closed; whichever process has it hears of that."""
+        for slot in self._here.of(facts["account"]):
+            stream = slot.stream
+            if (stream.path, round(stream.opened_at, 6)) == (facts["path"], facts["opened_at"]):
+                slot.end("closed")
+
+    async def of(self, account_id: int) -> list[OpenStream]:
+        """Over all processes; of this one alone while Redis does not answer."""
+        shared = None if self._shared is None else await self._shared.of(account_id)
+        return [slot.stream for slot in self._here.of(account_id)] if shared is None else shared
+
+    async def count(self) -> int:
+        shared = None if self._shared is None else await self._shared.count()
+        return len(self._here) if shared is None else shared
+
+    def _release(self, slot: Slot) -> None:
+        if self._shared is None:
+            self._here.remove(slot.number)
+        else:
+            self._shared.release(slot)
+
+
+def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:
+    return list(Account.objects.filter(pk__in=accounts).values_list("pk", "tier__streams"))
+
+
+open_streams = OpenStreams(feed)

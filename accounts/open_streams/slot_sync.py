@@ -1,0 +1,107 @@
+"""Keeping Redis and this process of one mind: telling it our slots, piece by piece, so that nobody waits
+long for one, and hearing of those that another process ended."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from .stream_slots import MemorySlots, Slot, slot_name, slot_number
+
+Ask = tuple[Any, ...]
+PIECE = 50
+START, DONE = "0", ""
+
+
+class SlotSync:
+    """First all that are here, oldest first; then what Redis has and we do not is taken out. Each step may be
+    repeated, so after a call that failed it goes on where it was."""
+
+    def __init__(self, process: str, here: MemorySlots) -> None:
+        self._process, self._here = process, here
+        self._untold = {slot.number: slot for slot in sorted(here.all(), key=lambda slot: slot.order)}
+        self._asked: list[Slot] = []
+        self._asks: list[Ask] = []
+        self._looks_from = START
+        """Where in what Redis has the comparison goes on; DONE once it has seen all."""
+        self._strange: list[Any] = []
+        """Name, account, name, account, … of what Redis has and we do not."""
+
+    def add(self, slot: Slot) -> None:
+        """One that was counted here alone."""
+        self._untold[slot.number] = slot
+
+    def asks(self, accounts: Collection[int | None], *, is_due: bool) -> list[Ask]:
+        """What stands before questions about these accounts: a claim has to find the slots that are here."""
+        self._asked, self._asks = self._of_accounts(accounts), []
+        if is_due:
+            room = max(0, PIECE - len(self._asked))
+            self._asked += self._take(itertools.islice(list(self._untold.values()), room))
+        if self._asked:
+            self._asks.append(("tell", [self._described(slot) for slot in self._asked]))
+        elif is_due:
+            self._asks += self._next_look()
+        return self._asks
+
+    def failed(self) -> None:
+        """Nobody knows what of it arrived. What Redis has is looked through from the beginning."""
+        self._untold = {slot.number: slot for slot in self._asked} | self._untold
+        self._asked, self._strange, self._looks_from = [], [], START
+
+    def heard(self, answers: list[Any]) -> bool:
+        """Whether all is told."""
+        asks, self._asked, self._asks = self._asks, [], []
+        for ask, answer in zip(asks, answers, strict=True):
+            if ask[0] == "known":
+                next_from, held = answer
+                self._looks_from = DONE if next_from == START else next_from
+                pairs = zip(held[::2], held[1::2], strict=True)
+                self._strange = [part for pair in pairs if not self._is_here(pair[0]) for part in pair]
+        return any(ask[0] == "told" for ask in asks) and not self._untold
+
+    def _next_look(self) -> list[Ask]:
+        strange, self._strange = self._strange, []
+        drops: list[Ask] = [("drop", strange)] if strange else []
+        return [*drops, ("told",) if self._looks_from == DONE else ("known", self._looks_from)]
+
+    def _of_accounts(self, accounts: Collection[int | None]) -> list[Slot]:
+        found = (slot for account in accounts if account is not None for slot in self._here.of(account))
+        return self._take(slot for slot in found if slot.number in self._untold)
+
+    def _take(self, slots: Iterable[Slot]) -> list[Slot]:
+        """Those that have not ended meanwhile."""
+        taken = list(slots)
+        for slot in taken:
+            self._untold.pop(slot.number)
+        return [slot for slot in taken if self._here.has(slot.number)]
+
+    def _is_here(self, name: str) -> bool:
+        return self._here.has(slot_number(name))
+
+    def _described(self, slot: Slot) -> tuple[str, int, int, int]:
+        return slot_name(slot, self._process), slot.stream.account_id, slot.limit, slot.order
+
+
+logger = logging.getLogger(__name__)
+TRY_AGAIN_S = 1.0
+
+
+async def hear_nudges(redis: Redis, channel: str, look: Callable[[], None]) -> None:
+    """For as long as it is not cancelled. A lost nudge costs a second: every beat looks too."""
+    while True:
+        try:
+            async with redis.pubsub() as nudges:
+                await nudges.subscribe(channel)
+                async for _ in nudges.listen():
+                    look()
+        except (RedisError, OSError) as error:
+            logger.info("No nudges about ended streams: %s", error)
+        except Exception:  # noqa: BLE001 - the top of the task: a process deaf to takeovers is worse
+            logger.exception("Nudges about ended streams could not be heard, trying again")
+        await asyncio.sleep(TRY_AGAIN_S)

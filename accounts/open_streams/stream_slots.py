@@ -1,0 +1,133 @@
+"""An account has as many open streams as its tier allows, each in a slot. Here those of this process, and
+how each is called in Redis: "process number opened_at path", which the script takes apart too."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+EndCode = Literal["taken_over", "stream_limit_exceeded", "closed"]
+
+# By then the slots of a process that was killed are free.
+RETRY_AFTER_S = 5
+OnEnd = Callable[[EndCode], None]
+_numbers = itertools.count(1)
+
+
+class OpenStream(msgspec.Struct, frozen=True):
+    """An authenticated open socket."""
+
+    account_id: int
+    path: str
+    opened_at: float
+
+
+class SlotRefusal(msgspec.Struct, frozen=True):
+    limit: int
+    open: int
+
+
+class Slot:
+    """A stream's place among those of its account, until it is released or ends."""
+
+    __slots__ = ("_leave", "_on_end", "limit", "number", "order", "stream")
+
+    def __init__(self, stream: OpenStream, limit: int, on_end: OnEnd, leave: Callable[[Slot], None]) -> None:
+        self.number = next(_numbers)
+        self.stream, self.limit = stream, limit
+        self.order = time.time_ns() // 1000
+        """Its age among all of the account. Where Redis counts, Redis says it."""
+        self._on_end: OnEnd | None = on_end
+        self._leave = leave
+
+    def release(self) -> None:
+        """Nothing is heard of it any more. Twice is harmless."""
+        self._on_end = None
+        self._leave(self)
+
+    def end(self, code: EndCode) -> None:
+        # In a turn of its own: whoever claimed it has the slot by then, and a fault there stays there.
+        asyncio.get_running_loop().call_soon(self._say, code)
+
+    def _say(self, code: EndCode) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end(code)
+
+
+class MemorySlots:
+    """Decides as the script does for all processes; oldest first."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, Slot] = {}
+        self._of: dict[int, dict[int, Slot]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def clear(self) -> None:
+        self._all.clear()
+        self._of.clear()
+
+    def all(self) -> Iterable[Slot]:
+        return self._all.values()
+
+    def has(self, number: int) -> bool:
+        return number in self._all
+
+    def of(self, account_id: int) -> list[Slot]:
+        return list(self._of.get(account_id, {}).values())
+
+    def accounts(self) -> list[int]:
+        return list(self._of)
+
+    def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:
+        held = self.of(slot.stream.account_id)
+        if len(held) >= slot.limit:
+            if not takeover or slot.limit < 1:
+                return SlotRefusal(slot.limit, len(held))
+            same_path = (other for other in held if other.stream.path == slot.stream.path)
+            self.end(next(same_path, held[0]).number, "taken_over")
+        self.put(slot)
+        return None
+
+    def put(self, slot: Slot) -> None:
+        self._all[slot.number] = slot
+        self._of.setdefault(slot.stream.account_id, {})[slot.number] = slot
+
+    def remove(self, number: int) -> Slot | None:
+        slot = self._all.pop(number, None)
+        if slot is not None:
+            held = self._of[slot.stream.account_id]
+            del held[number]
+            if not held:
+                del self._of[slot.stream.account_id]
+        return slot
+
+    def end(self, number: int, code: EndCode) -> None:
+        slot = self.remove(number)
+        if slot is not None:
+            slot.end(code)
+
+    def enforce(self, account_id: int, limit: int) -> None:
+        """The newest beyond the limit end."""
+        for slot in self.of(account_id)[limit:]:
+            self.end(slot.number, "stream_limit_exceeded")
+
+
+def slot_name(slot: Slot, process: str) -> str:
+    return f"{process} {slot.number} {slot.stream.opened_at:.6f} {slot.stream.path}"
+
+
+def slot_number(name: str) -> int:
+    return int(name.split(" ", 2)[1])
+
+
+def read_slot_name(name: str, account_id: int) -> OpenStream:
+    _, _, opened_at, path = name.split(" ", 3)
+    return OpenStream(account_id, path, float(opened_at))

@@ -1,0 +1,66 @@
+"""The settings panel's page of what happened to the account: what, when and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.models import Account
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+from .requests import PersonRequest
+
+SHOWN = 100
+FACTORS = {
+    "totp": "An authenticator app was",
+    "webauthn": "A passkey was",
+    "recovery_codes": "Recovery codes were",
+}
+WORDS: dict[EventKind, Callable[[dict[str, Any]], str]] = {
+    EventKind.KEY_ISSUED: lambda facts: f"Key {facts['prefix']}… was issued.",
+    EventKind.KEY_ROLLED: lambda facts: f"Key {facts['prefix']}… was rolled: another follows it.",
+    EventKind.KEY_REVOKED: lambda facts: f"Key {facts['prefix']}… was revoked.",
+    EventKind.ACCOUNT_CHANGED: lambda facts: (
+        f"The tier changed to {facts['tier'].title()}."
+        if "tier" in facts
+        else "Access was taken away or given back."
+    ),
+    EventKind.PASSWORD_CHANGED: lambda facts: "The password changed.",
+    EventKind.STREAM_CLOSED: lambda facts: f"A stream on {facts['path']} was closed.",
+    EventKind.SESSION_ENDED: lambda facts: "A session ended.",
+    EventKind.FACTOR_ADDED: lambda facts: f"{FACTORS[facts['factor']]} added.",
+    EventKind.FACTOR_REMOVED: lambda facts: f"{FACTORS[facts['factor']]} removed.",
+    EventKind.FACTOR_RENEWED: lambda facts: f"{FACTORS[facts['factor']]} made anew.",
+    EventKind.TIER_ASKED: lambda facts: f"The {facts['tier'].title()} tier was asked for.",
+    EventKind.TIER_WITHDRAWN: lambda facts: "The request for another tier was withdrawn.",
+    EventKind.TIER_DECLINED: lambda facts: (
+        f"The {facts['tier'].title()} tier was declined: {facts['answer']}"
+    ),
+}
+
+
+class ShownEvent(NamedTuple):
+    words: str
+    by: str
+    at: datetime
+
+
+@require_safe
+@login_required
+@never_cache
+def events(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    found = ControlEvent.objects.filter(account_id=account.pk, kind__in=WORDS).order_by("-position")
+    told = [
+        ShownEvent(WORDS[EventKind(event.kind)](event.facts), event.by, event.created_at)
+        for event in found[:SHOWN]
+    ]
+    return render(request, "settings/events.html", {"events": told, "shown": SHOWN})

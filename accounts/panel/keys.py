@@ -1,0 +1,156 @@
+"""The settings panel's key page. A secret is only ever in the answer to the POST that made it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
+from accounts.models import Account, ApiKey, User
+
+from .forms import IssueKeyForm, RollKeyForm
+from .requests import PersonRequest, post_only
+
+SAMPLE_PATH = "api/market/EURUSD/quote"
+
+# Ended keys stay in the database for good; a page of them is enough to look back.
+ENDED_SHOWN = 50
+
+
+class FormUsedBefore(Exception):
+    """The page the form stands on is older than the account's newest key."""
+
+
+class KeyRow(NamedTuple):
+    key: ApiKey
+    state: str
+    roll_form: RollKeyForm | None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@never_cache
+def keys(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    if request.method == "POST":
+        return issue_from_form(request, account)
+    return key_page(request, account, IssueKeyForm())
+
+
+def issue_from_form(request: PersonRequest, account: Account) -> HttpResponse:
+    form = IssueKeyForm(request.POST)
+    if not form.is_valid():
+        return key_page(request, account, form, status=400)
+    try:
+        key, secret = issue_once(
+            account, form.cleaned_data["name"], newest=request.POST.get("newest", ""), by=request.user
+        )
+    except (FormUsedBefore, TooManyKeys) as refusal:
+        form.add_error(None, str(refusal))
+        return key_page(request, account, form, status=409)
+    return show_secret(request, key, secret)
+
+
+@transaction.atomic
+def issue_once(account: Account, name: str, *, newest: str, by: User) -> tuple[ApiKey, str]:
+    """Issue a key unless one came since the form was made, so that a reload makes no second one."""
+    # The lock lets two presses of one button come one after the other.
+    Account.objects.select_for_update().get(pk=account.pk)
+    if newest != newest_key(account):
+        raise FormUsedBefore(
+            "No key was issued now: there is a newer one than this page knew. If that is the one you wanted"
+            " but its secret is gone, revoke it. To issue another, send the form again."
+        )
+    return issue_key(account, name, by=by.get_username())
+
+
+def newest_key(account: Account) -> str:
+    return str(account.keys.order_by("-pk").values_list("pk", flat=True).first() or "none")
+
+
+@post_only
+@login_required
+@never_cache
+def roll(request: PersonRequest, pk: int) -> HttpResponse:
+    account, key = find_own_key(request, pk)
+    form = RollKeyForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Choose one of the offered times for the old key.")
+        return key_page(request, account, IssueKeyForm(), status=400)
+    try:
+        successor, secret = roll_key(
+            key, overlap_hours=form.cleaned_data["overlap_hours"], by=request.user.get_username()
+        )
+    except KeyNotActive:
+        messages.error(
+            request, f"“{key.name}” ({key.prefix}…) has ended or was rolled before: nothing was done."
+        )
+        return key_page(request, account, IssueKeyForm(), status=409)
+    except TooManyKeys as refusal:
+        messages.error(request, str(refusal))
+        return key_page(request, account, IssueKeyForm(), status=409)
+    key.refresh_from_db()
+    return show_secret(request, successor, secret, rolled=key)
+
+
+@post_only
+@login_required
+@never_cache
+def revoke(request: PersonRequest, pk: int) -> HttpResponse:
+    _, key = find_own_key(request, pk)
+    if revoke_key(key, by=request.user.get_username()):
+        messages.success(
+            request, f"“{key.name}” ({key.prefix}…) is revoked. It stops working within 2 seconds."
+        )
+    else:
+        messages.info(request, f"“{key.name}” ({key.prefix}…) was revoked before.")
+    return redirect("keys")
+
+
+def find_own_key(request: PersonRequest, pk: int) -> tuple[Account, ApiKey]:
+    account = Account.objects.for_user(request.user)
+    return account, get_object_or_404(account.keys, pk=pk)
+
+
+def key_page(
+    request: PersonRequest, account: Account, form: IssueKeyForm, *, status: int = 200
+) -> HttpResponse:
+    now = timezone.now()
+    ended = account.keys.ended(now)
+    context = {
+        "tier": account.tier,
+        "usable": [row_of(key, now) for key in account.keys.usable(now)],
+        "ended": [row_of(key, now) for key in ended[:ENDED_SHOWN]],
+        "ended_hidden": max(0, ended.count() - ENDED_SHOWN),
+        "newest": newest_key(account),
+        "form": form,
+    }
+    return render(request, "settings/keys.html", context, status=status)
+
+
+def row_of(key: ApiKey, now: datetime) -> KeyRow:
+    state = key.state(now)
+    return KeyRow(key, state, RollKeyForm(auto_id=f"key-{key.pk}-%s") if state == "active" else None)
+
+
+def show_secret(
+    request: PersonRequest, key: ApiKey, secret: str, *, rolled: ApiKey | None = None
+) -> HttpResponse:
+    url = request.build_absolute_uri(f"/{SAMPLE_PATH}")
+    context = {
+        "key": key,
+        "secret": secret,
+        "curl": f'curl -H "X-API-Key: {secret}" {url}',
+        "rolled": rolled,
+        "rolled_state": rolled.state(timezone.now()) if rolled else "",
+    }
+    return render(request, "settings/key_shown.html", context)

@@ -1,0 +1,76 @@
+"""The settings panel's page of open streams, each with a button that closes it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.models import Account
+from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
+from accounts.open_streams.stream_slots import OpenStream
+
+from .requests import PersonRequest, post_only
+
+
+class StreamForm(forms.Form):
+    """Which stream is meant: an account opens no two on one path in the same microsecond."""
+
+    path = forms.CharField(max_length=40)
+    opened_at = forms.FloatField()
+
+
+class StreamRow(NamedTuple):
+    path: str
+    opened_at: str
+    since: datetime
+
+
+@require_safe
+@login_required
+@never_cache
+def streams(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    found = async_to_sync(open_streams.of)(account.pk)
+    rows = [
+        StreamRow(stream.path, f"{stream.opened_at:.6f}", datetime.fromtimestamp(stream.opened_at, UTC))
+        for stream in found
+    ]
+    return render(request, "settings/streams.html", {"streams": rows, "tier": account.tier})
+
+
+@post_only
+@login_required
+@never_cache
+def close(request: PersonRequest) -> HttpResponse:
+    form = StreamForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Choose one of the streams below.")
+        return redirect("open_streams")
+    account = Account.objects.for_user(request.user)
+    stream = find_open(account, **form.cleaned_data)
+    if stream is None:
+        messages.info(request, "No such stream is open any more: nothing was done.")
+        return redirect("open_streams")
+    try:
+        close_stream(account, stream.path, stream.opened_at, by=request.user.get_username())
+        messages.success(request, f"The stream on {stream.path} closes within 2 seconds.")
+    except TooManyClosed as refusal:
+        messages.error(request, str(refusal))
+    return redirect("open_streams")
+
+
+def find_open(account: Account, path: str, opened_at: float) -> OpenStream | None:
+    """Events are written of streams that are there, not of whatever somebody sends."""
+    for stream in async_to_sync(open_streams.of)(account.pk):
+        if stream.path == path and f"{stream.opened_at:.6f}" == f"{opened_at:.6f}":
+            return stream
+    return None

@@ -1,0 +1,69 @@
+"""The settings panel's page of tiers: what each allows, and asking staff for another."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
+from accounts.models import Account, Tier
+
+from .forms import TierRequestForm
+from .requests import PersonRequest, post_only
+
+SHOWN = 10
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@never_cache
+def tier(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    if request.method == "POST":
+        return ask(request, account)
+    return show(request, account, TierRequestForm(account.tier))
+
+
+def ask(request: PersonRequest, account: Account) -> HttpResponse:
+    form = TierRequestForm(account.tier, request.POST)
+    if not form.is_valid():
+        return show(request, account, form, status=400)
+    try:
+        ask_for_tier(account, **form.cleaned_data, by=request.user.get_username())
+    except TierRequestRefused as refusal:
+        form.add_error(None, str(refusal))
+        return show(request, account, form, status=409)
+    messages.success(request, "Your request is with the staff. This page tells what becomes of it.")
+    return redirect("tier")
+
+
+def show(
+    request: PersonRequest, account: Account, form: TierRequestForm, *, status: int = 200
+) -> HttpResponse:
+    asked = list(account.tier_requests.select_related("wanted")[:SHOWN])
+    waiting = next((each for each in asked if each.state == each.State.OPEN), None)
+    context = {
+        "tier": account.tier,
+        "tiers": Tier.objects.all(),
+        "waiting": waiting,
+        "decided": [each for each in asked if each is not waiting],
+        "form": form,
+    }
+    return render(request, "settings/tier.html", context, status=status)
+
+
+@post_only
+@login_required
+@never_cache
+def take_back(request: PersonRequest, pk: int) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    try:
+        withdraw_request(get_object_or_404(account.tier_requests, pk=pk), by=request.user.get_username())
+        messages.success(request, "Your request is withdrawn.")
+    except TierRequestRefused:
+        messages.info(request, "It was decided before: see below.")
+    return redirect("tier")

@@ -1,0 +1,28 @@
+from django.urls import path, re_path
+from django.views.generic import RedirectView
+
+from accounts.keys.browser_access import page_token
+from demo.login import demo_login
+
+from .events import events
+from .keys import keys, revoke, roll
+from .sessions import end_session
+from .streams import close, streams
+from .tiers import take_back, tier
+from .usage import usage
+
+urlpatterns = [
+    path("demo-login/<str:token>", demo_login, name="demo_login"),
+    re_path(r"^page-token/?$", page_token, name="page_token"),
+    re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
+    re_path(r"^settings/keys/?$", keys, name="keys"),
+    path("settings/sessions/<int:pk>/end", end_session, name="end_session"),
+    re_path(r"^settings/events/?$", events, name="events"),
+    re_path(r"^settings/streams/?$", streams, name="open_streams"),
+    path("settings/streams/close", close, name="close_stream"),
+    re_path(r"^settings/tier/?$", tier, name="tier"),
+    path("settings/tier/<int:pk>/withdraw", take_back, name="withdraw_tier_request"),
+    re_path(r"^settings/usage/?$", usage, name="usage"),
+    path("settings/keys/<int:pk>/roll", roll, name="roll_key"),
+    path("settings/keys/<int:pk>/revoke", revoke, name="revoke_key"),
+]

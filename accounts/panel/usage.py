@@ -1,0 +1,101 @@
+"""The settings panel's page of what the account used: today by minute, 30 days by day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from accounts.models import MINUTE_S, Account, AiUsage, UsageCounts
+
+from .requests import PersonRequest
+
+BARS_HEIGHT = 100
+
+
+class Bars(NamedTuple):
+    """A bar for each value, one unit wide, in a drawing of this width and HEIGHT."""
+
+    width: int
+    path: str
+    highest: int
+    total: int
+
+
+def bars(values: Sequence[int]) -> Bars:
+    highest = max(values, default=0)
+    path = "".join(
+        f"M{place + 0.5} {BARS_HEIGHT}V{BARS_HEIGHT - value * BARS_HEIGHT / highest:.1f}"
+        for place, value in enumerate(values)
+        if value
+    )
+    return Bars(len(values), path, highest, sum(values))
+
+
+DAYS = 30
+
+
+class Chart(NamedTuple):
+    title: str
+    span: str
+    """What one bar stands for."""
+    bars: Bars
+
+
+class UsageDay(NamedTuple):
+    day: date
+    spent: UsageCounts
+    ai_calls: int
+
+
+@require_safe
+@login_required
+@never_cache
+def usage(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    now = timezone.now()
+    minutes, days = minutes_of(account, now), days_of(account, now)
+    context = {
+        "tier": account.tier,
+        "today": days[-1],
+        "charts": [
+            Chart("Requests today", "minute", bars([each.requests for each in minutes])),
+            Chart("Streams opened today", "minute", bars([each.streams for each in minutes])),
+            Chart("Requests of 30 days", "day", bars([each.spent.requests for each in days])),
+            Chart("Streams opened in 30 days", "day", bars([each.spent.streams for each in days])),
+            Chart("AI calls of 30 days", "day", bars([each.ai_calls for each in days])),
+        ],
+        "days": [day for day in reversed(days) if day.ai_calls or any(day.spent)],
+    }
+    return render(request, "settings/usage.html", context)
+
+
+def minutes_of(account: Account, now: datetime) -> list[UsageCounts]:
+    """Each minute of the UTC day, also those to come."""
+    midnight = datetime.combine(now.astimezone(UTC).date(), datetime.min.time(), UTC)
+    spent = [UsageCounts()] * (24 * 60)
+    rows = account.usage.filter(span="minute", starts_at__gte=midnight)
+    for at, *used in rows.values_list("starts_at", "requests", "streams"):
+        place = int((at - midnight).total_seconds()) // MINUTE_S
+        if place < len(spent):
+            spent[place] = UsageCounts(*used)
+    return spent
+
+
+def days_of(account: Account, now: datetime) -> list[UsageDay]:
+    """Oldest first, today last."""
+    today = now.astimezone(UTC).date()
+    wanted = [today - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    rows = account.usage.filter(span="day", starts_at__date__gte=wanted[0])
+    spent = {
+        at.date(): UsageCounts(*used) for at, *used in rows.values_list("starts_at", "requests", "streams")
+    }
+    calls = dict(AiUsage.objects.filter(account=account, day__gte=wanted[0]).values_list("day", "used"))
+    return [UsageDay(day, spent.get(day, UsageCounts()), calls.get(day, 0)) for day in wanted]

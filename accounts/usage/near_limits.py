@@ -1,0 +1,52 @@
+"""Accounts that their tier is getting too small for: staff may want to speak with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from asgiref.sync import async_to_sync
+from django.db.models import F
+from django.db.models.functions import Greatest
+
+from accounts.models import AiUsage, Usage
+from accounts.open_streams.registry import open_streams
+
+RECENTLY = timedelta(hours=1)
+NEARLY = 0.8
+
+# Of whom it is asked how many streams they have open: those who opened some lately.
+OPENED_WITHIN = timedelta(days=7)
+MOST_ASKED = 500
+
+
+def near_limits(now: datetime) -> set[int]:
+    return short_of_requests(now) | out_of_ai_calls(now) | out_of_streams(now)
+
+
+def short_of_requests(now: datetime) -> set[int]:
+    """Who used most of the minute's allowance, in any minute of the last hour."""
+    allowed = F("account__tier__requests_per_minute") * NEARLY
+    minutes = Usage.objects.filter(span="minute", starts_at__gte=now - RECENTLY)
+    return set(minutes.filter(requests__gt=allowed).values_list("account_id", flat=True))
+
+
+def out_of_ai_calls(now: datetime) -> set[int]:
+    """A tier without any is no reason: nobody used them up."""
+    allowed = Greatest(F("account__tier__ai_calls_per_day"), 1)
+    today = AiUsage.objects.filter(day=now.astimezone(UTC).date())
+    return set(today.filter(used__gte=allowed).values_list("account_id", flat=True))
+
+
+def out_of_streams(now: datetime) -> set[int]:
+    days = Usage.objects.filter(span="day", starts_at__gte=now - OPENED_WITHIN, streams__gt=0)
+    limits = dict(days.values_list("account_id", "account__tier__streams").distinct()[:MOST_ASKED])
+    opened = async_to_sync(count_open)(limits)
+    return {account for account, count in opened.items() if count >= limits[account]}
+
+
+async def count_open(accounts: Iterable[int]) -> Counter[int]:
+    found = await asyncio.gather(*(open_streams.of(account) for account in accounts))
+    return Counter(stream.account_id for streams in found for stream in streams)

@@ -1,0 +1,55 @@
+"""The REST contract behind an API key: who calls is found, and counted against the limits of their tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.http import HttpRequest
+
+from accounts.keys.caller import Caller
+from accounts.keys.lookup import key_cache
+from accounts.limits.throttle import limit_headers, rate_limit_refusal, throttle
+from accounts.usage.buffer import usage_buffer
+from core.addresses import is_loopback, note_known
+from core.contract.answers import Answer
+from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
+from core.contract.viewset import ApiViewSet, header, scope_of
+
+
+class KeyedViewSet(ApiViewSet):
+    is_free: ClassVar[bool] = False
+    """A free path answers even when the window is used up."""
+    caller: Caller
+
+    async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
+        self.caller = await self._identify(request)
+        standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
+        headers |= limit_headers(standing, self.caller.allowances.tier)
+        if self.is_free:
+            return
+        if not standing.admitted:
+            raise rate_limit_refusal(standing, self.caller)
+        usage_buffer.note_request(self.caller.account_id)
+
+    @staticmethod
+    async def _identify(request: HttpRequest) -> Caller:
+        key = header(request, b"x-api-key")
+        caller = await key_cache.find(key) if key else None
+        if caller is None or (caller.is_demo and not is_loopback(request)):
+            await throttle.count_failure(request.META.get("REMOTE_ADDR") or "")
+            error = InvalidApiKey() if key else MissingApiKey()
+            error.headers["WWW-Authenticate"] = "ApiKey"
+            raise error
+        note_known(scope_of(request))
+        return caller
+
+
+class UnknownPathViewSet(KeyedViewSet):
+    """Every other path below /api, behind the same door as the known ones."""
+
+    def action_for(self, method: str) -> Callable[..., Any]:
+        return self.absent
+
+    async def absent(self, request: HttpRequest) -> Answer:
+        raise NotFound

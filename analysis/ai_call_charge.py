@@ -1,0 +1,104 @@
+"""Whose allowance an analysis is counted to, also where the database answers too late."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from django.db import DatabaseError
+
+from accounts.keys.caller import Caller
+from accounts.limits.ai_calls import (
+    AiCallReservation,
+    AiCallStanding,
+    ai_quota_refusal,
+    give_back_ai_call,
+    look_at_ai_calls,
+    reserve_ai_call,
+)
+from core.contract.errors import AiQuotaExceeded, Overloaded
+from core.threads import in_thread_promptly
+
+logger = logging.getLogger(__name__)
+
+
+class AiCallCharge:
+    """A caller during one request, and where the account stands."""
+
+    def __init__(self, caller: Caller, standing: AiCallStanding) -> None:
+        self.standing = standing
+        self._caller = caller
+
+    @classmethod
+    async def of(cls, caller: Caller) -> AiCallCharge:
+        return cls(caller, await in_thread_promptly(look_at_ai_calls, *_account(caller), datetime.now(UTC)))
+
+    @property
+    def has_none_left(self) -> bool:
+        return not self.standing.remaining
+
+    def refusal(self) -> AiQuotaExceeded:
+        return ai_quota_refusal(self.standing, self._caller, datetime.now(UTC))
+
+    @contextlib.asynccontextmanager
+    async def paying(self) -> AsyncIterator[None]:
+        """Counted before and not after: no crash and no crowd gets more than the day allows."""
+        now = datetime.now(UTC)
+        reservation = await self._reserve(now)
+        if reservation is None:
+            self.standing = await in_thread_promptly(look_at_ai_calls, *_account(self._caller), now)
+            raise self.refusal()
+        self.standing = reservation.standing
+        try:
+            yield
+        except BaseException:
+            await self._take_back(reservation)
+            raise
+
+    async def _reserve(self, now: datetime) -> AiCallReservation | None:
+        reserving = CancellableReservation(*_account(self._caller), now)
+        try:
+            return await in_thread_promptly(reserving.run)
+        except BaseException:
+            made = reserving.give_up()
+            if made is not None:
+                await self._take_back(made)
+            raise
+
+    async def _take_back(self, reservation: AiCallReservation) -> None:
+        try:
+            self.standing = await in_thread_promptly(give_back_ai_call, reservation)
+        except (DatabaseError, Overloaded) as error:
+            logger.error("Account %d may have lost an AI call: %s", reservation.account_id, error)
+
+
+def _account(caller: Caller) -> tuple[int, int]:
+    return caller.account_id, caller.allowances.ai_calls
+
+
+class CancellableReservation:
+    def __init__(self, account_id: int, limit: int, now: datetime) -> None:
+        self._asked = account_id, limit, now
+        self._lock = threading.Lock()
+        self._made: AiCallReservation | None = None
+        self._is_given_up = False
+
+    def run(self) -> AiCallReservation | None:
+        """In a thread."""
+        reservation = reserve_ai_call(*self._asked)
+        with self._lock:
+            if not self._is_given_up:
+                self._made = reservation
+                return reservation
+        if reservation is not None:
+            give_back_ai_call(reservation)
+        return None
+
+    def give_up(self) -> AiCallReservation | None:
+        """What had been counted already; what is counted later goes back by itself."""
+        with self._lock:
+            self._is_given_up = True
+            return self._made

@@ -1,0 +1,113 @@
+"""Analyses: made once for all who ask at the same time, and paid by the one whose request made it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from core.contract.errors import AiQuotaExceeded, ModelUnavailable
+from core.plain_json import encode
+from instruments.catalogue import InstrumentFacts
+from market.runtime import prices
+
+from . import analysts
+from .ai_call_charge import AiCallCharge
+from .analysts import Analyst, ModelFailed
+from .answer_cache import AnswerCache, AnswerKey, CachedAnswer
+from .reading import flows, read_facts
+
+logger = logging.getLogger(__name__)
+AGAIN_S = 30
+
+
+class Given(NamedTuple):
+    fields: bytes
+    """The JSON of the answer, without its braces."""
+    was_made_before: bool
+
+
+class Analyses:
+    """Of this process; its answers are shared with the others over Redis."""
+
+    def __init__(self, answers: AnswerCache | None = None) -> None:
+        self._answers = answers or AnswerCache()
+        self._flights: dict[AnswerKey, asyncio.Task[Given]] = {}
+
+    async def start(self) -> None:
+        await self._answers.start()
+
+    async def stop(self) -> None:
+        await cancel_and_wait(*self._flights.values())
+        self._flights.clear()
+        await self._answers.stop()
+        flows.clear()
+
+    async def answer(self, instrument: InstrumentFacts, model: str | None, payer: AiCallCharge) -> Given:
+        """By the model of that name, or by the best that answers."""
+        analyst = analysts.preferred() if model is None else analysts.named(model)
+        try:
+            return await self.answer_by(analyst, instrument, payer)
+        except ModelFailed as failure:
+            logger.warning("%s made no analysis of %s: %s", analyst.identifier, instrument.symbol, failure)
+            if model is not None:
+                raise unavailable(analyst, failure) from None
+        return await self.answer_by(analysts.always, instrument, payer)
+
+    async def answer_by(self, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge) -> Given:
+        while True:
+            simulated = prices.history(instrument).simulated
+            key = AnswerKey(instrument.symbol, analyst.identifier, simulated)
+            entry = await self._answers.get(key, now_ms())
+            if entry is not None:
+                return Given(entry.fields, was_made_before=True)
+            flight = self._flights.get(key)
+            if flight is None:
+                return await asyncio.shield(self._begin(key, analyst, instrument, payer))
+            try:
+                return (await asyncio.shield(flight))._replace(was_made_before=True)
+            except AiQuotaExceeded:
+                # Whose request it was could not pay. This one may.
+                continue
+
+    def _begin(
+        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge
+    ) -> asyncio.Task[Given]:
+        """A task of its own: others may wait for it when the one who began it has gone."""
+        flight = asyncio.create_task(self._make(key, analyst, instrument, payer), name=f"analysis {key}")
+        self._flights[key] = flight
+        flight.add_done_callback(lambda ended: self._land(key, ended))
+        return flight
+
+    def _land(self, key: AnswerKey, flight: asyncio.Task[Given]) -> None:
+        del self._flights[key]
+        if not flight.cancelled():
+            # Asked for, so that nobody is warned where all who waited have gone.
+            flight.exception()
+
+    async def _make(
+        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge
+    ) -> Given:
+        async with self._answers.turn(key, analyst.patience_s):
+            entry = await self._answers.get(key, now_ms())
+            if entry is not None:
+                return Given(entry.fields, was_made_before=True)
+            async with payer.paying():
+                facts = await read_facts(instrument, now_ms())
+                fields = encode(await analyst.analyse(facts))[1:-1]
+            await self._answers.put(key, CachedAnswer(facts.at_ms, fields))
+            return Given(fields, was_made_before=False)
+
+
+def unavailable(analyst: Analyst, failure: ModelFailed) -> ModelUnavailable:
+    wait_s = int(failure.wait_s) + 1 if failure.wait_s else AGAIN_S
+    return ModelUnavailable(
+        f"{analyst.identifier} does not answer just now, and nothing was counted. Try again in {wait_s} s, "
+        f"or ask {analysts.always.identifier}, which always answers.",
+        retry_after=wait_s,
+    )
+
+
+analyses = Analyses()

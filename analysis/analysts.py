@@ -1,0 +1,92 @@
+"""Who can be asked for an analysis: the model that is always there, and language models if there are any."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from django.conf import settings
+
+from core.threads import in_thread
+from news import background
+from news.language import LanguageFailed, LanguageModel, language_models
+
+from . import offline
+from .answer import Analysis
+from .facts import Facts
+from .opinion import INSTRUCTIONS, Opinion, Unfounded, material_of, with_opinion
+
+
+class ModelFailed(Exception):
+    """No analysis; the sentence says why."""
+
+    def __init__(self, why: str, wait_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait_s = wait_s
+
+
+class Analyst(Protocol):
+    @property
+    def identifier(self) -> str: ...
+
+    @property
+    def patience_s(self) -> float:
+        """It has answered or failed by then."""
+
+    def is_healthy(self) -> bool: ...
+
+    async def analyse(self, facts: Facts) -> Analysis: ...
+
+
+class OfflineAnalyst:
+    identifier = offline.IDENTIFIER
+    patience_s = 5.0
+
+    def is_healthy(self) -> bool:
+        return True
+
+    async def analyse(self, facts: Facts) -> Analysis:
+        return await in_thread(offline.analyse, facts)
+
+
+class LanguageAnalyst:
+    """Judges what the offline model found: drivers and levels stay as they were computed."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.identifier = model.identifier
+        self._model = model
+        longest_s = max(float(endpoint["timeout_s"]) for endpoint in settings.LANGUAGE_ENDPOINTS)
+        self.patience_s = always.patience_s + longest_s
+
+    def is_healthy(self) -> bool:
+        return self._model.is_healthy()
+
+    async def analyse(self, facts: Facts) -> Analysis:
+        draft = await always.analyse(facts)
+        material = material_of(draft)
+        try:
+            opinion = await self._model.answer(INSTRUCTIONS, material, Opinion)
+            return with_opinion(draft, self.identifier, opinion, material)
+        except LanguageFailed as failure:
+            raise ModelFailed(str(failure), failure.wait_s) from None
+        except Unfounded as fault:
+            raise ModelFailed(str(fault)) from None
+
+
+always = OfflineAnalyst()
+background.REGISTERED.append(always)
+
+
+def identifiers() -> list[str]:
+    return [always.identifier, *(model.identifier for model in language_models())]
+
+
+def named(identifier: str) -> Analyst:
+    for model in language_models():
+        if model.identifier == identifier:
+            return LanguageAnalyst(model)
+    return always
+
+
+def preferred() -> Analyst:
+    """Whom to ask where nobody was named."""
+    return next((LanguageAnalyst(model) for model in language_models() if model.is_healthy()), always)

@@ -1,0 +1,148 @@
+"""The order flow of the last hour, minute by minute, and who pressed more in it: buyers or sellers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from analysis.answer import Finding, OrderFlowEvidence, WindowDelta, iso_ms
+from analysis.facts import Facts, FlowFact, FlowWindow
+from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices.records import AnyRecord, SeriesBegan, TickAccepted
+
+WINDOWS = (5, 15, 60)
+
+
+class FlowMinute:
+    __slots__ = ("ask_volume", "bid_volume", "count", "opened_ms")
+
+    def __init__(self, opened_ms: int) -> None:
+        self.opened_ms = opened_ms
+        self.bid_volume = self.ask_volume = 0.0
+        self.count = 0
+
+
+class Flow:
+    """Of one instrument."""
+
+    __slots__ = ("cumulative_delta", "last_ms", "minutes", "since_ms")
+
+    def __init__(self, since_ms: int) -> None:
+        self.minutes: deque[FlowMinute] = deque(maxlen=max(WINDOWS))
+        self.cumulative_delta = 0.0
+        self.since_ms = self.last_ms = since_ms
+
+    def take(self, record: TickAccepted) -> None:
+        minute = self.minutes[-1] if self.minutes else None
+        if minute is None or record.time_ms >= minute.opened_ms + MINUTE_MS:
+            minute = FlowMinute(interval_start(record.time_ms, MINUTE_MS))
+            self.minutes.append(minute)
+        minute.bid_volume += record.bid_volume
+        minute.ask_volume += record.ask_volume
+        minute.count += 1
+        self.cumulative_delta, self.last_ms = record.cumulative_delta, record.time_ms
+
+    def fact(self, now_ms: int, *, has_sides: bool) -> FlowFact:
+        windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
+        is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
+        cumulative_delta = self.cumulative_delta if is_todays else None
+        # What was heard is known, though the clock of its source may run a little ahead of ours.
+        since_ms, last_ms = min(self.since_ms, now_ms), min(self.last_ms, now_ms)
+        return FlowFact(windows, cumulative_delta, has_sides, since_ms, last_ms)
+
+    def _window(self, minutes: int, now_ms: int) -> FlowWindow:
+        """Whole minutes, the present one among them."""
+        since_ms = interval_start(now_ms, MINUTE_MS) - (minutes - 1) * MINUTE_MS
+        inside = [minute for minute in self.minutes if minute.opened_ms >= since_ms]
+        return FlowWindow(
+            minutes,
+            sum(minute.bid_volume for minute in inside),
+            sum(minute.ask_volume for minute in inside),
+            sum(minute.count for minute in inside),
+        )
+
+
+class Flows:
+    """Of all instruments, as this process heard them."""
+
+    def __init__(self) -> None:
+        self._flows: dict[str, Flow] = {}
+
+    def hear(self, records: Iterable[AnyRecord]) -> None:
+        """On the path of every tick: nothing is made here but a sum."""
+        for record in records:
+            if type(record) is TickAccepted and record.flow_seq:
+                flow = self._flows.get(record.symbol)
+                if flow is None:
+                    flow = self._flows[record.symbol] = Flow(record.time_ms)
+                flow.take(record)
+            elif type(record) is SeriesBegan:
+                # What was traded before was traded at prices of another kind.
+                self._flows.pop(record.symbol, None)
+
+    def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:
+        """Something may have been missed, and half an hour would look like a whole one."""
+        self.clear()
+
+    def clear(self) -> None:
+        self._flows.clear()
+
+    def of(self, symbol: str, now_ms: int, *, has_sides: bool) -> FlowFact | None:
+        flow = self._flows.get(symbol)
+        return None if flow is None else flow.fact(now_ms, has_sides=has_sides)
+
+
+WINDOW_WEIGHTS = {5: 0.2, 15: 0.3, 60: 0.5}
+"""By the minutes of a window."""
+
+# A window with this many ticks counts half; with few of them, one more would turn the sign.
+COUNTS_HALF_AT = 20
+
+# The tick rule guesses the side from the last move, so it says less, and says the trend again.
+TRUST_IN_TICK_RULE = 0.7
+DECIMALS = 8
+
+
+def weigh_order_flow(facts: Facts) -> Finding:
+    flow = facts.flow
+    if flow is None or not any(window.count for window in flow.windows):
+        return Finding("No order flow came in the last hour.")
+    trust = 1.0 if flow.has_sides else TRUST_IN_TICK_RULE
+    score = trust * sum(WINDOW_WEIGHTS.get(window.minutes, 0.0) * pressure(window) for window in flow.windows)
+    windows = [
+        WindowDelta(
+            each.minutes,
+            round(each.bid_volume, DECIMALS),
+            round(each.ask_volume, DECIMALS),
+            round(each.ask_volume - each.bid_volume, DECIMALS),
+            each.count,
+        )
+        for each in flow.windows
+    ]
+    evidence = OrderFlowEvidence(
+        "trades" if flow.has_sides else "tick_rule",
+        flow.cumulative_delta,
+        iso_ms(flow.since_ms),
+        windows,
+    )
+    return Finding(describe_order_flow(flow, windows[-1], facts.at_ms), score, evidence)
+
+
+def pressure(window: FlowWindow) -> float:
+    """From -1, all sold into the bid, to 1."""
+    total = window.ask_volume + window.bid_volume
+    if total <= 0:
+        return 0.0
+    share = (window.ask_volume - window.bid_volume) / total
+    return share * window.count / (window.count + COUNTS_HALF_AT)
+
+
+def describe_order_flow(flow: FlowFact, longest: WindowDelta, at_ms: int) -> str:
+    heard = min(longest.minutes, 1 + (at_ms - flow.since_ms) // MINUTE_MS)
+    span = "minute" if heard == 1 else f"{heard} minutes"
+    if longest.delta == 0:
+        said = "Buyers and sellers were even"
+    else:
+        said = f"{'Buyers' if longest.delta > 0 else 'Sellers'} pressed more"
+    estimated = "" if flow.has_sides else ", as far as the tick rule can tell"
+    return f"{said} in the last {span} (delta {longest.delta:+g}{estimated})."

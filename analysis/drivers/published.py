@@ -1,0 +1,83 @@
+"""What was published of late: news of the instrument and its category, and active signals on it."""
+
+from __future__ import annotations
+
+from analysis.answer import Finding, NewsEvidence, SignalsEvidence, WeighedItem, iso_ms
+from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
+from news.labels import sentiment_label
+
+HOUR_MS = 3_600_000
+LOOKED_BACK_MS = 72 * HOUR_MS
+HALVES_AFTER_MS = 12 * HOUR_MS
+OF_CATEGORY = 0.5
+
+# Half a fresh item of doubt: what is old or alone moves the score less.
+DOUBT = 0.5
+SHOWN = 8
+
+
+def weigh_news(facts: Facts) -> Finding:
+    weighed = [
+        (weight_of(item, facts), item)
+        for item in facts.news
+        if facts.at_ms - item.published_ms <= LOOKED_BACK_MS
+    ]
+    if not weighed:
+        return Finding("No news of the last three days concerns it.")
+    total = DOUBT + sum(weight for weight, _ in weighed)
+    score = sum(weight * item.side * item.score for weight, item in weighed) / total
+    weighed.sort(key=lambda each: (-each[0], -each[1].published_ms, -each[1].id))
+    shown = [shown_item(item, weight / total) for weight, item in weighed[:SHOWN]]
+    return Finding(describe_news(len(weighed), score, shown[0]), score, NewsEvidence(len(weighed), shown))
+
+
+def weight_of(item: NewsFact, facts: Facts) -> float:
+    relevance = 1.0 if item.names_symbol else OF_CATEGORY
+    return relevance * float(0.5 ** ((facts.at_ms - item.published_ms) / HALVES_AFTER_MS))
+
+
+def shown_item(item: NewsFact, share: float) -> WeighedItem:
+    return WeighedItem(
+        item.id,
+        item.title,
+        sentiment_label(item.score),
+        item.score,
+        iso_ms(item.published_ms),
+        "symbol" if item.names_symbol else "category",
+        1 if item.side > 0 else -1,
+        round(share, 4),
+    )
+
+
+def describe_news(number: int, score: float, first: WeighedItem) -> str:
+    counted = "1 item" if number == 1 else f"{number} items"
+    return f"The news of three days is {sentiment_label(score)} ({counted}), foremost “{first.title}”."
+
+
+# So many opinions of nobody in particular keep one or two signals from being a chorus.
+DOUBTS = 2
+
+
+def weigh_signals(facts: Facts) -> Finding:
+    signals = facts.signals
+    if not signals:
+        return Finding("No signal on it is active.")
+    buys = sum(1 for signal in signals if signal.side > 0)
+    sells = len(signals) - buys
+    at_risk = round(sum(r_at_risk(signal, facts.quote) for signal in signals), 2)
+    text = f"{counted(buys, 'buy')} and {counted(sells, 'sell')} are active, with {at_risk} R at risk."
+    return Finding(text, (buys - sells) / (len(signals) + DOUBTS), SignalsEvidence(buys, sells, at_risk))
+
+
+def r_at_risk(signal: SignalFact, quote: QuoteFact | None) -> float:
+    """What is lost from here to the stop, in units of what was risked."""
+    if quote is None:
+        return 1.0
+    # A buyer gets out on the bid, a seller on the ask.
+    exit_price = quote.bid if signal.side > 0 else quote.ask
+    risked = abs(signal.entry - signal.stop_loss)
+    return max(0.0, signal.side * (exit_price - signal.stop_loss) / risked)
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,144 @@
+"""The model that always answers: fixed weights over what the drivers found, and plain sentences of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import fsum
+
+from analysis.drivers.candles import FACTOR_WHERE_UNKNOWN, weigh_trend, weigh_volatility
+from analysis.drivers.order_flow import weigh_order_flow
+from analysis.drivers.published import weigh_news, weigh_signals
+from market.prices.candles import TIMEFRAMES
+from news.labels import BULLISH_FROM, sentiment_label
+
+from .answer import Analysis, AsOf, Driver, Finding, PriceLevels, VolatilityEvidence, iso_ms
+from .facts import Facts, known_by_then
+from .levels import levels_of
+
+IDENTIFIER = "tickwire-analyst-1"
+DRIVERS: tuple[tuple[str, float, Callable[[Facts], Finding]], ...] = (
+    ("trend", 0.35, weigh_trend),
+    ("news", 0.30, weigh_news),
+    ("signals", 0.20, weigh_signals),
+    ("order_flow", 0.15, weigh_order_flow),
+    # It weighs nothing by itself: it scales the confidence.
+    ("volatility", 0.0, weigh_volatility),
+)
+
+
+def analyse(facts: Facts) -> Analysis:
+    facts = known_by_then(facts)
+    drivers = [driver_of(name, weight, weigh(facts)) for name, weight, weigh in DRIVERS]
+    score = round(fsum(driver.contribution for driver in drivers), 3) + 0.0
+    weights_sum = round(fsum(driver.weight for driver in drivers), 3)
+    price, levels = facts.price, levels_of(facts)
+    confidence = confidence_of(drivers, score, weights_sum, state_of(facts), volatility_factor(drivers))
+    return Analysis(
+        symbol=facts.symbol,
+        model=IDENTIFIER,
+        generated_at=iso_ms(facts.at_ms),
+        market_state=facts.state,
+        price=None if price is None else round(price, facts.digits),
+        direction=sentiment_label(score),
+        score=score,
+        confidence=confidence,
+        summary=summarise(facts, drivers, levels, score, confidence),
+        weights_sum=weights_sum,
+        drivers=drivers,
+        levels=levels,
+        as_of=as_of(facts),
+    )
+
+
+def driver_of(name: str, weight: float, finding: Finding) -> Driver:
+    """What is missing weighs nothing, rather than leaving its weight to the others."""
+    is_there = finding.score is not None
+    # Adding zero makes the negative one of a mirror image an ordinary zero.
+    score = round(min(1.0, max(-1.0, finding.score or 0.0)), 3) + 0.0
+    weight = weight if is_there else 0.0
+    contribution = round(weight * score, 4) + 0.0
+    return Driver(
+        name, is_there, weight, sentiment_label(score), score, contribution, finding.text, finding.evidence
+    )
+
+
+def volatility_factor(drivers: list[Driver]) -> float:
+    for driver in drivers:
+        if isinstance(driver.evidence, VolatilityEvidence):
+            return driver.evidence.confidence_factor
+    return FACTOR_WHERE_UNKNOWN
+
+
+def state_of(facts: Facts) -> str:
+    return "unquoted" if facts.quote is None else facts.state
+
+
+def as_of(facts: Facts) -> AsOf:
+    def latest(moments: list[int]) -> str | None:
+        return iso_ms(max(moments)) if moments else None
+
+    # The finest tells best: at a market's close a longer interval has not ended yet.
+    finest = min((name for name, bars in facts.bars.items() if bars), key=TIMEFRAMES.__getitem__, default="")
+    return AsOf(
+        quote=latest([facts.quote.time_ms] if facts.quote else []),
+        candles=latest([facts.bars[finest][-1].opened_ms + TIMEFRAMES[finest]] if finest else []),
+        order_flow=latest([facts.flow.last_ms] if facts.flow else []),
+        news=latest([item.published_ms for item in facts.news]),
+        signals=latest([signal.published_ms for signal in facts.signals]),
+    )
+
+
+# A score this far out is as clear as it gets.
+CLEAR_AT = 0.5
+MARKET_FACTORS = {"open": 1.0, "closed": 0.7, "stale": 0.5, "unquoted": 0.3}
+
+
+def confidence_of(
+    drivers: Sequence[Driver], score: float, weights_sum: float, market: str, volatility_factor: float
+) -> float:
+    """What is missing, contradicts itself, swings wildly or is not fresh takes from it."""
+    clear = clarity(score)
+    agreed = agreement([driver.contribution for driver in drivers])
+    return round(weights_sum * (clear + agreed) / 2 * MARKET_FACTORS[market] * volatility_factor, 2)
+
+
+def clarity(score: float) -> float:
+    """Of a neutral answer: how near it is to zero. Of another: how far from it."""
+    distance = abs(score)
+    if distance < BULLISH_FROM:
+        return 1 - distance / BULLISH_FROM
+    return min(1.0, distance / CLEAR_AT)
+
+
+def agreement(contributions: Sequence[float]) -> float:
+    """1 where all pull the same way, 0 where they cancel each other out."""
+    pull = fsum(abs(each) for each in contributions)
+    return abs(fsum(contributions)) / pull if pull else 1.0
+
+
+LEADS = {"bullish": "leans bullish", "bearish": "leans bearish", "neutral": "has no clear direction"}
+WARNINGS = {
+    "closed": "Its market is closed, so the last prices may be old.",
+    "stale": "Its prices have stopped coming, so what they say may be out of date.",
+}
+
+
+def summarise(
+    facts: Facts, drivers: Sequence[Driver], levels: PriceLevels, score: float, confidence: float
+) -> str:
+    lead = LEADS[sentiment_label(score)]
+    sentences = [f"{facts.symbol} {lead}, with a score of {score:+} and a confidence of {confidence}."]
+    if facts.quote is None:
+        sentences.append("It has no quote yet.")
+    elif facts.state in WARNINGS:
+        sentences.append(WARNINGS[facts.state])
+    # The strongest first; those without data say so at the end.
+    ordered = sorted(drivers, key=lambda driver: (not driver.available, -abs(driver.contribution)))
+    sentences += [driver.text for driver in ordered]
+    return " ".join([*sentences, *level_sentences(levels)])
+
+
+def level_sentences(levels: PriceLevels) -> list[str]:
+    near = [f"support near {levels.supports[0].price}"] if levels.supports else []
+    near += [f"resistance near {levels.resistances[0].price}"] if levels.resistances else []
+    return [f"Where the price turned before: {', '.join(near)}."] if near else []

@@ -1,0 +1,125 @@
+"""The facts of an analysis: prices from memory, on the event loop; the rest from a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+
+import msgspec
+
+from analysis.drivers.candles import TREND_WEIGHTS
+from analysis.drivers.order_flow import Flows
+from analysis.drivers.published import LOOKED_BACK_MS
+from core.threads import in_thread_promptly
+from instruments.catalogue import InstrumentFacts
+from market import runtime as market
+from market.engine.store.candle_rows import moment, to_ms
+from market.prices.candles import TIMEFRAMES, interval_start
+from news.calibration.outcomes import category_of, side_of
+from news.models import NewsItem
+from signals_feed.models import Signal
+
+from .facts import AnalysedBar, Facts, NewsFact, QuoteFact, SignalFact
+
+BARS = 260
+MOST_ITEMS, MOST_SIGNALS = 30, 500
+
+# Of which those are left out that say nothing of the instrument.
+MOST_READ = 120
+flows = Flows()
+market.listen(flows.hear, flows.begin)
+
+
+class EncodedBar(msgspec.Struct):
+    """A candle as the market answers it."""
+
+    time: datetime
+    high: float
+    low: float
+    close: float
+
+
+bars_decoder = msgspec.json.Decoder(list[EncodedBar])
+
+
+async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
+    """As they are now: `at_ms` is the present, by which later ones are told apart."""
+    prices = market.prices
+    history, quote = prices.history(instrument), prices.board.get(instrument.symbol)
+    encoded = {name: history.bars(name, BARS, closed_only=True).ohlcv for name in TREND_WEIGHTS}
+    day = history.bars("1d", 1, closed_only=False).ohlcv
+    facts = Facts(
+        symbol=instrument.symbol,
+        digits=instrument.digits,
+        category=category_of(instrument.symbol, instrument.type),
+        at_ms=at_ms,
+        state=prices.board.state(instrument, at_ms),
+        # Known now, though the clock of its source may run a little ahead of ours.
+        quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
+        flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
+    )
+    return await in_thread_promptly(complete, facts, instrument, encoded, day)
+
+
+def complete(facts: Facts, instrument: InstrumentFacts, encoded: dict[str, bytes], day: bytes) -> Facts:
+    today_ms = interval_start(facts.at_ms, TIMEFRAMES["1d"])
+    days = [bar for bar in decode_bars(day) if bar.opened_ms == today_ms]
+    return msgspec.structs.replace(
+        facts,
+        bars={name: decode_bars(ohlcv) for name, ohlcv in encoded.items()},
+        day=days[0] if days else None,
+        news=read_news(instrument, facts.category, facts.at_ms),
+        signals=read_signals(instrument.id),
+    )
+
+
+def decode_bars(ohlcv: bytes) -> tuple[AnalysedBar, ...]:
+    return tuple(
+        AnalysedBar(to_ms(bar.time), bar.high, bar.low, bar.close)
+        for bar in bars_decoder.decode(b"[%s]" % ohlcv)
+    )
+
+
+def read_news(instrument: InstrumentFacts, category: str, at_ms: int) -> tuple[NewsFact, ...]:
+    """What names the instrument, and what is of its category and names none; if its score is about it."""
+    now = moment(at_ms)
+    feed = NewsItem.objects.for_feed().filter(
+        published_at__lte=now, published_at__gt=now - timedelta(milliseconds=LOOKED_BACK_MS)
+    )
+    columns = ("pk", "title", "category", "sentiment_score", "published_at")
+    own = feed.filter(symbols=instrument.id).values_list(*columns)[:MOST_READ]
+    others = feed.filter(category=category, symbols=None).values_list(*columns)[:MOST_READ]
+    return (
+        *news_facts(own, instrument, names_symbol=True),
+        *news_facts(others, instrument, names_symbol=False),
+    )
+
+
+def news_facts(
+    rows: Iterable[tuple[int, str, str, float | None, datetime]],
+    instrument: InstrumentFacts,
+    *,
+    names_symbol: bool,
+) -> Iterator[NewsFact]:
+    facts = (
+        NewsFact(
+            id_,
+            title,
+            score or 0.0,
+            to_ms(published_at),
+            names_symbol,
+            side_of(title, category, instrument.symbol, instrument.type, is_named=names_symbol),
+        )
+        for id_, title, category, score, published_at in rows
+    )
+    return islice((fact for fact in facts if fact.side), MOST_ITEMS)
+
+
+def read_signals(instrument_id: int) -> tuple[SignalFact, ...]:
+    active = Signal.objects.active().for_instrument(instrument_id).for_feed()
+    rows = active.values_list("direction", "entry", "stop_loss", "published_at")[:MOST_SIGNALS]
+    return tuple(
+        SignalFact(1 if direction == "buy" else -1, float(entry), float(stop_loss), to_ms(published_at))
+        for direction, entry, stop_loss, published_at in rows
+    )

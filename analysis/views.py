@@ -1,0 +1,71 @@
+"""GET /api/analysis/{symbol}: the operation that costs an AI call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer
+from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
+from core.contract.schema import describes
+from instruments.catalogue import InstrumentFacts, catalogue
+
+from .ai_call_charge import AiCallCharge
+from .analyses import analyses
+from .analysts import always
+from .serializers import AnalysisQuerySerializer, AnalysisSerializer
+
+
+class AnalysisViewSet(KeyedViewSet):
+    payer: AiCallCharge | None = None
+
+    @describes(
+        "getAnalysis",
+        AnalysisSerializer,
+        "What the data say of one instrument",
+        tag="Analysis",
+        details="Drivers with their weights and evidence, levels, a direction and how sure it is. An answer "
+        "that is made for you costs an AI call beside the request; one that is younger than five minutes, or "
+        "that another request is just making, costs the request alone, and so does a failure. `X-AI-*` say "
+        "what is left of the UTC day. Without `model` a language model answers where one is configured and "
+        f"well, otherwise `{always.identifier}`, which always does.",
+        query=[AnalysisQuerySerializer],
+        refused_queries=["model=oracle"],
+        refusals=(
+            SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
+            AiQuotaExceeded(
+                "The Pro tier allows 20 AI calls a day, and today's are used up. New ones begin at 00:00 "
+                "UTC, in 35793 s; answers that are cached stay free.",
+                retry_after=35_793,
+            ),
+            ModelUnavailable(
+                f"gpt-5-mini does not answer just now, and nothing was counted. Try again in 30 s, or ask "
+                f"{always.identifier}, which always answers.",
+                retry_after=30,
+            ),
+        ),
+        headers=["X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"],
+    )
+    async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
+        self.payer = payer = await AiCallCharge.of(self.caller)
+        try:
+            instrument, model = self._asked(request, symbol)
+        except ApiError:
+            # A limit is told before a mistake, here as everywhere.
+            if payer.has_none_left:
+                raise payer.refusal() from None
+            raise
+        given = await analyses.answer(instrument, model, payer)
+        return Answer(b'{%s,"cached":%s}' % (given.fields, b"true" if given.was_made_before else b"false"))
+
+    def _asked(self, request: HttpRequest, symbol: str) -> tuple[InstrumentFacts, str | None]:
+        return catalogue.get(symbol), self.parameters(request, AnalysisQuerySerializer)["model"]
+
+    async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
+        try:
+            return await super().respond(request, headers, kwargs)
+        finally:
+            if self.payer is not None:
+                headers |= self.payer.standing.headers()

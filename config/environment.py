@@ -1,0 +1,132 @@
+"""What is read from the environment: numbers that are none, options that nobody knows and proxies that are
+trusted in words only are refused.
+
+An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify. And behind a
+proxy that is trusted in words only all clients would be one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+POSTGRESQL = ("postgresql", "postgres")
+
+# What the path of the address says already, or Django sets.
+NOT_AS_OPTIONS = {"dbname", "user", "password", "port", "client_encoding"}
+
+
+class Env(environ.Env):  # type: ignore[misc]
+    def get_value(self, var: str, cast: Any = None, *args: Any, **options: Any) -> Any:
+        try:
+            return super().get_value(var, cast, *args, **options)
+        except ValueError:
+            kind = "a whole number" if cast is int else "a number"
+            raise ImproperlyConfigured(f"{var} should be {kind}, not {os.environ[var]!r}.") from None
+
+
+def read_database_url(url: str) -> dict[str, Any]:
+    """As Django's DATABASES has it; `OPTIONS` go to libpq as they are."""
+    scheme = urlsplit(url).scheme
+    if scheme not in (*POSTGRESQL, "sqlite"):
+        raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
+    options = read_options("DATABASE_URL", url, known_to_libpq() if scheme in POSTGRESQL else set())
+    database: dict[str, Any] = environ.Env.db_url_config(url.partition("?")[0])
+    return database | {"OPTIONS": options}
+
+
+def session_options(idle_transaction_s: float) -> str:
+    """For libpq. Others wait for what a vanished process holds within a transaction, such as the engine's
+    lease, and by itself PostgreSQL notices after two hours that a host is gone. 0 is for ever."""
+    options = {
+        "idle_in_transaction_session_timeout": f"{idle_transaction_s * 1000:.0f}",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+    }
+    return " ".join(f"-c {name}={value}" for name, value in options.items())
+
+
+def read_redis_url(url: str) -> str:
+    if not url:
+        return url
+    scheme = urlsplit(url).scheme
+    if scheme not in ("redis", "rediss", "unix"):
+        raise ImproperlyConfigured(
+            "REDIS_URL should look like redis://host:6379/0, or rediss:// for an encrypted connection."
+        )
+    read_options("REDIS_URL", url, known_to_redis(encrypted=scheme == "rediss"))
+    return url
+
+
+def read_proxies(text: str) -> str:
+    """Networks, for all who read them. A socket for both kinds of addresses names one of IPv4 otherwise."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["*"]:
+        return "*"
+    found: list[IPv4Network | IPv6Network] = []
+    for name in names:
+        try:
+            network = ip_network(name, strict=False)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"TRUSTED_PROXIES has {name!r}, which is neither an address nor a network: write 10.0.0.5 or "
+                "10.0.0.0/8, with commas between them."
+            ) from None
+        found.append(network)
+        if isinstance(network, IPv4Network):
+            found.append(IPv6Network((f"::ffff:{network.network_address}", 96 + network.prefixlen)))
+    return ",".join(map(str, found))
+
+
+def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    query = url.partition("?")[2]
+    # Who reads the address would end it there, and all that follows would be dropped.
+    for letter, where in (("#", url), ("?", query), ("@", query)):
+        if letter in where:
+            raise ImproperlyConfigured(
+                f"{variable} cannot be read: write # as %23, ? as %3F and @ as %40 in a password or value."
+            )
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in options:
+            raise ImproperlyConfigured(f"{variable} has the option {name} twice.")
+        if name not in known:
+            raise ImproperlyConfigured(_unknown(variable, name, known))
+        options[name] = value
+    return options
+
+
+def _unknown(variable: str, name: str, known: set[str]) -> str:
+    # Only the name: a value may be a secret.
+    close = get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]}?" if close else " It would be ignored, so take it out."
+    return f"{variable} has the option {name!r}, which means nothing there.{hint}"
+
+
+def known_to_libpq() -> set[str]:
+    """As the client library that is installed says."""
+    from psycopg import pq
+
+    return {option.keyword.decode() for option in pq.Conninfo.get_defaults()} - NOT_AS_OPTIONS
+
+
+def known_to_redis(*, encrypted: bool) -> set[str]:
+    from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
+
+    kinds: tuple[type, ...] = (AbstractConnection, Connection)
+    kinds = (*kinds, SSLConnection) if encrypted else kinds
+    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}  # type: ignore[misc]
+    as_text = {"password", "username", "client_name", "protocol", "host", "port", "path"}
+    parsed = set(URL_QUERY_ARGUMENT_PARSERS) & taken
+    tls = {name for name in taken if name.startswith("ssl_")} - set(URL_QUERY_ARGUMENT_PARSERS)
+    # The others want objects, which no address can hold.
+    return parsed | (as_text & taken) | tls | {"max_connections"}

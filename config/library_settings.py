@@ -1,0 +1,57 @@
+"""Settings of libraries that are long: how the back office looks, and how /openapi.json is made and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.templatetags.static import static
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Tickwire back office",
+    "SITE_HEADER": "Tickwire",
+    "SITE_SUBHEADER": "Back office",
+    "SITE_SYMBOL": "candlestick_chart",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("tickwire.svg")}
+    ],
+    "SHOW_BACK_BUTTON": True,
+    "STYLES": [lambda request: static("accounts/back_office.css")],
+    "SCRIPTS": [lambda request: static("accounts/back_office.js")],
+    "SIDEBAR": {"navigation": "config.back_office.sidebar"},
+    "DASHBOARD_CALLBACK": "config.back_office.dashboard",
+}
+
+
+def described_at(port: int) -> dict[str, Any]:
+    return {
+        "OAS_VERSION": "3.1.1",
+        "TITLE": "Tickwire API",
+        "VERSION": "1",
+        "SERVERS": [
+            {"url": "/", "description": "The server this document came from"},
+            {"url": f"http://127.0.0.1:{port}", "description": "The demo on your own machine: make run"},
+        ],
+        "TAGS": [
+            {"name": "Market", "description": "Instruments, candles and quotes."},
+            {"name": "Signals", "description": "Published trade signals and what became of them."},
+            {"name": "News", "description": "Curated news with sentiment."},
+            {"name": "Analysis", "description": "What candles, news, order flow and signals say together."},
+            {"name": "Service", "description": "The running service, and what is left of your limits."},
+        ],
+        "SCHEMA_PATH_PREFIX": "/api",
+        # Docstrings are for us; the public reads help texts and the `details` of an action.
+        "DISABLE_DOCSTRING_DESCRIPTIONS": True,
+        "SORT_OPERATIONS": False,
+        "SORT_OPERATION_PARAMETERS": False,
+        "PREPROCESSING_HOOKS": ["core.contract.openapi.keep_api_paths"],
+        "POSTPROCESSING_HOOKS": ["core.contract.openapi.complete"],
+        "SWAGGER_UI_DIST": "SIDECAR",
+        "SWAGGER_UI_SETTINGS": {
+            # Its default sends the address of the document to another host for validation.
+            "validatorUrl": None,
+            "deepLinking": True,
+            "tryItOutEnabled": True,
+            "displayRequestDuration": True,
+            "defaultModelsExpandDepth": 0,
+        },
+    }

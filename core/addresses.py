@@ -1,0 +1,104 @@
+"""Where a request comes from, whom it was meant for, and whether its key crossed the network in the clear.
+
+A trusted proxy's word is in the scope already: the server has put it there. That a request seems to stay
+on this machine opens nothing: behind a proxy beside the service everybody seems to. Demo keys and
+sessions, good for themselves, are only shut to who plainly is elsewhere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.request import split_domain_port, validate_host
+
+from core.contract.errors import HttpsRequired, InvalidParameter
+
+
+def address_of(scope: dict[str, Any]) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """Who has one IPv6 address has 2^64 of them."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return "unknown"
+    if found.version == 6 and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(found) if found.version == 4 else str(ip_network((int(found), 64), strict=False))
+
+
+FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
+
+
+def is_loopback(request: HttpRequest) -> bool:
+    """Both ends are loopback, the caller named it so, and no proxy speaks for somebody else."""
+    meta = request.META
+    if any(name in meta for name in FORWARDED):
+        return False
+    host, _ = split_domain_port(meta.get("HTTP_HOST", ""))
+    return (
+        host_is_loopback(host)
+        and _is_address(meta.get("SERVER_NAME"))
+        and _is_address(meta.get("REMOTE_ADDR"))
+    )
+
+
+def host_is_loopback(host: str) -> bool:
+    return host == "localhost" or _is_address(host.strip("[]"))
+
+
+def _is_address(text: str | None) -> bool:
+    try:
+        return ip_address(text or "").is_loopback
+    except ValueError:
+        return False
+
+
+def check_host(host: str | None, http_version: str) -> None:
+    """Refuse a request that was meant for somebody else; only HTTP/1.0 may leave out whom it is meant for."""
+    if host is None and http_version == "1.0":
+        return
+    if not is_ours(host or ""):
+        raise InvalidParameter("The Host header does not name this service.", field="Host")
+
+
+@lru_cache(maxsize=128)
+def is_ours(host: str) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+KEY_HEADERS = (b"x-api-key", b"x-ingest-key", b"authorization")
+IN_THE_CLEAR = (b"http", b"ws")
+
+
+def came_plain(scope: dict[str, Any]) -> bool:
+    """The proxy says so; without its word a connection in the clear may be the proxy's own, behind TLS."""
+    if not settings.PRODUCTION or settings.ALLOW_PLAIN_HTTP:
+        return False
+    said = next((value for name, value in scope["headers"] if name == b"x-forwarded-proto"), b"")
+    # The first of several is what the client itself spoke.
+    return said.partition(b",")[0].strip().lower() in IN_THE_CLEAR
+
+
+def refuse_plain(scope: dict[str, Any]) -> None:
+    """Before the key is looked at. Who sends none hears that it is missing."""
+    if came_plain(scope) and any(name in KEY_HEADERS for name, _ in scope["headers"]):
+        raise HttpsRequired
+
+
+EXTENSION = "tickwire.connection"
+
+
+def note_known(scope: dict[str, Any]) -> None:
+    """A valid key came over it: it is not among the first to go when connections become scarce."""
+    extensions = scope.get("extensions")
+    if extensions and (connection := extensions.get(EXTENSION)) is not None:
+        connection.is_known = True

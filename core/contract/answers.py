@@ -1,0 +1,91 @@
+"""Answers of the REST contract: bodies, the headers of each, and the documents that describe them."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.cache import get_conditional_response
+
+from core.plain_json import encode as encode
+
+METHODS = "GET, HEAD, OPTIONS"
+EXPOSED = ", ".join(
+    (
+        "X-Request-Id, X-API-Version, Retry-After, X-Last-Closed, X-Quote-Age-Ms, X-Market-State",
+        "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit",
+        "X-AI-Limit, X-AI-Remaining, X-AI-Reset",
+    )
+)
+ON_EVERY_ANSWER = {
+    "X-API-Version": "1",
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": EXPOSED,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+if settings.SECURE_HSTS_SECONDS:
+    ON_EVERY_ANSWER["Strict-Transport-Security"] = (
+        f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains; preload"
+    )
+ON_PREFLIGHT = {
+    "Allow": METHODS,
+    "Access-Control-Allow-Methods": METHODS,
+    "Access-Control-Allow-Headers": "X-API-Key",
+    "Access-Control-Max-Age": "86400",
+}
+
+# 256 is a multiple of 32, so every letter is as likely as any other.
+LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
+
+
+class Answer(msgspec.Struct):
+    """What an action gives back: an encoded body, and headers of its own."""
+
+    body: bytes
+    headers: dict[str, str] = {}
+    status: int = 200
+
+    def as_response(self, method: str | None) -> HttpResponse:
+        headers = {**ON_EVERY_ANSWER, **self.headers}
+        if self.status == 204:
+            return HttpResponse(status=204, headers=headers)
+        headers["Content-Length"] = str(len(self.body))
+        body = b"" if method == "HEAD" else self.body
+        return HttpResponse(body, status=self.status, content_type="application/json", headers=headers)
+
+
+def iso_time(moment: datetime) -> str:
+    """2026-11-21T12:00:00.250Z; a naive one comes from SQLite, which keeps UTC without saying so."""
+    utc = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
+
+
+def new_request_id() -> str:
+    return "req_" + os.urandom(16).translate(LETTERS).decode()
+
+
+class Document(NamedTuple):
+    body: bytes
+    fingerprint: str
+
+
+def encode_document(content: Any) -> Document:
+    body = encode(content)
+    return Document(body, f'"{sha256(body).hexdigest()[:32]}"')
+
+
+def answer_document(request: HttpRequest, document: Document) -> HttpResponseBase:
+    headers = {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": "ETag",
+        "Cache-Control": "public, max-age=300",
+        "ETag": document.fingerprint,
+    }
+    whole = HttpResponse(document.body, content_type="application/json", headers=headers)
+    return get_conditional_response(request, document.fingerprint, response=whole) or whole

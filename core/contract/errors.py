@@ -1,0 +1,198 @@
+"""What the API refuses, and how any fault becomes the one error body."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.exceptions import SuspiciousOperation
+from django.db.utils import DatabaseError, InterfaceError, OperationalError
+from django.db.utils import InternalError as DatabaseRefusal
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from rest_framework.exceptions import APIException, ValidationError
+
+from core.fault_log import unavailable
+from core.plain_json import encode
+
+from .answers import ON_EVERY_ANSWER, new_request_id
+
+
+class ApiError(APIException):
+    """A refusal with a stable code."""
+
+    status_code = 400
+    code = "invalid_parameter"
+    message = ""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        field: str | None = None,
+        allowed: Sequence[str] | None = None,
+        max: int | None = None,  # noqa: A002 - the name on the wire
+    ) -> None:
+        self.message = message or self.message
+        self.field, self.allowed, self.max = field, allowed, max
+        self.headers: dict[str, str] = {}
+        super().__init__(self.message, self.code)
+
+
+class MissingApiKey(ApiError):
+    status_code, code = 401, "missing_api_key"
+    message = "Send your API key in the X-API-Key header."
+
+
+class InvalidApiKey(ApiError):
+    status_code, code = 401, "invalid_api_key"
+    message = "This API key is not valid. Check it for typos, or issue a new one in the settings panel."
+
+
+class HttpsRequired(ApiError):
+    status_code, code = 403, "https_required"
+    message = "This key came without TLS and may have been read. Use https:// or wss://, and issue a new key."
+
+
+class SymbolNotFound(ApiError):
+    status_code, code = 404, "symbol_not_found"
+
+
+class NotFound(ApiError):
+    status_code, code = 404, "not_found"
+    message = "There is nothing at this path. GET /openapi.json lists what there is."
+
+
+class MethodNotAllowed(ApiError):
+    status_code, code = 405, "method_not_allowed"
+    message = "This path answers GET, HEAD and OPTIONS."
+
+
+class InvalidParameter(ApiError):
+    status_code, code = 400, "invalid_parameter"
+
+
+class InvalidTimeframe(InvalidParameter):
+    code = "invalid_timeframe"
+
+
+class ParameterOutOfRange(InvalidParameter):
+    code = "parameter_out_of_range"
+
+
+class RetryLater(ApiError):
+    """A refusal that waiting cures; `retry_after` is in whole seconds."""
+
+    def __init__(self, message: str = "", *, retry_after: int) -> None:
+        super().__init__(message)
+        self.headers["Retry-After"] = str(max(1, retry_after))
+
+
+class RateLimitExceeded(RetryLater):
+    status_code, code = 429, "rate_limit_exceeded"
+
+
+class AiQuotaExceeded(RetryLater):
+    status_code, code = 429, "ai_quota_exceeded"
+
+
+class QuoteUnavailable(RetryLater):
+    status_code, code = 503, "quote_unavailable"
+
+
+class ModelUnavailable(RetryLater):
+    status_code, code = 503, "model_unavailable"
+
+
+class Overloaded(RetryLater):
+    status_code, code = 503, "overloaded"
+    message = "The service is busy. Try again shortly."
+
+
+logger = logging.getLogger(__name__)
+
+# PostgreSQL says so of a standby, and where somebody has switched writing off.
+READ_ONLY, STOOD_STILL = "25006", "25P03"
+
+
+class InternalError(ApiError):
+    status_code, code = 500, "internal_error"
+    message = "Something failed on our side. Quote the request_id when you write to us."
+
+
+def answer_error(error: Exception, context: dict[str, Any]) -> HttpResponse:
+    """DRF's exception handler: any exception becomes an answer, and only a bug becomes a 500."""
+    refusal = as_refusal(error)
+    if refusal.status_code == 503:
+        unavailable.tell(refusal.code, context["request_id"], error)
+    elif refusal.status_code >= 500:
+        logger.error("%s: %s", context["request_id"], error, exc_info=error)
+    response = HttpResponse(
+        error_body(refusal, context["request_id"]),
+        status=refusal.status_code,
+        content_type="application/json",
+    )
+    for name, value in refusal.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def as_refusal(error: Exception) -> ApiError:
+    match error:
+        case ApiError():
+            return error
+        case OperationalError() | InterfaceError():
+            return Overloaded("The database does not answer just now. Try again shortly.", retry_after=2)
+        case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == STOOD_STILL:
+            return Overloaded("This took too long for the database. Try again shortly.", retry_after=1)
+        case DatabaseRefusal() if getattr(error.__cause__, "sqlstate", "") == READ_ONLY:
+            return Overloaded("The database takes no changes just now. Try again shortly.", retry_after=5)
+        case ValidationError() | SuspiciousOperation():
+            return InvalidParameter("The query string cannot be read.")
+        case _:
+            return InternalError()
+
+
+def error_body(refusal: ApiError, request_id: str) -> bytes:
+    details = {
+        "code": refusal.code,
+        "message": refusal.message,
+        "status": refusal.status_code,
+        "field": refusal.field,
+        "allowed": refusal.allowed,
+        "max": refusal.max,
+        "request_id": request_id,
+    }
+    return encode({"error": {name: value for name, value in details.items() if value is not None}})
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _page_or_body(request, InvalidParameter("This request cannot be read."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _page_or_body(request, NotFound())
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    # Django does not pass it on, and calls this while it handles it.
+    error = sys.exception()
+    if isinstance(error, DatabaseError | InterfaceError):
+        return _page_or_body(request, as_refusal(error))
+    return _page_or_body(request, InternalError())
+
+
+def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
+    """A browser gets a page, everybody else the error body."""
+    if "text/html" in request.headers.get("Accept", ""):
+        template, status = f"{refusal.status_code}.html", refusal.status_code
+        response = render(request, template, {"refusal": refusal}, status=status)
+        for name, value in refusal.headers.items():
+            response.headers[name] = value
+        return response
+    request_id = new_request_id()
+    body = error_body(refusal, request_id)
+    headers = {**ON_EVERY_ANSWER, **refusal.headers, "X-Request-Id": request_id}
+    return HttpResponse(body, status=refusal.status_code, content_type="application/json", headers=headers)

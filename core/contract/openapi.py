@@ -1,0 +1,90 @@
+"""The OpenAPI document: which paths are in it, what stands around them, and how it is served."""
+
+from __future__ import annotations
+
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.request import Request
+
+from .answers import Document, answer_document, encode_document
+from .openapi_errors import components
+from .viewset import ApiViewSet
+
+KEY_SCHEME = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-API-Key",
+    "description": "Issued in the settings panel. It starts with `tw_live_`.",
+}
+ABOUT = settings.BASE_DIR / "templates" / "docs" / "about.md"
+Endpoint = tuple[str, str, str, Any]
+
+
+def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
+    """Our own viewsets only, each path as the specification writes it: without the slash that is optional."""
+    return [
+        (path.rstrip("/"), regex, method, view)
+        for path, regex, method, view in endpoints
+        if issubclass(view.cls, ApiViewSet)
+    ]
+
+
+def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add what is said once for all operations, and put everything in reading order."""
+    info = result["info"] | {"description": ABOUT.read_text()}
+    shared = components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
+    return {
+        "openapi": result["openapi"],
+        "info": info,
+        "servers": result["servers"],
+        "tags": result["tags"],
+        "paths": result["paths"],
+        "components": result["components"] | shared,
+    }
+
+
+_making = Lock()
+
+
+def document() -> Document:
+    """Nothing in it changes while the process lives. The generator keeps its state in globals: two at once
+    would find each other's half."""
+    with _making:
+        return _document()
+
+
+@cache
+def _document() -> Document:
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    return encode_document(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
+
+
+@require_safe
+def openapi(request: HttpRequest) -> HttpResponseBase:
+    return answer_document(request, document())
+
+
+class ApiPage(SpectacularSwaggerSplitView):
+    """The document to read and try, from this host alone: page and script apart, so no script is inline."""
+
+    url = "/openapi.json"
+    url_self = "/docs/api"
+    template_name = "docs/api.html"
+    template_name_js = "docs/api.js"
+    # The page's frame names who is logged in.
+    authentication_classes = (SessionAuthentication,)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """Whatever a client would rather have, this is a page."""
+        return super().perform_content_negotiation(request, force=True)
+
+
+api_page = require_safe(ApiPage.as_view())

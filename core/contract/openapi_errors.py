@@ -1,0 +1,188 @@
+"""The headers and error responses of the OpenAPI document. Its error bodies are real: each is the answer
+to a refusal that the code itself raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from .errors import (
+    ApiError,
+    HttpsRequired,
+    InternalError,
+    InvalidApiKey,
+    MissingApiKey,
+    Overloaded,
+    RateLimitExceeded,
+    error_body,
+)
+from .parameters import read_parameters
+from .schema import Description
+
+Json = dict[str, Any]
+REQUEST_ID = "req_k5ud2wqz3m7xhb4a"
+HEADERS: dict[str, tuple[str, Json]] = {
+    "X-Request-Id": (
+        "Names this request; quote it when you write to us.",
+        {"type": "string", "pattern": "^req_[a-z2-7]{16}$", "examples": [REQUEST_ID]},
+    ),
+    "X-API-Version": ("The version of the contract.", {"type": "string", "enum": ["1"]}),
+    "X-RateLimit-Limit": (
+        "Requests that your tier admits in 60 seconds.",
+        {"type": "integer", "minimum": 0, "examples": [120]},
+    ),
+    "X-RateLimit-Remaining": (
+        "Requests that would be admitted now.",
+        {"type": "integer", "minimum": 0, "examples": [57]},
+    ),
+    "X-RateLimit-Reset": (
+        "Epoch seconds when the next slot frees.",
+        {"type": "integer", "minimum": 0, "examples": [1795262412]},
+    ),
+    "RateLimit-Policy": (
+        "The limit in the form of the IETF draft: tier, quota, window in seconds.",
+        {"type": "string", "pattern": '^"[^"]+";q=[0-9]+;w=60$', "examples": ['"pro";q=120;w=60']},
+    ),
+    "RateLimit": (
+        "What remains in the form of the IETF draft: tier, requests, seconds until a slot frees.",
+        {"type": "string", "pattern": '^"[^"]+";r=[0-9]+;t=[0-9]+$', "examples": ['"pro";r=57;t=12']},
+    ),
+    "Retry-After": (
+        "Whole seconds; waiting that long succeeds.",
+        {"type": "integer", "minimum": 1, "examples": [12]},
+    ),
+    "WWW-Authenticate": ("How to authenticate.", {"type": "string", "enum": ["ApiKey"]}),
+    "X-Last-Closed": (
+        "Time of the last closed candle. Absent where there is none yet.",
+        {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:00:00Z"]},
+    ),
+    "X-Quote-Age-Ms": (
+        "Milliseconds since the quote's own time.",
+        {"type": "integer", "minimum": 0, "examples": [262]},
+    ),
+    "X-Market-State": ("The market now.", {"type": "string", "enum": ["open", "closed", "stale"]}),
+    "X-AI-Limit": (
+        "AI calls of your tier on one UTC day.",
+        {"type": "integer", "minimum": 0, "examples": [20]},
+    ),
+    "X-AI-Remaining": ("AI calls that are left today.", {"type": "integer", "minimum": 0, "examples": [18]}),
+    "X-AI-Reset": (
+        "Epoch seconds of the next UTC midnight, when they begin anew.",
+        {"type": "integer", "minimum": 0, "examples": [1795305600]},
+    ),
+}
+ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
+OF_THE_WINDOW = (
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "RateLimit-Policy",
+    "RateLimit",
+)
+OF_AI_CALLS = {"X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"}
+SOMETIMES = ("X-Last-Closed",)
+MEANINGS = {
+    400: "A parameter is refused; the body names it and what is allowed.",
+    401: "The API key is missing or not valid.",
+    403: "The key came without TLS, as the proxy says.",
+    404: "What the path or the parameter names does not exist.",
+    429: "The allowance of the last 60 seconds, or of AI calls today, is used up.",
+    500: "The service failed.",
+    503: "The service cannot answer just now.",
+}
+
+# The same for every action, so written once, under these names.
+SHARED = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "Unavailable",
+}
+EVERYWHERE: tuple[ApiError, ...] = (
+    MissingApiKey(),
+    InvalidApiKey(),
+    HttpsRequired(),
+    RateLimitExceeded("The Pro tier allows 120 requests a minute. Try again in 12 s.", retry_after=12),
+    InternalError(),
+    Overloaded(retry_after=1),
+)
+
+
+def components() -> Json:
+    headers = {name: _header(name, required=name not in SOMETIMES) for name in HEADERS}
+    responses = {
+        name: _response(status, [error for error in EVERYWHERE if error.status_code == status])
+        for status, name in SHARED.items()
+    }
+    return {"headers": headers, "responses": responses}
+
+
+def answer_headers(description: Description) -> Json:
+    return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW, *description.headers))
+
+
+def error_responses(description: Description) -> Json:
+    own = [*_refused(description), *description.refusals]
+    responses: Json = {}
+    for status in sorted(MEANINGS):
+        refusals = [error for error in own if error.status_code == status]
+        if refusals:
+            shared = [error for error in EVERYWHERE if error.status_code == status]
+            responses[str(status)] = _response(status, [*refusals, *shared])
+            # A refusal of before the account was looked at has none.
+            told = [name for name in description.headers if name in OF_AI_CALLS]
+            responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in told}
+        elif status in SHARED:
+            responses[str(status)] = {"$ref": f"#/components/responses/{SHARED[status]}"}
+    return responses
+
+
+def _refused(description: Description) -> Iterable[ApiError]:
+    for query_string in description.refused_queries:
+        try:
+            for serializer in description.query:
+                read_parameters(serializer, query_string)
+        except ApiError as error:
+            yield error
+        else:
+            raise ValueError(f"{description.name} does not refuse {query_string}.")
+
+
+def _response(status: int, refusals: list[ApiError]) -> Json:
+    examples = {
+        _title(error): {"value": msgspec.json.decode(error_body(error, REQUEST_ID))} for error in refusals
+    }
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {
+        "description": MEANINGS[status],
+        "headers": _error_headers(status),
+        "content": {"application/json": {"schema": schema, "examples": examples}},
+    }
+
+
+def _title(error: ApiError) -> str:
+    return f"{error.code}.{error.field}" if error.status_code == 400 else error.code
+
+
+def _error_headers(status: int) -> Json:
+    if status == 401:
+        return _references((*ON_EVERY_ANSWER, "WWW-Authenticate"))
+    if status == 403:
+        return _references(ON_EVERY_ANSWER)
+    if status < 429:
+        return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
+    # These can come before the caller is known, and then there is no window to tell of.
+    window = {name: _header(name, required=False) for name in OF_THE_WINDOW}
+    return _references(ON_EVERY_ANSWER if status == 500 else (*ON_EVERY_ANSWER, "Retry-After")) | window
+
+
+def _references(names: Iterable[str]) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _header(name: str, *, required: bool) -> Json:
+    description, schema = HEADERS[name]
+    return {"description": description, "required": required, "schema": schema}

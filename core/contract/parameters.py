@@ -1,0 +1,153 @@
+"""Query parameters, read strictly: a bad one is refused with its name, never guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from rest_framework import serializers
+
+from .errors import InvalidParameter, ParameterOutOfRange
+
+MAX_PARAMETERS = 100
+LONGEST_REMEMBERED = 200
+
+
+class IntegerParameter(serializers.Field[int, str, int, Any]):
+    """Plain ASCII digits within bounds. DRF's own field would accept `1_0`, `+5`, `٣` and `1.0`."""
+
+    def __init__(self, *, default: int, max_value: int, min_value: int = 1, help_text: str = "") -> None:
+        self.min_value, self.max_value = min_value, max_value
+        super().__init__(default=default, help_text=help_text)
+
+    def to_internal_value(self, data: str) -> int:
+        name = str(self.field_name)
+        if not (data.isascii() and data.isdigit()):
+            raise InvalidParameter(
+                f"{name} must be a whole number in plain digits.", field=name, max=self.max_value
+            )
+        # int() refuses thousands of digits with an error of its own.
+        if len(data.lstrip("0")) > 9 or not self.min_value <= int(data) <= self.max_value:
+            raise ParameterOutOfRange(
+                f"{name} must be from {self.min_value} to {self.max_value}.", field=name, max=self.max_value
+            )
+        return int(data)
+
+
+class ChoiceParameter(serializers.ChoiceField):
+    """One of a few words, exactly."""
+
+    refusal: type[InvalidParameter] = InvalidParameter
+
+    def __init__(
+        self,
+        choices: Sequence[str],
+        *,
+        default: str,
+        refusal: type[InvalidParameter] | None = None,
+        help_text: str = "",
+    ) -> None:
+        self.words = list(choices)
+        self.refusal = refusal or self.refusal
+        super().__init__(choices=self.words, default=default, help_text=help_text)
+
+    def to_internal_value(self, data: Any) -> str:
+        if data not in self.words:
+            name = str(self.field_name)
+            raise self.refusal(
+                f"{name} must be one of {', '.join(self.words)}.", field=name, allowed=self.words
+            )
+        return str(data)
+
+
+class OptionalChoiceParameter(serializers.CharField):
+    """One of a few words, which are asked for when they are needed; None where it is absent."""
+
+    def __init__(self, words: Callable[[], Sequence[str]], *, help_text: str = "") -> None:
+        self._words = words
+        super().__init__(required=False, help_text=help_text)
+
+    @property
+    def words(self) -> list[str]:
+        return list(self._words())
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        if data is serializers.empty:
+            return None
+        words = self.words
+        if data not in words:
+            name = str(self.field_name)
+            raise InvalidParameter(f"{name} must be one of {', '.join(words)}.", field=name, allowed=words)
+        return data
+
+
+class WordListParameter(serializers.CharField):
+    """A comma-separated list drawn from a few words."""
+
+    def __init__(self, words: Sequence[str], *, help_text: str = "") -> None:
+        self.words = list(words)
+        super().__init__(required=False, help_text=help_text)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        return () if data is serializers.empty else self.to_internal_value(data)
+
+    def to_internal_value(self, data: str) -> Any:
+        wanted = data.split(",")
+        if not set(wanted) <= set(self.words):
+            name = str(self.field_name)
+            raise InvalidParameter(
+                f"{name} must be a comma-separated list drawn from {', '.join(self.words)}.",
+                field=name,
+                allowed=self.words,
+            )
+        return tuple(dict.fromkeys(wanted))
+
+
+class TextParameter(serializers.CharField):
+    """Any text, as it came: what it means is looked up, not validated. None where it is absent."""
+
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(required=False, help_text=help_text)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        return None if data is serializers.empty else data
+
+
+class BooleanParameter(ChoiceParameter):
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(("true", "false"), default="false", help_text=help_text)
+
+
+class QuerySerializer(serializers.Serializer[Any]):
+    """The parameters of one endpoint. Unknown names are ignored."""
+
+
+def read_parameters(serializer: type[QuerySerializer], query_string: str) -> dict[str, Any]:
+    """The validated parameters. Remembered, because pollers send the same query string again and again."""
+    read = _remembered if len(query_string) <= LONGEST_REMEMBERED else _read
+    return read(serializer, query_string)
+
+
+def _read(serializer: type[QuerySerializer], query_string: str) -> dict[str, Any]:
+    query = serializer(data=_single_values(query_string, serializer))
+    query.is_valid(raise_exception=True)
+    return cast(dict[str, Any], query.validated_data)
+
+
+def _single_values(query_string: str, serializer: type[QuerySerializer]) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query_string, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        raise InvalidParameter(f"At most {MAX_PARAMETERS} parameters can be read.") from None
+    known = serializer().fields
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in known and name in values:
+            raise InvalidParameter(f"{name} was given twice.", field=name)
+        values[name] = value
+    return values
+
+
+_remembered = lru_cache(maxsize=2048)(_read)

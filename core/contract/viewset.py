@@ -1,0 +1,106 @@
+"""The base of the REST contract. A viewset's `dispatch` is a coroutine here: it admits, runs the action and
+adds the headers, without a thread unless the action needs the ORM."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from rest_framework.viewsets import ViewSet
+
+from core.addresses import check_host, refuse_plain
+
+from .answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
+from .errors import MethodNotAllowed, answer_error
+from .parameters import QuerySerializer, read_parameters
+
+access_log = logging.getLogger("accounts.access")
+
+
+def scope_of(request: HttpRequest) -> dict[str, Any]:
+    """The ASGI scope. Django's synchronous handler has none: what is read of it is made from the request."""
+    try:
+        return request.scope  # type: ignore[attr-defined, no-any-return]
+    except AttributeError:
+        headers = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        return {
+            "headers": headers,
+            "http_version": request.META.get("SERVER_PROTOCOL", "HTTP/1.1")[5:],
+            "query_string": request.META.get("QUERY_STRING", ""),
+        }
+
+
+def header(request: HttpRequest, name: bytes) -> str | None:
+    """A header straight from the scope: `request.headers` would decode all of them for one."""
+    values = [value for sent, value in scope_of(request)["headers"] if sent == name]
+    return b",".join(values).decode("latin-1") if values else None
+
+
+class ApiViewSet(ViewSet):
+    """Actions are coroutines that return an `Answer` and raise `ApiError`."""
+
+    @classmethod
+    def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
+        return markcoroutinefunction(super().as_view(actions, **initkwargs))
+
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
+        """Under Django's own handlers. The lean one calls `answer` and spares itself the response."""
+        return (await self.answer(request, **kwargs)).as_response(request.method)
+
+    async def answer(self, request: HttpRequest, **kwargs: Any) -> Answer:
+        started_at = time.perf_counter()
+        request_id = new_request_id()
+        headers = {"X-Request-Id": request_id}
+        try:
+            answer = await self.respond(request, headers, kwargs)
+        except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
+            answer = self._refuse(error, request_id)
+        answer.headers |= headers
+        self._log(request, answer.status, request_id, started_at)
+        return answer
+
+    async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
+        if request.method == "OPTIONS":
+            return Answer(b"", dict(ON_PREFLIGHT), status=204)
+        refuse_plain(scope_of(request))
+        await self.admit(request, headers)
+        check_host(header(request, b"host"), scope_of(request)["http_version"])
+        action = self.action_for(str(request.method))
+        return await action(request, **kwargs)  # type: ignore[no-any-return]
+
+    async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
+        """Raise what keeps the request out. `headers` are those of the answer, whatever becomes of it."""
+
+    def action_for(self, method: str) -> Callable[..., Any]:
+        """HEAD is answered as GET without its body."""
+        if method not in ("GET", "HEAD"):
+            error = MethodNotAllowed()
+            error.headers["Allow"] = METHODS
+            raise error
+        return getattr(self, self.action_map["get"])  # type: ignore[no-any-return]
+
+    @staticmethod
+    def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
+        # A broken sequence becomes U+FFFD, which no parameter accepts.
+        query_string: bytes | str = scope_of(request)["query_string"]
+        if isinstance(query_string, bytes):
+            query_string = query_string.decode(errors="replace")
+        return read_parameters(serializer, query_string)
+
+    @staticmethod
+    def _refuse(error: Exception, request_id: str) -> Answer:
+        response = answer_error(error, {"request_id": request_id})
+        headers = {name: value for name, value in response.items() if name != "Content-Type"}
+        return Answer(response.content, headers, response.status_code)
+
+    @staticmethod
+    def _log(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:
+        if access_log.isEnabledFor(logging.INFO):
+            # The query string stays out of the log: somebody may have put a key into it.
+            path = ascii(request.path[:200])[1:-1]
+            took_ms = (time.perf_counter() - started_at) * 1000
+            access_log.info("%s %s %d %.1f ms %s", request.method, path, status, took_ms, request_id)

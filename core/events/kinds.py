@@ -1,0 +1,47 @@
+"""The kinds of control events, and which of them are urgent."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """The texts stand in the outbox: a new name needs an old text."""
+
+    KEY_ISSUED = "key.issued"
+    KEY_ROLLED = "key.rolled"
+    KEY_REVOKED = "key.revoked"
+    INGEST_KEY_ISSUED = "ingest_key.issued"
+    INGEST_KEY_CHANGED = "ingest_key.changed"
+    INGEST_KEY_REVOKED = "ingest_key.revoked"
+    ACCOUNT_CHANGED = "account.changed"
+    TIER_CHANGED = "tier.changed"
+    TIER_ASKED = "tier.asked"
+    TIER_WITHDRAWN = "tier.withdrawn"
+    TIER_DECLINED = "tier.declined"
+    PASSWORD_CHANGED = "password.changed"  # noqa: S105 - no password
+    SESSION_ENDED = "session.ended"
+    FACTOR_ADDED = "factor.added"
+    FACTOR_REMOVED = "factor.removed"
+    FACTOR_RENEWED = "factor.renewed"
+    STREAM_CLOSED = "stream.closed"
+    INSTRUMENTS_CHANGED = "instruments.changed"
+    CANDLES_IMPORTED = "market.candles_imported"
+    SIGNAL_PUBLISHED = "signal.published"
+    SIGNAL_CLOSED = "signal.closed"
+    SIGNAL_CANCELLED = "signal.cancelled"
+    SIGNALS_REMOVED = "signals.removed"
+    BEGAN_ANEW = "events.began_anew"
+    """Never written: the database has become an older one, so nothing that is known by events holds."""
+
+
+# These travel over Redis whole, so that they hold also where the database cannot be asked.
+ENDS_ACCESS = frozenset(
+    (
+        *(EventKind.KEY_REVOKED, EventKind.KEY_ROLLED),
+        *(EventKind.INGEST_KEY_REVOKED, EventKind.INGEST_KEY_CHANGED),
+        *(EventKind.ACCOUNT_CHANGED, EventKind.SESSION_ENDED, EventKind.PASSWORD_CHANGED),
+    )
+)
+# These hold within two seconds, whatever else is being handled.
+IN_TIME = ENDS_ACCESS | {EventKind.TIER_CHANGED}

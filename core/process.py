@@ -1,0 +1,91 @@
+"""A process' start and end: waiting for a database that is still starting, taking what it holds then out
+of the garbage collector's sight, and a deadline for stopping, so that a database that stands still keeps
+no process."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+import time
+
+import psycopg
+from django.db import OperationalError, connection
+
+# Only the last is not the default, but ten times as much: with 2,000 sockets open, a look at all of them
+# holds everybody up for 0.15 s. Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
+THRESHOLDS = (700, 10, 100)
+
+
+def freeze_startup_objects() -> None:
+    """It is no garbage: to look through it again and again holds everybody up for a tenth of a second."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*THRESHOLDS)
+
+
+logger = logging.getLogger(__name__)
+ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
+
+# What is said by one that is not there yet. All else, such as a wrong password, stays as it is.
+PASSES = (
+    "refused",
+    "timeout",
+    "timed out",
+    "starting up",
+    "shutting down",
+    "recovery",
+    "accepting connections",
+    "too many",
+    "closed the connection",
+    "unreachable",
+    "No such file",
+    "reset by peer",
+    "Temporary failure",
+    "remaining connection slots",
+)
+
+
+def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
+    """Past the pool, whose own attempts come further and further apart. A refusal that stays is raised."""
+    if connection.vendor != "postgresql":
+        return
+    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
+    told_at = float("-inf")
+    while True:
+        try:
+            psycopg.connect(**wishes).close()
+        except psycopg.OperationalError as error:
+            reason = str(error).strip().splitlines()[0]
+            if not whatever_it_says and not any(words in str(error) for words in PASSES):
+                raise OperationalError(reason) from error
+            if time.monotonic() - told_at > TELL_AGAIN_S:
+                told_at = time.monotonic()
+                logger.warning("%s waits for the database: %s", who, reason)
+            time.sleep(ASK_AGAIN_S)
+        else:
+            return
+
+
+_watching: threading.Thread | None = None
+
+
+def end_within(seconds: float) -> None:
+    """Or end at once, whatever is still waited for. Asked again, the first deadline stays."""
+    global _watching
+    if _watching is None:
+        # Threads that wait for the database would be joined at the very end, so it is not enough to give up.
+        _watching = threading.Timer(seconds, _end, (seconds,))
+        _watching.daemon = True
+        _watching.start()
+
+
+def _end(seconds: float) -> None:
+    logger.error(
+        "Stopping took longer than %g s, as when the database stands still: ended as by kill -9. "
+        "What was acknowledged stays; the last uses of keys may be missing.",
+        seconds,
+    )
+    os._exit(1)

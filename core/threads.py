@@ -1,0 +1,99 @@
+"""The few threads in which the API asks the database, and the queue in front of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import close_old_connections
+
+from core.contract.errors import Overloaded
+
+from .own_time import is_done_within
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Beyond this many, waiting would outlast the client's patience: better an early and honest 503.
+MAX_WAITING = 128
+
+# So long may a question of a request take. A database that was stopped never answers, nor does it refuse.
+PROMPTLY_S = 2.0
+_pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
+
+# A revocation holds within two seconds also while requests fill the queue.
+_reserved = ThreadPoolExecutor(1, thread_name_prefix="control-events")
+_in_flight = 0
+_overdue = 0
+"""Threads in which the database owes an answer that nobody waits for any more."""
+
+
+async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that uses the ORM. The event loop must never do so itself."""
+    global _in_flight
+    if _in_flight >= settings.API_THREADS + MAX_WAITING:
+        raise Overloaded(retry_after=1)
+    _in_flight += 1
+    try:
+        return await _run(_pool, ask, *args, **kwargs)
+    finally:
+        _in_flight -= 1
+
+
+async def in_thread_promptly(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """For requests: an answer soon, or a refusal. What hangs keeps its thread; when all do, nobody waits."""
+    if _overdue >= settings.API_THREADS:
+        raise Overloaded(retry_after=2)
+    began = False
+
+    def run() -> T:
+        nonlocal began
+        began = True
+        return ask(*args, **kwargs)
+
+    asking = asyncio.ensure_future(in_thread(run))
+    try:
+        is_done = await is_done_within(asking, PROMPTLY_S)
+    except asyncio.CancelledError:
+        asking.cancel()
+        raise
+    if is_done:
+        return asking.result()
+    if began:
+        _note_overdue(asking)
+    else:
+        asking.cancel()
+    raise Overloaded(retry_after=2)
+
+
+def _note_overdue(asking: asyncio.Future[T]) -> None:
+    global _overdue
+    _overdue += 1
+
+    def over(asked: asyncio.Future[T]) -> None:
+        global _overdue
+        _overdue -= 1
+        if not asked.cancelled():
+            # Asked for, so that nobody is warned that nobody asked.
+            asked.exception()
+
+    asking.add_done_callback(over)
+
+
+async def in_reserved_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Past the queue: for reading the control events and nothing else."""
+    return await _run(_reserved, ask, *args, **kwargs)
+
+
+async def _run(pool: ThreadPoolExecutor, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run() -> T:
+        try:
+            return ask(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, run)

@@ -1,0 +1,124 @@
+"""The simulated market's past, made once, and taken away again.
+
+What goes by while the service is down the engine makes up for when it starts, because only it knows what had
+been sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import DEMO, default_feed
+from market.engine.feeds.simulated.simulated_past import make_past
+from market.engine.listeners import SeriesEnding
+from market.engine.source import feeds_of
+from market.engine.store import checkpoints
+from market.engine.store.candle_rows import Row, read_minutes_since, to_ms, write_candles
+from market.engine.store.checkpoints import tick_of
+from market.engine.store.series import change_kind, lock_series, wanted_kind
+from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
+from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
+from signals_feed.judging.watching.database import end_signals
+
+Progress = Callable[[str], None]
+
+
+def seed_candles(now_ms: int, progress: Progress) -> None:
+    """The past up to the last full minute of those that have none."""
+    catalogue.load_now()
+    until_ms = interval_start(now_ms, MINUTE_MS)
+    # One that has been priced before has the past that it had, whoever priced it.
+    known = set(LastQuote.objects.values_list("pk", flat=True))
+    new = [facts for facts in priced_by_demo() if facts.id not in known and not _has_candles(facts)]
+    for number, facts in enumerate(new, 1):
+        progress(f"Simulating the market: {facts.symbol} ({number} of {len(new)})")
+        _seed_instrument(facts, until_ms)
+
+
+def priced_by_demo() -> list[InstrumentFacts]:
+    """Those whose source is the simulated market."""
+    default = default_feed(settings.DEMO)
+    return [
+        facts for facts in catalogue.active() if feeds_of(facts.source, facts.fallback, default)[0] == DEMO
+    ]
+
+
+def simulated_since() -> dict[int, int]:
+    """For each instrument whose prices are simulated now, since when they have been; 0 for always."""
+    rows = LastQuote.objects.filter(simulated=True).values_list("pk", "kind_since")
+    return {pk: 0 if since is None else to_ms(since) for pk, since in rows}
+
+
+@transaction.atomic
+def _seed_instrument(facts: InstrumentFacts, until_ms: int) -> None:
+    quote = make_past(facts, until_ms)
+    if quote is not None:
+        checkpoints.write_quote(facts.id, quote, DEMO)
+
+
+def _has_candles(facts: InstrumentFacts) -> bool:
+    return Candle.objects.filter(instrument_id=facts.id).exists()
+
+
+OF_DEMO = (
+    Q(source=DEMO)
+    | Q(source__startswith=f"{DEMO}+")
+    | Q(source__endswith=f"+{DEMO}")
+    | Q(source__contains=f"+{DEMO}+")
+)
+
+
+def remove_market(now_ms: int) -> None:
+    catalogue.load_now()
+    for row in LastQuote.objects.filter(source=DEMO).select_related("instrument"):
+        _remove_quote(row, now_ms)
+    FormerQuote.objects.filter(source=DEMO).delete()
+    FormingMinute.objects.filter(OF_DEMO).delete()
+    _remove_candles()
+    # The numbers that went with the quotes are given again, and must not be taken for the old ones.
+    EngineState.objects.update(epoch="")
+
+
+def _remove_candles() -> None:
+    """A coarse one that is of the replay too is made anew of the replay's own minutes, if they are kept."""
+    of_demo = Candle.objects.filter(OF_DEMO, simulated=True)
+    mixed = of_demo.exclude(source=DEMO).exclude(timeframe="1m").select_related("instrument")
+    remade = [row for candle in mixed if (row := _without_demo(candle)) is not None]
+    of_demo.delete()
+    write_candles(remade)
+
+
+def _without_demo(mixed: Candle) -> Row | None:
+    facts, opened_ms = catalogue.known(mixed.instrument.symbol), to_ms(mixed.opened_at)
+    if facts is None:
+        return None
+    end_ms = opened_ms + TIMEFRAMES[mixed.timeframe]
+    since = read_minutes_since(facts, opened_ms, simulated=True)
+    own = [each for each in since if each.opened_ms < end_ms and DEMO not in each.source.split("+")]
+    if not own:
+        return None
+    candle = own[0].opened_at(opened_ms)
+    for minute in own[1:]:
+        candle.take(minute)
+    return facts.id, mixed.timeframe, candle, mixed.basis
+
+
+def _remove_quote(row: LastQuote, now_ms: int) -> None:
+    """Signals of people that stood on it end with it, at its price. A real quote from before comes back."""
+    facts = catalogue.known(row.instrument.symbol)
+    if facts is None or wanted_kind(facts):
+        row.delete()
+        return
+    next_source = feeds_of(facts.source, facts.fallback, default_feed(settings.DEMO))[0]
+    last = tick_of(row, facts.symbol)
+    lock_series(facts.id)
+    end_signals(SeriesEnding(facts.symbol, last, row.seq, row.source, next_source), [], "")
+    if FormerQuote.objects.filter(pk=row.pk, simulated=False).exists():
+        change_kind(facts, now_ms, simulated=False)
+    else:
+        row.delete()

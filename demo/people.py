@@ -1,0 +1,84 @@
+"""The demo's people: accounts with one key per tier, staff, and publishers. Keys follow from the secret."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.db import transaction
+
+from accounts.keys.issuing import issue_key
+from accounts.keys.text import derive_key, digest_of
+from accounts.models import Account, ApiKey, Tier, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+from .publisher_rules import PUBLISHERS as HOUSE
+
+STAFF = "demo-staff"
+PUBLISHERS = ("aurora_fx", "northbank", "delta_nine", "quiet_river")
+
+
+class DemoPeople(NamedTuple):
+    keys: dict[str, str]
+    """One key per tier."""
+
+
+def demo_people() -> DemoPeople:
+    """The same for as long as the secret of the installation is."""
+    return DemoPeople(
+        keys={tier: derive_key(settings.SECRET_KEY, f"demo {tier}") for tier in ("free", "pro", "premium")}
+    )
+
+
+@transaction.atomic
+def seed_people() -> None:
+    people = demo_people()
+    for tier, secret in people.keys.items():
+        account = _account(f"demo-{tier}", Tier.objects.get(name=tier))
+        if account.is_demo:
+            _offer_key(account, secret)
+    for name in PUBLISHERS:
+        _account(name, Tier.objects.get(name="free"))
+    _seed_house()
+    _seed_staff()
+
+
+def _account(username: str, tier: Tier) -> Account:
+    """A person who had the name first keeps it, and is not of the demo."""
+    user, is_new = User.objects.get_or_create(username=username)
+    if is_new:
+        user.set_unusable_password()
+        user.save()
+    return Account.objects.get_or_create(user=user, defaults={"tier": tier, "is_demo": is_new})[0]
+
+
+def _offer_key(account: Account, secret: str) -> None:
+    digest = digest_of(secret, settings.KEY_PEPPER)
+    known = ApiKey.objects.filter(digest=digest)
+    if not known.exists():
+        issue_key(account, "demo key", by="demo", secret=secret)
+    elif known.exclude(revoked_at=None, expires_at=None).update(revoked_at=None, expires_at=None):
+        ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by="demo", account=account.pk)
+
+
+def _seed_house() -> None:
+    permission = Permission.objects.get(codename="publish_signal")
+    for publisher in HOUSE:
+        account = _account(publisher.name, Tier.objects.get(name="free"))
+        if account.is_demo:
+            account.user.user_permissions.add(permission)
+
+
+def _seed_staff() -> None:
+    is_new = not User.objects.filter(username=STAFF).exists()
+    account = _account(STAFF, Tier.objects.get(name="premium"))
+    user = account.user
+    if account.is_demo and is_new:
+        user.is_staff = user.is_superuser = True
+        user.save()
+    elif account.is_demo and user.has_usable_password():
+        # Of an earlier version, which printed it. They come in by a link now.
+        user.set_unusable_password()
+        user.save()

@@ -1,0 +1,121 @@
+"""The rules of the demo's publishers, who keep its feed alive: simple enough to be stated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+BARS, TIMEFRAME = 20, "15m"
+
+# How far into the outer part of the range a price must stand to count as breaking out.
+OUTER = 0.75
+
+# A level nearer than this many spreads is not worth its costs.
+MIN_SPREADS = 5
+
+
+class ClosedBar(NamedTuple):
+    high: float
+    low: float
+    close: float
+
+
+class MarketView(NamedTuple):
+    """What a rule sees of a market: its last closed bars, oldest first, and its quote."""
+
+    symbol: str
+    bid: float
+    ask: float
+    bars: Sequence[ClosedBar]
+
+    @property
+    def mid(self) -> float:
+        return (self.bid + self.ask) / 2
+
+    @property
+    def usual_range(self) -> float:
+        return fmean(bar.high - bar.low for bar in self.bars)
+
+
+class TradeIdea(NamedTuple):
+    symbol: str
+    direction: str
+    stop_distance: float
+    target_distance: float
+    """Both from the price that is paid."""
+    strength: float
+    """Of all ideas the strongest is published."""
+
+
+PublisherRule = Callable[[MarketView], TradeIdea | None]
+
+
+def breakout(view: MarketView) -> TradeIdea | None:
+    highest, lowest = max(bar.high for bar in view.bars), min(bar.low for bar in view.bars)
+    if highest <= lowest:
+        return None
+    # -1 at the lowest of the range, 1 at the highest, beyond it outside.
+    place = (view.mid - lowest) / (highest - lowest) * 2 - 1
+    if abs(place) < OUTER:
+        return None
+    risk = view.usual_range
+    return TradeIdea(view.symbol, "buy" if place > 0 else "sell", risk, 2 * risk, abs(place))
+
+
+def reversion(view: MarketView) -> TradeIdea | None:
+    mean, deviation = fmean(bar.close for bar in view.bars), pstdev(bar.close for bar in view.bars)
+    if deviation == 0:
+        return None
+    away = view.mid - mean
+    direction = "sell" if away > 0 else "buy"
+    return TradeIdea(view.symbol, direction, abs(away), abs(away), abs(away) / deviation)
+
+
+def strongest(rule: PublisherRule, views: Iterable[MarketView]) -> TradeIdea | None:
+    """The idea to publish now, if any market suggests one that pays for its spread."""
+    ideas = [
+        idea
+        for view in views
+        if len(view.bars) == BARS and (idea := rule(view)) is not None
+        if min(idea.stop_distance, idea.target_distance) >= MIN_SPREADS * (view.ask - view.bid)
+    ]
+    return max(ideas, key=lambda idea: idea.strength, default=None)
+
+
+class IdeaLevels(NamedTuple):
+    stop_loss: Decimal
+    take_profit: Decimal
+
+
+def levels_of(idea: TradeIdea, bid: Decimal, ask: Decimal, digits: int) -> IdeaLevels:
+    """Around the price that the market offers now."""
+    sign, paid = (1, float(ask)) if idea.direction == "buy" else (-1, float(bid))
+    prices = (paid - sign * idea.stop_distance, paid + sign * idea.target_distance)
+    return IdeaLevels(*(Decimal(f"{price:.{digits}f}") for price in prices))
+
+
+class DemoPublisher(NamedTuple):
+    name: str
+    rule: PublisherRule
+    statement: str
+
+
+PUBLISHERS = (
+    DemoPublisher(
+        "house_breakout",
+        breakout,
+        "Follows the market that stands furthest out in the range of its last 20 quarter-hour bars, if that"
+        " is in the outer eighth: buys at the upper end, sells at the lower. The stop is one average bar"
+        " away, the target two.",
+    ),
+    DemoPublisher(
+        "house_reversion",
+        reversion,
+        "Trades against the market that stands furthest from the mean of its last 20 quarter-hour closes,"
+        " measured in their standard deviations. The target is about that mean, the stop as far on the"
+        " other side.",
+    ),
+)
+STATEMENTS = {publisher.name: publisher.statement for publisher in PUBLISHERS}

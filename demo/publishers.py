@@ -1,0 +1,108 @@
+"""The demo's publishers at work: programs that publish on the simulated market through the service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+from django.conf import settings
+from django.db import Error
+
+from accounts.models import User
+from core import clock
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.threads import in_thread
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import runtime as market
+from market.prices.candles import MINUTE_MS
+from signals_feed.models import Signal
+from signals_feed.publishing.actions import current_quote, publish
+from signals_feed.publishing.terms import SignalRefused, SignalTerms
+
+from .instruments import TEST
+from .market import priced_by_demo
+from .publisher_rules import (
+    BARS,
+    PUBLISHERS,
+    TIMEFRAME,
+    ClosedBar,
+    DemoPublisher,
+    MarketView,
+    levels_of,
+    strongest,
+)
+
+logger = logging.getLogger(__name__)
+LOOK_S = 10.0
+
+# One signal of each in such a time, if its rule finds one, and no more active ones than that.
+SLOT_MS = 20 * MINUTE_MS
+MOST_ACTIVE = 6
+bars_decoder = msgspec.json.Decoder(list[dict[str, float | str]])
+
+
+class DemoPublishers:
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        if settings.DEMO:
+            self._task = asyncio.create_task(self._work(), name="house publishers")
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._task)
+        self._task = None
+
+    async def _work(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                views = [view for facts in priced_by_demo() if (view := view_of(facts)) is not None]
+                for publisher in PUBLISHERS:
+                    await in_thread(publish_one, publisher, views, clock.now_ms())
+            except (Error, Overloaded) as error:
+                logger.warning("The house publishers wait for the database: %s", error)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The house publishers broke and go on")
+
+
+def view_of(facts: InstrumentFacts) -> MarketView | None:
+    """None for what cannot be traded now. Nobody has an opinion on the test instrument."""
+    quote = market.quote(facts.symbol)
+    if facts.symbol == TEST or quote is None or market.state(facts) != "open":
+        return None
+    history = market.prices.history(facts)
+    bars = history.bars(TIMEFRAME, BARS, closed_only=True)
+    candles = bars_decoder.decode(b"[%s]" % bars.ohlcv)
+    closed = [ClosedBar(*(float(each[name]) for name in ("high", "low", "close"))) for each in candles]
+    return MarketView(facts.symbol, quote.bid, quote.ask, closed)
+
+
+def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: int) -> Signal | None:
+    """Once in a slot, whichever process asks and however often: the token of a slot is taken once."""
+    user = User.objects.filter(username=publisher.name, account__is_demo=True).first()
+    token = uuid5(NAMESPACE_OID, f"{publisher.name}:{now_ms // SLOT_MS}")
+    own = Signal.objects.filter(user=user)
+    if user is None or own.filter(token=token).exists():
+        return None
+    taken = set(own.active().values_list("instrument__symbol", flat=True))
+    if len(taken) >= MOST_ACTIVE:
+        return None
+    idea = strongest(publisher.rule, [view for view in views if view.symbol not in taken])
+    quote = None if idea is None else current_quote(idea.symbol)
+    if idea is None or quote is None:
+        return None
+    chosen = levels_of(idea, quote.bid, quote.ask, catalogue.get_any(idea.symbol).digits)
+    try:
+        return publish(SignalTerms(idea.symbol, idea.direction, *chosen), user, quote, token)
+    except SignalRefused as refusal:
+        # The market moved or closed since it was looked at.
+        logger.info("%s tries again: %s", publisher.name, refusal)
+        return None
+
+
+demo_publishers = DemoPublishers()

@@ -1,0 +1,79 @@
+"""Loading the demo, and taking it away again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.management.base import CommandError
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from accounts.models import Account, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from news.models import NewsItem, Source
+from signals_feed.publishing.actions import remove_demo
+
+from .instruments import brought, brought_calendars, seed_instruments
+from .market import remove_market, seed_candles
+from .news import seed_news
+from .people import seed_people
+from .signals import seed_signals
+
+Progress = Callable[[str], None]
+
+
+def refuse_outside_demo() -> None:
+    """Invented prices and people have no place where real ones are served."""
+    if settings.PRODUCTION:
+        raise CommandError("This is a command of the demo, and PRODUCTION=1 has none. Nothing was changed.")
+    if not settings.DEMO:
+        raise CommandError("This is a command of the demo, which DEMO=0 switches off. Nothing was changed.")
+
+
+def seed(progress: Progress) -> None:
+    """Deterministic from DEMO_SEED and the secret; loading again adds what is missing."""
+    refuse_outside_demo()
+    now_ms = time.time_ns() // 1_000_000
+    seed_instruments(progress)
+    seed_people()
+    seed_candles(now_ms, progress)
+    seed_signals(now_ms, progress)
+    seed_news(now_ms, progress)
+
+
+def is_there() -> bool:
+    return _demo_users().exists()
+
+
+def _demo_users() -> QuerySet[User]:
+    return User.objects.filter(Q(account__is_demo=True) | Q(account__visitor_from__gt=""))
+
+
+@transaction.atomic
+def remove(progress: Progress) -> None:
+    """What the demo brought goes; what people made meanwhile stays."""
+    demo_users = _demo_users()
+    if not demo_users.exists():
+        return
+    progress("Removing the demo data")
+    remove_demo(list(demo_users.values_list("pk", flat=True)))
+    NewsItem.objects.filter(is_demo=True).delete()
+    # One that somebody set to work is theirs.
+    Source.objects.filter(is_demo=True, polled_at=None).delete()
+    remove_market(time.time_ns() // 1_000_000)
+    _remove_instruments()
+    for account in Account.objects.filter(user__in=demo_users):
+        ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by="demo", account=account.pk)
+    demo_users.delete()
+    ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by="demo")
+
+
+def _remove_instruments() -> None:
+    """One that somebody's signals, candles, prices or news name stays with them, and one that was given a
+    source is theirs."""
+    unused = {"candles": None, "signals": None, "news": None, "last_quote": None}
+    brought().filter(**unused, source="", fallback="").delete()
+    brought_calendars().filter(instruments=None).delete()

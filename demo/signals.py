@@ -1,0 +1,160 @@
+"""Signals of the demo's publishers, judged by its market's own minutes as the service judges an outage."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from itertools import cycle, islice
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts.models import User
+from instruments.catalogue import InstrumentFacts
+from instruments.models import Instrument
+from market.engine.feeds.simulated.simulated_past import simulated_minutes
+from market.engine.store import candle_rows
+from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from signals_feed.judging.closing import Closing, SeenExtremes, close_signal
+from signals_feed.judging.rules import Quoted, SignalLevels, StoredMinute, by_minute, exit_price, moment
+from signals_feed.models import LIFETIME, Evidence, Signal
+from signals_feed.publishing.actions import enter_feed
+
+from .instruments import TEST
+from .market import priced_by_demo, simulated_since
+from .people import PUBLISHERS
+
+LIFETIME_MS = LIFETIME.days * 24 * 60 * MINUTE_MS
+
+
+def first_exit(signal: Signal, quote: Quoted, path: Iterable[PriceBar], digits: int) -> Closing | None:
+    """None for a signal that is still open where the path ends."""
+    ends_ms = quote.time_ms + LIFETIME_MS
+    levels = SignalLevels(signal.direction, signal.stop_loss, signal.take_profit, quote.time_ms, ends_ms)
+    first = exit_price(signal.direction, quote.bid, quote.ask)
+    seen = SeenExtremes(first, first, 0)
+    for candle in path:
+        minute = minute_of(candle, digits)
+        found = by_minute(levels, minute)
+        if found is None:
+            seen = widen_extremes(seen, minute, levels)
+            continue
+        at_ms = candle.opened_ms + MINUTE_MS // 2
+        shown = {"at": moment(minute.opened_ms), **minute._asdict()}
+        del shown["opened_ms"]
+        source = Evidence.Source.CANDLE
+        return Closing(signal.pk, found.price, found.reason, at_ms, found.rule, source, shown, seen)
+    return None
+
+
+def minute_of(candle: PriceBar, digits: int) -> StoredMinute:
+    prices = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
+    return StoredMinute(candle.opened_ms, *(Decimal(f"{price:.{digits}f}") for price in prices))
+
+
+def widen_extremes(seen: SeenExtremes, minute: StoredMinute, levels: SignalLevels) -> SeenExtremes:
+    low, high = (minute.bid_low, minute.bid_high) if levels.is_buy else (minute.ask_low, minute.ask_high)
+    if low is None or high is None:
+        return seen
+    return seen._replace(low=min(seen.low, low), high=max(seen.high, high))
+
+
+PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
+MOST_MINUTES = 13 * 24 * 60
+
+
+class Planned(NamedTuple):
+    """A signal with the quote it is published at, and how it ends if it does."""
+
+    signal: Signal
+    quote: Quoted
+    closing: Closing | None
+
+
+def seed_signals(now_ms: int, progress: Callable[[str], None]) -> None:
+    """Once the whole feed; later only new active ones, when too few are left."""
+    signals = Signal.objects.filter(user__in=_publishers())
+    planned: list[Planned] = []
+    if not signals.exists():
+        progress("Publishing signals")
+        planned += _plan(now_ms, settings.DEMO_SEED, PAST_SIGNALS, are_closed=True)
+    missing = ACTIVE_SIGNALS - signals.active().count()
+    if missing > 0:
+        seed = settings.DEMO_SEED + signals.count() + len(planned)
+        planned += _plan(now_ms, seed, missing, are_closed=False)
+    _happen(planned)
+
+
+def _publishers() -> QuerySet[User]:
+    """Not a person who happens to have such a name."""
+    return User.objects.filter(username__in=PUBLISHERS, account__is_demo=True)
+
+
+@transaction.atomic
+def _happen(planned: list[Planned]) -> None:
+    """One after the other as they would have: the ledger is in order of time."""
+    acts: list[tuple[datetime, Callable[[], object]]] = []
+    for signal, quote, closing in planned:
+        acts.append((signal.published_at, lambda signal=signal, quote=quote: enter_feed(signal, quote)))  # type: ignore[misc]
+        if closing is not None:
+            acts.append((moment(closing.at_ms), lambda closing=closing: close_signal(closing)))  # type: ignore[misc]
+    for _, act in sorted(acts, key=lambda each: each[0]):
+        act()
+
+
+def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Planned]:
+    dice = random.Random(seed)  # noqa: S311 - the demo's dice guard nothing
+    publishers = cycle(_publishers().order_by("username"))
+    instruments = Instrument.objects.in_bulk()
+    # Old enough to have been decided, or young enough to be open still.
+    youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)
+    made: list[Planned] = []
+    # Nobody has an opinion on the test instrument, and nobody of the demo on a real price.
+    since_ms = simulated_since()
+    offered = [facts for facts in priced_by_demo() if facts.symbol != TEST and facts.id in since_ms]
+    for facts in islice(cycle(offered), 20 * wanted):
+        start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
+        if start_ms < since_ms[facts.id]:
+            continue
+        path = simulated_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
+        start = next(path, None)
+        found = None if start is None else _planned(facts, start, path, dice)
+        if found is not None and (found.closing is not None) == are_closed:
+            found.signal.user = next(publishers)
+            found.signal.instrument = instruments[facts.id]
+            made.append(found)
+        if len(made) == wanted:
+            break
+    return made
+
+
+def _planned(
+    facts: InstrumentFacts, start: PriceBar, path: Iterator[PriceBar], dice: random.Random
+) -> Planned:
+    """A signal published at the close of a minute, with levels that its volatility suggests."""
+    direction = dice.choice(("buy", "sell"))
+    sign = 1 if direction == "buy" else -1
+    bid, ask = start.close, start.ask_low + start.close - start.low
+    tradable = ask if direction == "buy" else bid
+    risk = max(30 * (start.high - start.low), tradable * 0.002) * dice.uniform(0.7, 1.6)
+
+    def price(value: float) -> Decimal:
+        return Decimal(f"{value:.{facts.digits}f}")
+
+    at_ms = start.opened_ms + MINUTE_MS
+    signal = Signal(
+        instrument_id=facts.id,
+        direction=direction,
+        entry=price(tradable),
+        tradable_price=price(tradable),
+        stop_loss=price(tradable - sign * risk),
+        take_profit=price(tradable + sign * risk * dice.uniform(1.0, 2.5)),
+        published_at=candle_rows.moment(at_ms),
+        expires_at=candle_rows.moment(at_ms) + LIFETIME,
+    )
+    quote = Quoted(price(bid), price(ask), at_ms)
+    return Planned(signal, quote, first_exit(signal, quote, path, facts.digits))

@@ -1,0 +1,63 @@
+"""The demo's visitors: each browser session has an account of its own, for as long as it is used."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import Account, Tier, User
+from core.addresses import network_of
+from core.contract.errors import RetryLater
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+TIER = "pro"
+MOST_AN_HOUR = 60
+"""From one address: people behind one router, but no machine that collects accounts."""
+IDLE = timedelta(days=1)
+
+# As many go with each that comes, so there is never much to do at once.
+PRUNED_AT_ONCE = 100
+
+
+class TooManyVisitors(RetryLater):
+    status_code, code = 429, "too_many_visitors"
+    message = "Too many visitors came from this address. Try again later, or log in."
+
+
+@transaction.atomic
+def open_account(address: str) -> Account:
+    # Those who come at once take turns, so that no more than allowed are counted in.
+    tier = Tier.objects.select_for_update(no_key=True).get(name=TIER)
+    check_room(address)
+    user = User(username=f"visitor-{secrets.token_hex(8)}")
+    user.set_unusable_password()
+    user.save()
+    return Account.objects.create(user=user, tier=tier, visitor_from=network_of(address))
+
+
+def check_room(address: str) -> None:
+    since = timezone.now() - timedelta(hours=1)
+    lately = Account.objects.filter(visitor_from=network_of(address), created_at__gt=since)
+    if lately.count() >= MOST_AN_HOUR:
+        raise TooManyVisitors(retry_after=600)
+
+
+@transaction.atomic
+def prune() -> int:
+    """Forget those who have not been here for a day; how many that were."""
+    cutoff = timezone.now() - IDLE
+    idle = (
+        Account.objects.exclude(visitor_from="")
+        .filter(created_at__lt=cutoff)
+        .exclude(page_sessions__last_used_at__gte=cutoff)
+        .order_by("pk")
+    )
+    gone = list(idle.values_list("pk", "user_id")[:PRUNED_AT_ONCE])
+    User.objects.filter(pk__in=[user for _, user in gone]).delete()
+    for account, _ in gone:
+        ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=account)
+    return len(gone)

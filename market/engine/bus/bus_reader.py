@@ -1,0 +1,169 @@
+"""A web process beside a separate engine: its prices follow the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from django.db import Error
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from instruments.catalogue import catalogue
+from market.engine.store.checkpoints import Checkpoint
+from market.engine.store.loading import LoadedMarket, load, load_series
+from market.prices.history import History
+from market.prices.quotes import Prices
+from market.prices.records import AnyRecord, SeriesBegan
+
+from .journal import STREAM, JournalPosition, decode, number_of
+from .local_bus import Hear
+
+logger = logging.getLogger(__name__)
+bus_away = LastingFault(logger, "The bus is not heard, trying again")
+database_away = LastingFault(logger, "The prices wait for the database")
+BLOCK_MS = 1000
+RETRY_S = 0.2
+COUNT = 500
+
+# An engine tells how it is doing each second.
+QUIET_S = 5.0
+
+
+class OutOfStep(Exception):
+    """Something was missed, or the numbering began anew: what is written up to `place` knows how to go on."""
+
+    def __init__(self, why: str, place: JournalPosition) -> None:
+        super().__init__(why)
+        self.place = place
+
+
+class BusReader:
+    """`hear` gets every batch of records after it was applied; `missed` is told when some never came."""
+
+    def __init__(
+        self,
+        url: str,
+        prices: Prices,
+        hear: Hear,
+        missed: Callable[[str], None],
+        quiet_s: float = QUIET_S,
+    ) -> None:
+        self._redis = Redis.from_url(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
+        self._prices = prices
+        self._hear, self._missed = hear, missed
+        self._quiet_s = quiet_s
+        self._tasks: list[asyncio.Task[None]] = []
+        self.place = self._heard = JournalPosition("", 0)
+        self.checkpoints: dict[str, Checkpoint] = {}
+        """Where each instrument stood when the prices were loaded."""
+        self._heard_s: float | None = None
+        """When anything was heard last; None once its absence has been told."""
+
+    async def start(self) -> None:
+        self.checkpoints, self.place = await self._load(self._prices)
+        self._heard_s = time.monotonic()
+        self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
+
+    async def stop(self) -> None:
+        await cancel_and_wait(*self._tasks)
+        self._tasks.clear()
+        await self._redis.aclose()
+
+    async def _follow(self) -> None:
+        """Until cancelled; what goes wrong is tried again."""
+        while True:
+            try:
+                await self._read_on()
+                bus_away.over()
+            except (RedisError, OSError) as error:
+                bus_away.tell(error)
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The market reader broke and goes on")
+                await asyncio.sleep(RETRY_S)
+
+    async def _read_on(self) -> None:
+        try:
+            await self._read()
+        except OutOfStep as error:
+            logger.warning("The prices are loaded anew: %s", error)
+            await self._catch_up(error.place)
+
+    async def _read(self) -> None:
+        last: Any = f"{self.place.position}-0"
+        answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
+        self._watch(is_heard=bool(answer))
+        for _, entries in answer:
+            for entry_id, fields in entries:
+                await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+
+    def _watch(self, *, is_heard: bool) -> None:
+        if is_heard:
+            if self._heard_s is None:
+                logger.info("The market engine is heard again")
+            self._heard_s = time.monotonic()
+        elif self._heard_s is not None and time.monotonic() - self._heard_s > self._quiet_s:
+            logger.warning("No market engine is heard: prices stand still. Start `manage.py run_engine`")
+            self._heard_s = None
+
+    async def _take(self, number: int, epoch: str, data: bytes) -> None:
+        if epoch != self.place.epoch:
+            raise OutOfStep(f"the numbering began anew ({epoch})", JournalPosition(epoch, number - 1))
+        if number != self.place.position + 1:
+            missing = number - self.place.position - 1
+            raise OutOfStep(f"{missing} entries of the bus are missing", JournalPosition(epoch, number - 1))
+        records = decode(data)
+        if any(record.symbol and catalogue.known(record.symbol) is None for record in records):
+            await catalogue.load()
+        # All at once, after what may fail: an entry that is taken again must not be applied twice.
+        begun = [await self._series_of(record) for record in records if type(record) is SeriesBegan]
+        self._apply(records, deque(begun))
+        self.place = JournalPosition(epoch, number)
+        # What the database held was older than what was heard before the prices were loaded anew.
+        if epoch != self._heard.epoch or number > self._heard.position:
+            self._heard = self.place
+            self._hear(records)
+
+    async def _series_of(self, began: SeriesBegan) -> History | None:
+        facts = catalogue.known(began.symbol)
+        return None if facts is None else await load_series(facts, began.at_ms, simulated=began.simulated)
+
+    def _apply(self, records: list[AnyRecord], begun: deque[History | None]) -> None:
+        for record in records:
+            if type(record) is SeriesBegan and (fresh := begun.popleft()) is not None:
+                self._prices.put_history(record.symbol, fresh)
+            if (facts := catalogue.known(record.symbol)) is not None:
+                self._prices.apply(record, facts)
+
+    async def _catch_up(self, needed: JournalPosition) -> None:
+        """Load what the engine has written, once it has written so much, or another has written instead: what
+        an engine sent that was killed before its first write is waited for in vain."""
+        while True:
+            fresh = Prices(self._prices.candle_price)
+            try:
+                checkpoints, place = await self._load(fresh)
+            except (Error, Overloaded) as error:
+                database_away.tell(error)
+            else:
+                database_away.over()
+                if place.epoch == needed.epoch:
+                    if place.position >= needed.position:
+                        break
+                elif place.epoch != self.place.epoch:
+                    break
+            await asyncio.sleep(RETRY_S)
+        self._prices.replace(fresh)
+        self.place, self.checkpoints = place, checkpoints
+        self._missed(place.epoch)
+
+    async def _load(self, prices: Prices) -> LoadedMarket:
+        return await in_thread(load, prices)

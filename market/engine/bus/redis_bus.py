@@ -1,0 +1,281 @@
+"""The engine's journal on its way to web processes, over Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import BusyLoadingError, RedisError
+
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from core.fault_log import LastingFault
+from market.engine.store.lease import LeaseLost
+from market.prices.records import AnyRecord
+
+from .journal import APPEND, CLAIM, HEAD, STREAM, JournalPosition, decode, encode, number_of
+from .local_bus import Owner, new_epoch
+
+logger = logging.getLogger(__name__)
+bus_waits = LastingFault(logger, "The bus waits for Redis")
+too_much = LastingFault(logger, "Redis holds too much that waits for the database, and the oldest goes")
+
+# Some minutes of a busy market; a reader that stayed away for longer starts from the database.
+MAX_ENTRIES = 50_000
+
+# What the database does not hold yet is kept for a successor, however much: as far as memory allows.
+MOST_BYTES = 256 * 1024 * 1024
+
+# Records that wait while Redis is away. Beyond it the readers start anew from the database.
+MAX_WAITING = 100_000
+
+# What Redis took last is remembered, in case it comes back without it: more than any reader is behind.
+MAX_REMEMBERED = 5_000
+ENTRIES_AT_ONCE = 1_000
+
+# So long Redis may take to start: before that, what it holds is not given up. While it loads, for ever.
+AWAITED_S = 30.0
+RETRY_S = 0.25
+PATIENCE_S = 2.0
+WINDOW_S = 0.002
+
+
+class RedisBus:
+    def __init__(self, url: str, awaited_s: float = AWAITED_S, max_entries: int = MAX_ENTRIES) -> None:
+        self._awaited_s, self._max_entries = awaited_s, max_entries
+        self._redis = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
+        # Any: the types of redis-py allow for its client without await too.
+        self._append: Any = self._redis.register_script(APPEND)
+        self._claim: Any = self._redis.register_script(CLAIM)
+        self._owner: Owner | None = None
+        self.place = JournalPosition("", 0)
+        self._open: list[AnyRecord] = []
+        self._sealed: deque[tuple[int, list[AnyRecord]]] = deque()
+        self._sent: deque[tuple[int, list[AnyRecord]]] = deque(maxlen=MAX_REMEMBERED)
+        """The last entries that Redis took."""
+        self.waiting = 0
+        """Records that Redis has not taken yet."""
+        self._written = JournalPosition("", 0)
+        self._unwritten_bytes = 0
+        """About how much Redis has taken since."""
+        self._lacks_until = 0
+        """Up to here Redis, which had come back empty, has not all that the database lacks."""
+        self._is_torn = False
+        """Some of them were given up, or the stream is not claimed yet."""
+        self._has_claimed = False
+        self._is_away = False
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Event()
+        """Set for a moment whenever fewer wait, or none will go any more."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, owner: Owner, place: JournalPosition) -> list[AnyRecord]:
+        """Claim the stream; returns what was published after the place, or starts a new epoch."""
+        self._has_claimed = False
+        self._sent.clear()
+        self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
+        self._written, self._unwritten_bytes, self._lacks_until = place, 0, 0
+        tail = await self._await_tail(owner, place)
+        if tail is None:
+            self.place = place
+            self._wake.set()
+            with contextlib.suppress(RedisError, OSError):
+                await self._start_anew(owner)
+        self._task = asyncio.create_task(self._send(owner), name="market bus")
+        self._task.add_done_callback(lambda _: self._tell_those_who_wait())
+        return tail or []
+
+    def publish(self, records: list[AnyRecord]) -> None:
+        self._open += records
+        self.waiting += len(records)
+        self._wake.set()
+        if self.waiting > MAX_WAITING:
+            self._drop()
+            self._is_torn = True
+
+    def seal(self) -> JournalPosition:
+        """Everything published so far has a number; returns the last."""
+        if self._open:
+            self.place = JournalPosition(self.place.epoch, self.place.position + 1)
+            self._sealed.append((self.place.position, self._open))
+            self._open = []
+        return self.place
+
+    def written(self, place: JournalPosition) -> None:
+        """The stream keeps what it has: others may start from an older state."""
+        self._written, self._unwritten_bytes = place, 0
+        self._tell_those_who_wait()
+        too_much.over()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whoever waits for what he published to be kept asks `settle`."""
+        return True
+
+    @property
+    def has_hole(self) -> bool:
+        return False
+
+    async def settle(self) -> None:
+        """Wait until a successor would know of all that was published so far."""
+        place = self.seal()
+        while not self._is_kept(place):
+            if self._task is None or self._task.done():
+                raise LeaseLost
+            await self._moved.wait()
+
+    def _is_kept(self, place: JournalPosition) -> bool:
+        # Before the database has the numbering, a successor looks for another one and leaves the stream. What
+        # was given up because the numbering began anew is written by then.
+        if self._is_torn or self._written.epoch != self.place.epoch:
+            return False
+        if self._written.position < self._lacks_until:
+            return False
+        has_left = not self._sealed or self._sealed[0][0] > place.position
+        return has_left or place.epoch != self.place.epoch
+
+    async def close(self) -> None:
+        await cancel_and_wait(self._task)
+        self._task = None
+        self.seal()
+        with contextlib.suppress(RedisError, OSError, LeaseLost):
+            while self._sealed and self._owner is not None:
+                await self._send_first(self._owner)
+        await self._redis.aclose()
+
+    async def _await_tail(self, owner: Owner, place: JournalPosition) -> list[AnyRecord] | None:
+        """None where Redis has not all that the database lacks, or has not come up."""
+        until_s = time.monotonic() + self._awaited_s
+        while True:
+            try:
+                tail = await self._claim_and_read(owner, place)
+                bus_waits.over()
+                return tail
+            except BusyLoadingError as error:
+                bus_waits.tell(error)
+            except (RedisError, OSError) as error:
+                bus_waits.tell(error)
+                if time.monotonic() > until_s:
+                    logger.warning("The bus begins anew: Redis has not come up within %g s", self._awaited_s)
+                    return None
+            await asyncio.sleep(RETRY_S)
+
+    async def _claim_and_read(self, owner: Owner, place: JournalPosition) -> list[AnyRecord] | None:
+        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, "", "any"])
+        self._has_claimed = True
+        if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
+            return None
+        records: list[AnyRecord] = []
+        last = place.position
+        # Page by page: it may be of hours, and the lease has to be kept meanwhile.
+        while entries := await self._redis.xrange(STREAM, f"({last}-0", "+", count=ENTRIES_AT_ONCE):
+            for entry_id, fields in entries:
+                last += 1
+                if number_of(entry_id) != last:
+                    return None
+                records += decode(fields[b"d"])
+        if last != int(n):
+            return None
+        self.place = JournalPosition(place.epoch, int(n))
+        return records
+
+    def _drop(self) -> None:
+        self._sealed.clear()
+        self._open.clear()
+        self.waiting = 0
+        self._tell_those_who_wait()
+
+    async def _start_anew(self, owner: Owner) -> None:
+        """The readers start from the database; what waited to be sent is in there too, or will be."""
+        self._drop()
+        self._sent.clear()
+        # Until Redis has taken the claim.
+        self._is_torn, self._lacks_until = True, 0
+        # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
+        number = max(self.place.position + 1, now_ms() * 10)
+        self.place = JournalPosition(new_epoch(), number)
+        owner.flush_soon()
+        # Who has claimed it once may have been replaced since; who has not is the one that replaces.
+        whose = "own" if self._has_claimed else "any"
+        args = [owner.writer, self.place.epoch, number, "anew", whose]
+        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+            raise LeaseLost
+        self._has_claimed, self._is_torn = True, False
+
+    async def _fill_up(self, owner: Owner) -> None:
+        """Redis came back empty, or as it was some time ago: it is given again what it took last. Whoever
+        read that goes on without a gap."""
+        logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
+        first = (self._sent or self._sealed)[0][0]
+        args = [owner.writer, self.place.epoch, first - 1, "anew", "own"]
+        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+            raise LeaseLost
+        self._lacks_until = first - 1
+        self.waiting += sum(len(records) for _, records in self._sent)
+        self._sealed.extendleft(reversed(self._sent))
+        self._sent.clear()
+        # Those who are further behind start from the database.
+        owner.flush_soon()
+
+    def _tell_those_who_wait(self) -> None:
+        self._moved.set()
+        self._moved.clear()
+
+    async def _send(self, owner: Owner) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                while self._open or self._sealed or self._is_torn:
+                    if not self._sealed:
+                        self.seal()
+                    await self._send_first(owner)
+            except LeaseLost:
+                logger.warning("Another engine has taken over the bus")
+                owner.stand_down()
+                return
+            except (RedisError, OSError) as error:
+                bus_waits.tell(error)
+                self._is_away = True
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The bus broke and goes on")
+                await asyncio.sleep(RETRY_S)
+                self._wake.set()
+            else:
+                self._is_away = False
+                bus_waits.over()
+                # What comes within this time leaves together.
+                await asyncio.sleep(WINDOW_S)
+
+    async def _send_first(self, owner: Owner) -> None:
+        if self._is_torn:
+            await self._start_anew(owner)
+            return
+        number, records = self._sealed[0]
+        data = encode(records)
+        args = [owner.writer, self.place.epoch, number, data, self._entries_to_keep(number)]
+        answer = await self._append(keys=[STREAM, HEAD], args=args)
+        if answer == b"deposed":
+            raise LeaseLost
+        if answer in (b"empty", b"behind"):
+            await self._fill_up(owner)
+        elif self._sealed and self._sealed[0][0] == number:
+            self._sent.append(self._sealed.popleft())
+            self._unwritten_bytes += len(data)
+            self.waiting -= len(records)
+            self._tell_those_who_wait()
+
+    def _entries_to_keep(self, number: int) -> int:
+        if self._unwritten_bytes > MOST_BYTES:
+            too_much.tell(f"more than {MOST_BYTES} bytes")
+            return self._max_entries
+        if self._written.epoch != self.place.epoch:
+            return number
+        return max(self._max_entries, number - self._written.position)

@@ -1,0 +1,84 @@
+"""A feed's ticks into a file of our own format, instead of into the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from market.engine.files.recording import encode
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
+
+from .feed import MarketFeed
+
+logger = logging.getLogger(__name__)
+
+
+class TickRecorder:
+    """The inlet of a feed that is recorded: everything it sends, good or bad."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self.ticks = 0
+        self.refused: Counter[str] = Counter()
+        self._late: Counter[int] = Counter()
+        """How many ticks came so many milliseconds after their own time."""
+        self._fault: OSError | None = None
+        self.ended = asyncio.Event()
+        """Nobody reads any more, or the disk is full."""
+
+    def take(self, ticks: list[Tick]) -> None:
+        if not ticks or self._fault is not None:
+            return
+        try:
+            self._out.write(encode(ticks))
+            self._out.flush()
+            self.ticks += len(ticks)
+            at_ms = now_ms()
+            self._late.update(at_ms - tick.time_ms for tick in ticks)
+        except OSError as error:
+            self._fault = error
+            self.ended.set()
+
+    def late_ms(self, share: float) -> int:
+        """So late, by their own time, was this share of the ticks at most."""
+        left = share * self.ticks
+        for late_ms in sorted(self._late):
+            left -= self._late[late_ms]
+            if left <= 0:
+                return late_ms
+        return 0
+
+    def raise_fault(self) -> None:
+        """What kept it from writing, if anything did."""
+        if self._fault is not None:
+            raise self._fault
+
+    def lost(self, why: str) -> None:
+        logger.warning("The feed is lost: %s", why)
+
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
+        self.refused[reason] += 1
+
+    def missing(self) -> dict[str, int]:
+        return {}
+
+    def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
+        """Candles are no ticks."""
+
+
+async def record(feed: MarketFeed, recorder: TickRecorder, seconds: float | None = None) -> None:
+    """Until the feed ends, the time is over or nobody reads any more."""
+    running = asyncio.create_task(feed.run(recorder))
+    ended = asyncio.create_task(recorder.ended.wait())
+    try:
+        await asyncio.wait({running, ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        await cancel_and_wait(running, ended)

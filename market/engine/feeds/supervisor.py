@@ -1,0 +1,137 @@
+"""Runs the feeds that the instruments name, each with the instruments that name it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import PUSH
+from market.engine.engine import Engine
+from market.engine.source import feeds_of
+from market.prices.candles import TIMEFRAMES, PriceBar
+from market.prices.records import Tick
+
+from .feed import FeedPace, MarketFeed
+
+logger = logging.getLogger(__name__)
+
+# A longer gap is for an import, not for a venue's API.
+MOST_MISSING_MS = 3 * TIMEFRAMES["1d"]
+MakeFeed = Callable[[str, list[InstrumentFacts]], MarketFeed]
+Wanted = dict[str, tuple[tuple[str, str, str], ...]]
+"""For each feed the instruments it serves: symbol, source and fallback."""
+
+
+class FeedSupervisor:
+    def __init__(self, engine: Engine, make_feed: MakeFeed, hand_on: Callable[[], None]) -> None:
+        self._engine = engine
+        self._make_feed = make_feed
+        self._hand_on = hand_on
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._serving: Wanted = {}
+        self._refreshing = asyncio.Lock()
+
+    async def start(self) -> None:
+        await self.refresh()
+
+    async def stop(self) -> None:
+        for name in list(self._running):
+            await self._end(name)
+
+    async def refresh(self) -> None:
+        """Start, end and begin anew what the instruments ask for now."""
+        async with self._refreshing:
+            wanted = self._wanted()
+            for name in list(self._running):
+                if self._serving[name] != wanted.get(name):
+                    await self._end(name)
+            for name, serving in wanted.items():
+                if name not in self._running:
+                    self._serving[name] = serving
+                    self._running[name] = asyncio.create_task(self._listen(name), name=f"{name} feed")
+
+    def _wanted(self) -> Wanted:
+        by_feed = defaultdict(list)
+        for facts in catalogue.active():
+            for name in feeds_of(facts.source, facts.fallback, self._engine.default_feed):
+                if name.partition(":")[0] != PUSH:
+                    by_feed[name].append((facts.symbol, facts.source, facts.fallback))
+        return {name: tuple(sorted(serving)) for name, serving in by_feed.items()}
+
+    async def _listen(self, name: str) -> None:
+        inlet = EngineInlet(self._engine, name, self._serves(name), self._hand_on)
+        pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
+        while True:
+            began_s = clock()
+            try:
+                await self._make_feed(name, self._instruments(name)).run(inlet)
+                if self._engine.source(name).lost_ms is None:
+                    inlet.lost("it has nothing more to send")
+                logger.info("The %s feed has ended", name)
+                return
+            except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The %s feed broke and starts again", name)
+                inlet.lost(f"it broke: {error}")
+            if clock() - began_s >= pace.steady_s:
+                failures = 0
+            await pace.sleep(pace.retry_s(failures))
+            failures += 1
+
+    async def _end(self, name: str) -> None:
+        task = self._running.pop(name)
+        del self._serving[name]
+        await cancel_and_wait(task)
+
+    def _serves(self, name: str) -> list[str]:
+        return [symbol for symbol, _, _ in self._serving[name]]
+
+    def _instruments(self, name: str) -> list[InstrumentFacts]:
+        return [facts for symbol in self._serves(name) if (facts := catalogue.find(symbol))]
+
+
+class EngineInlet:
+    """The engine as one feed sees it."""
+
+    def __init__(self, engine: Engine, name: str, symbols: list[str], hand_on: Callable[[], None]) -> None:
+        self._engine = engine
+        self._name = name
+        self._symbols = symbols
+        self._hand_on = hand_on
+
+    def take(self, ticks: list[Tick]) -> None:
+        self._engine.take(self._name, ticks, now_ms())
+        self._hand_on()
+
+    def lost(self, why: str) -> None:
+        self._engine.source(self._name).lost(now_ms(), why)
+        logger.warning("The %s feed is lost: %s", self._name, why)
+
+    def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
+        self._engine.source(self._name).refuse(reason, what)
+        for symbol in symbols:
+            self._engine.serves_no_more(self._name, symbol)
+
+    def missing(self) -> dict[str, int]:
+        at_ms = now_ms()
+        found = {}
+        for symbol in self._symbols:
+            book = self._engine.books.get(symbol)
+            since_ms = self._engine.missing_since(symbol, at_ms, MOST_MISSING_MS)
+            if since_ms is not None and (book is None or book.choice.feed == self._name):
+                found[symbol] = since_ms
+        return found
+
+    def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
+        facts, at_ms = catalogue.find(symbol), now_ms()
+        # Who prices it may be another by now, and its series one of another kind.
+        if facts is None or not self._engine.is_priced_by(self._name, facts, at_ms):
+            logger.info("%s: the history of %s is not taken, which does not price it now", symbol, self._name)
+            return
+        taken = self._engine.backfill(symbol, minutes, basis, at_ms)
+        self._hand_on()
+        logger.info("%s: %d minutes filled from the history of %s", symbol, taken, self._name)

@@ -1,0 +1,167 @@
+"""Binance's market streams: the best bid and ask, numbered but not timed, and trades by one taker's order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from market.prices.records import Tick
+
+from .binance_rest import binance_history, look_up
+from .venue_feed import FeedLost, Refuse, not_served
+from .venue_history import HistoryFailed
+from .venue_quotes import VenueQuotes
+from .websocket_feed import Say, WebSocketFeed, in_batches
+
+logger = logging.getLogger(__name__)
+KINDS = ("bookTicker", "aggTrade")
+
+# A connection carries 1,024 streams, and a symbol takes two.
+MOST_SYMBOLS = 1024 // len(KINDS)
+PER_MESSAGE = 100
+PROBE_ID = 0
+PROBE = b'{"method":"LIST_SUBSCRIPTIONS","id":0}'
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class BinanceRefusal(msgspec.Struct):
+    msg: str = ""
+
+
+class BinanceMessage(msgspec.Struct):
+    stream: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+    id: int | None = None
+    error: BinanceRefusal | None = None
+    code: int | None = None
+    msg: str = ""
+    event: str = msgspec.field(name="e", default="")
+
+
+class BookTicker(msgspec.Struct):
+    number: Number = msgspec.field(name="u")
+    symbol: str = msgspec.field(name="s")
+    bid: str = msgspec.field(name="b")
+    ask: str = msgspec.field(name="a")
+
+
+class AggTrade(msgspec.Struct):
+    number: Number = msgspec.field(name="a")
+    symbol: str = msgspec.field(name="s")
+    price: str = msgspec.field(name="p")
+    size: str = msgspec.field(name="q")
+    traded_ms: Number = msgspec.field(name="T")
+    is_buyer_maker: bool = msgspec.field(name="m")
+
+
+class BinanceEvent(msgspec.Struct):
+    event: str = msgspec.field(name="e", default="")
+
+
+MESSAGE = msgspec.json.Decoder(BinanceMessage)
+BOOK_TICKER = msgspec.json.Decoder(BookTicker)
+AGG_TRADE = msgspec.json.Decoder(AggTrade)
+EVENT = msgspec.json.Decoder(BinanceEvent)
+
+
+def venue_symbol(symbol: str) -> str:
+    """Dollars are tethers there: BTCUSD is BTCUSDT."""
+    return f"{symbol}T" if symbol.endswith("USD") else symbol
+
+
+class BinanceReader:
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
+        names = sorted(set(symbols.values()))
+        self._names, left_out = names[:MOST_SYMBOLS], names[MOST_SYMBOLS:]
+        self._refuse = refuse
+        self._say = say
+        self._quotes = VenueQuotes(symbols, refuse)
+        self._asked: dict[int, list[str]] = {}
+        """The names of each request, until it is answered."""
+        self._last_id = PROBE_ID
+        for name in left_out:
+            refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols", name)
+
+    def subscribe(self) -> None:
+        for names in in_batches(self._names, PER_MESSAGE):
+            self._ask(names)
+
+    def probe(self) -> None:
+        self._say(PROBE)
+
+    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
+        message = MESSAGE.decode(raw)
+        kind = message.stream.rpartition("@")[2]
+        if kind == "bookTicker":
+            book = BOOK_TICKER.decode(message.data)
+            return self._quotes.quote(book.symbol, float(book.bid), float(book.ask), received_ms, book.number)
+        if kind == "aggTrade":
+            trade = AGG_TRADE.decode(message.data)
+            side = -1 if trade.is_buyer_maker else 1
+            price, size = float(trade.price), float(trade.size)
+            return self._quotes.trade(trade.symbol, price, size, side, trade.traded_ms, trade.number)
+        self._hear(message)
+        return []
+
+    def _hear(self, message: BinanceMessage) -> None:
+        if "serverShutdown" in (message.event, EVENT.decode(message.data).event):
+            raise FeedLost("Binance shuts this server down")
+        if message.code is not None or message.error is not None:
+            self._hear_refusal(message)
+        elif message.id is not None:
+            self._asked.pop(message.id, None)
+        elif not (message.stream or message.event):
+            raise ValueError("neither a stream nor an answer")
+
+    def _hear_refusal(self, message: BinanceMessage) -> None:
+        """A request is refused as a whole for one bad name, which is found by halving."""
+        why = (message.error.msg if message.error else message.msg)[:200]
+        names = self._asked.pop(message.id or PROBE_ID, None)
+        if names is None:
+            raise ValueError(f"what was refused? {why}")
+        if len(names) == 1:
+            self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"), names[0])
+            return
+        middle = len(names) // 2
+        self._ask(names[:middle])
+        self._ask(names[middle:])
+
+    def _ask(self, names: list[str]) -> None:
+        self._last_id += 1
+        self._asked[self._last_id] = names
+        streams = [f"{name.lower()}@{kind}" for name in names for kind in KINDS]
+        self._say(msgspec.json.encode({"method": "SUBSCRIBE", "params": streams, "id": self._last_id}))
+
+
+class BinanceFeed(WebSocketFeed):
+    venue = "Binance"
+    url_setting, rest_setting = "BINANCE_WS_URL", "BINANCE_REST_URL"
+    bars = staticmethod(binance_history)
+    # Here each message says which stream it belongs to.
+    path = "/stream"
+
+    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> BinanceReader:
+        return BinanceReader(symbols, refuse, say)
+
+    async def served(self, refuse: Refuse) -> Mapping[str, str]:
+        names = set(self.symbols.values())
+        try:
+            async with asyncio.timeout(self.pace.history_s):
+                listed = await look_up(self._rest(), self.rest_url, names)
+        except (HistoryFailed, TimeoutError) as failed:
+            at = f"{self.rest_url} ({self.rest_setting})"
+            why = str(failed) or f"not within {self.pace.history_s:g} s"
+            logger.warning("Binance: nobody knows whether it has all instruments, %s failed: %s", at, why)
+            return self.symbols
+        for name, why in listed.unknown.items():
+            refuse("unknown_symbol", not_served(name, why, "binance:BTCUSDT"), name)
+        for name, status in listed.resting.items():
+            why = f"{name} is listed, but not traded there now: its status is {status}"
+            refuse("not_traded", why, name)
+        if names <= listed.unknown.keys():
+            raise FeedLost("Binance has none of the instruments; see their sources", is_lasting=True)
+        return {ours: name for ours, name in self.symbols.items() if name not in listed.unknown}

@@ -1,0 +1,181 @@
+"""OANDA v20: one HTTP answer that never ends, with a price or a heartbeat a line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from http import HTTPStatus
+
+import httpx2
+import msgspec
+
+from market.engine.feeds.feed import FeedPace
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
+
+from .oanda_rest import Access, oanda_history, refusal
+from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine, not_served
+from .venue_history import HistoryFailed, open_client
+from .venue_quotes import VenueQuotes, to_ms
+
+# A price with its whole depth has some 600 bytes; what goes on much longer is no line of theirs.
+LONGEST_LINE = 65_536
+
+
+class OandaLevel(msgspec.Struct):
+    price: float
+
+
+class OandaMessage(msgspec.Struct):
+    type: str
+    instrument: str = ""
+    time: str = ""
+    status: str = "tradeable"
+    tradeable: bool = True
+    bids: list[OandaLevel] = []
+    asks: list[OandaLevel] = []
+
+
+# Prices are strings.
+MESSAGE = msgspec.json.Decoder(OandaMessage, strict=False)
+
+
+class OandaReader:
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse) -> None:
+        self._quotes = VenueQuotes(symbols, refuse)
+
+    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
+        """Heartbeats, prices nobody can trade at (a weekend's) and half quotes are but signs of life."""
+        price = MESSAGE.decode(raw)
+        is_open = price.tradeable and price.status == "tradeable"
+        if price.type != "PRICE" or not (is_open and price.bids and price.asks):
+            return []
+        # Best first.
+        bid, ask = price.bids[0].price, price.asks[0].price
+        return self._quotes.quote(price.instrument, bid, ask, to_ms(price.time))
+
+
+class LineTooLong(Exception):
+    """Bytes came and came, and no line ended."""
+
+
+class Lines:
+    """Cuts bytes into lines, wherever the chunks of the stream begin and end."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def add(self, chunk: bytes) -> list[bytes]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            raise LineTooLong(f"a line has more than {LONGEST_LINE} bytes")
+        return [line for line in lines if line.strip()]
+
+
+def venue_symbol(symbol: str) -> str:
+    """EURUSD is EUR_USD there. What is not two currencies an instrument must name: oanda:DE30_EUR."""
+    return f"{symbol[:3]}_{symbol[3:]}" if len(symbol) == 6 and symbol.isalpha() else symbol
+
+
+class OandaFeed(VenueFeed):
+    venue = "OANDA"
+    basis = "bid"
+    rest_setting = "OANDA_REST_URL"
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        token: str,
+        account: str,
+        stream_url: str,
+        rest_url: str,
+        pace: FeedPace | None = None,
+        now_ms: Callable[[], int] | None = None,
+        candle_price: str = "bid",
+    ) -> None:
+        super().__init__(symbols, pace, now_ms)
+        self.basis = candle_price
+        self._access = Access(token.strip(), account.strip())
+        self._stream_url = stream_url.rstrip("/")
+        self.rest_url = rest_url.rstrip("/")
+        self._unknown: set[str] = set()
+
+    @asynccontextmanager
+    async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
+        self._access.check()
+        with losses_told(self._stream_url):
+            async with open_client(self._access.headers()) as self._client:
+                async with asyncio.timeout(self.pace.open_s):
+                    response = await self._connect(refuse)
+                async with aclosing(response), aclosing(self._lines(response)) as lines:
+                    yield VenueLine(lines.__anext__, OandaReader(self.symbols, refuse).read)
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
+        name, counted = self.symbols[symbol], self.is_counted(symbol)
+        return await oanda_history(
+            self._client, self.rest_url, name, start_ms, end_ms, counted=counted, price=self.basis
+        )
+
+    async def _connect(self, refuse: Refuse) -> httpx2.Response:
+        response = await self._ask_for_prices()
+        if response.status_code == HTTPStatus.BAD_REQUEST and await self._leave_out_unknown(refuse):
+            await response.aclose()
+            response = await self._ask_for_prices()
+        if response.status_code != HTTPStatus.OK:
+            async with aclosing(response):
+                raise await refusal(response)
+        return response
+
+    async def _ask_for_prices(self) -> httpx2.Response:
+        names = sorted(set(self.symbols.values()) - self._unknown)
+        if not names:
+            raise FeedLost("OANDA has none of the instruments; see their sources", is_lasting=True)
+        request = self._client.build_request(
+            "GET",
+            self._stream_url + self._access.path("pricing/stream"),
+            params={"instruments": ",".join(names), "snapshot": "true"},
+            # It never ends; who listens also watches for silence.
+            timeout=None,
+        )
+        return await self._client.send(request, stream=True)
+
+    async def _leave_out_unknown(self, refuse: Refuse) -> bool:
+        """For one instrument that it does not have OANDA refuses all, without a word on which."""
+        try:
+            known = await self._access.instruments(self._client, self.rest_url)
+        except HistoryFailed:
+            return False
+        unknown = set(self.symbols.values()) - known - self._unknown
+        for name in sorted(unknown):
+            why = "the account does not have it"
+            refuse("unknown_symbol", not_served(name, why, "oanda:EUR_USD"), name)
+        self._unknown |= unknown
+        return bool(unknown)
+
+    async def _lines(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        lines, token = Lines(), self._access.token.encode()
+        # Raw, because nothing compressed was asked for.
+        async with aclosing(response.aiter_raw()) as chunks:
+            async for chunk in chunks:
+                for line in lines.add(chunk):
+                    # One that makes no sense is logged, and must not repeat what it was asked with.
+                    yield line.replace(token, b"***")
+        raise FeedLost("OANDA ended the stream")
+
+
+@contextmanager
+def losses_told(url: str) -> Iterator[None]:
+    at = f"{url} (OANDA_STREAM_URL)"
+    try:
+        yield
+    except LineTooLong as error:
+        raise FeedLost(f"OANDA sends no lines: {error}") from None
+    except TimeoutError:
+        raise FeedLost(f"{at} did not answer in time") from None
+    except httpx2.ConnectError as error:
+        raise FeedLost(f"{at} cannot be reached: {error}") from None
+    except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+        raise FeedLost(f"{at} is no address", is_lasting=True) from None
+    except httpx2.HTTPError as error:
+        raise FeedLost(f"the connection to OANDA broke off ({type(error).__name__})") from None

@@ -1,0 +1,148 @@
+"""OANDA's REST side: who asks, why it does not answer as hoped, and its bars of the bid, the ask and the
+mid."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+
+from market.prices.candles import PriceBar
+from market.prices.history import iso
+
+from .venue_feed import FeedLost
+from .venue_history import CheckedMinutes, HistoryFailed, Params, checked, fetch, read, said, whole_minutes
+from .venue_quotes import to_ms
+
+LONGEST_ERROR = 65_536
+
+# A venue that asks for more patience than this is asked again all the same.
+LONGEST_WAIT_S = 900
+SEE: dict[int, str] = {
+    HTTPStatus.BAD_REQUEST: "see OANDA_ACCOUNT and the instruments' sources",
+    HTTPStatus.UNAUTHORIZED: "see OANDA_TOKEN and OANDA_ACCOUNT; practice and live have their own addresses",
+    HTTPStatus.FORBIDDEN: "see OANDA_TOKEN and OANDA_ACCOUNT",
+    HTTPStatus.NOT_FOUND: "see OANDA_ACCOUNT and OANDA_STREAM_URL",
+}
+
+
+class OandaInstrument(msgspec.Struct):
+    name: str
+
+
+class OandaInstruments(msgspec.Struct):
+    instruments: list[OandaInstrument]
+
+
+INSTRUMENTS = msgspec.json.Decoder(OandaInstruments)
+
+
+class Access(NamedTuple):
+    token: str
+    account: str
+
+    def check(self) -> None:
+        for setting, value in (("OANDA_TOKEN", self.token), ("OANDA_ACCOUNT", self.account)):
+            if not value:
+                raise FeedLost(f"{setting} is not set; OANDA answers nobody without it", is_lasting=True)
+            if not (value.isascii() and value.isprintable() and " " not in value):
+                raise FeedLost(f"{setting} has a character that cannot be part of it", is_lasting=True)
+
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Accept-Datetime-Format": "RFC3339"}
+
+    def path(self, below: str) -> str:
+        return f"/v3/accounts/{quote(self.account, safe='')}/{below}"
+
+    async def instruments(self, client: httpx2.AsyncClient, rest_url: str) -> set[str]:
+        """The names of all that the account may see."""
+        answer = await fetch(client, rest_url + self.path("instruments"), {})
+        try:
+            return {instrument.name for instrument in INSTRUMENTS.decode(answer.body).instruments}
+        except ValueError as error:
+            raise HistoryFailed(f"OANDA's instruments cannot be read: {error}") from None
+
+
+async def refusal(response: httpx2.Response) -> FeedLost:
+    status = response.status_code
+    try:
+        why = f"OANDA answered {status}{said(response, await read(response, LONGEST_ERROR))}"
+    except HistoryFailed:
+        why = f"OANDA answered {status} and more than an error needs"
+    is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+    see = SEE.get(status)
+    return FeedLost(f"{why}; {see}" if see else why, is_lasting=is_lasting, wait_s=_retry_after(response))
+
+
+def _retry_after(response: httpx2.Response) -> float:
+    text = response.headers.get("Retry-After", "")
+    # Where it is a date, the longest of our own waits does.
+    return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
+
+
+class OandaPrices(msgspec.Struct):
+    o: float
+    h: float
+    l: float  # noqa: E741 - OANDA's name
+    c: float
+
+
+class OandaBar(msgspec.Struct):
+    time: str
+    complete: bool
+    volume: int
+    ask: OandaPrices
+    bid: OandaPrices | None = None
+    mid: OandaPrices | None = None
+
+    def candle(self, price: str, *, counted: bool) -> PriceBar:
+        """Its volume is the number of prices, which is no traded size."""
+        bar, volume = self.mid if price == "mid" else self.bid, float(self.volume) if counted else 0.0
+        if bar is None:
+            raise ValueError(f"a candle has no {price}")
+        return PriceBar(to_ms(self.time), bar.o, bar.h, bar.l, bar.c, volume, self.ask.h, self.ask.l)
+
+
+class OandaBars(msgspec.Struct):
+    candles: list[OandaBar]
+
+
+ANSWER = msgspec.json.Decoder(OandaBars, strict=False)
+
+
+async def oanda_history(
+    client: httpx2.AsyncClient,
+    rest_url: str,
+    instrument: str,
+    start_ms: int,
+    end_ms: int,
+    *,
+    counted: bool,
+    price: str = "bid",
+) -> list[PriceBar]:
+    """One request: it may span 5,000 candles, and three days have 4,320. `counted` where the instrument's
+    live volume is a number of ticks; `price` is what its candles are made of, bid or mid."""
+    start_ms, end_ms = whole_minutes(start_ms, end_ms)
+    if start_ms >= end_ms:
+        return []
+    which = "MA" if price == "mid" else "BA"
+    params: Params = {"price": which, "granularity": "M1", "from": iso(start_ms), "to": iso(end_ms)}
+    answer = await fetch(client, f"{rest_url}/v3/instruments/{quote(instrument, safe='')}/candles", params)
+    minutes = read_bars(answer.body, start_ms, end_ms, price, counted=counted)
+    return checked(minutes, f"OANDA {instrument}")
+
+
+def read_bars(
+    body: bytes, start_ms: int, end_ms: int, price: str = "bid", *, counted: bool
+) -> CheckedMinutes:
+    minutes = CheckedMinutes(start_ms, end_ms)
+    try:
+        for bar in ANSWER.decode(body).candles:
+            if bar.complete:
+                minutes.add(bar.candle(price, counted=counted))
+    except ValueError as error:
+        raise HistoryFailed(f"OANDA's candles cannot be read: {error}") from None
+    return minutes

@@ -1,0 +1,230 @@
+"""The connection loop of every live feed: connect, subscribe, read while the past is filled, and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from itertools import starmap
+from typing import ClassVar, NamedTuple, NoReturn, Protocol
+
+from core.background import cancel_and_wait
+from core.clock import clock as market_clock
+from core.clock import now_ms as market_ms
+from instruments.catalogue import catalogue
+from market.engine.feeds.feed import FeedPace, HeldTicks, Inlet
+from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from market.prices.records import Tick
+
+logger = logging.getLogger(__name__)
+
+# What a hostile message may raise: msgspec's errors are ValueErrors, deep nesting is a RecursionError.
+MALFORMED = (ValueError, RecursionError, OverflowError)
+
+# So many failures that the wait is at its cap.
+SELDOM = 30
+
+# Nothing comes of these instruments until somebody writes another source.
+FOR_STAFF = ("unknown_symbol", "not_traded")
+
+# After so many different complaints about one connection, more are counted but not logged.
+MOST_LOGGED = 50
+
+
+class Refuse(Protocol):
+    def __call__(self, reason: str, what: str, name: str = "") -> None:
+        """A reason to count ("malformed"), a sentence to log, and the venue's name that nothing comes of."""
+
+
+class FeedLost(Exception):
+    """The connection is gone or could not be had; the sentence says why to whoever runs the service."""
+
+    def __init__(self, why: str, *, is_lasting: bool = False, wait_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.is_lasting = is_lasting
+        """Nothing will change until someone acts (a wrong key): tried again as seldom as the cap allows."""
+        self.wait_s = wait_s
+        """The venue asked us to stay away for so long."""
+
+
+class VenueLine(NamedTuple):
+    """An open connection that has been told what to send."""
+
+    receive: Callable[[], Awaitable[bytes | str]]
+    """The next message, or `Lost`."""
+    read: Callable[[bytes | str, int], list[Tick]]
+    """The ticks of a message that came at this time (ms): pure, keeps what the connection has said so far.
+    A message that makes no sense is a ValueError."""
+
+
+def not_served(name: str, why: str, example: str) -> str:
+    return f"{name} is not served: {why}; an instrument's source can name another symbol, like {example}"
+
+
+class VenueFeed(ABC):
+    """A venue says how to open a line; this keeps one open."""
+
+    venue: ClassVar[str]
+    """Its name for people: "Kraken"."""
+    basis: str = ""
+    """What the bars of its history are made of; without one it has no history."""
+    rest_url: str
+    """Where its history is asked for, as `rest_setting` says."""
+    rest_setting: ClassVar[str]
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        pace: FeedPace | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        """`symbols` are the venue's names by ours."""
+        self.symbols = dict(symbols)
+        self.pace = pace or FeedPace()
+        self.now_ms = now_ms or market_ms
+        self._failures = 0
+        self._awaited: set[str] = set()
+        """Whose history is on its way."""
+        self._left: list[Tick] = []
+        """What the last connection said of them, when it ended before the history came."""
+
+    @abstractmethod
+    def open(self, refuse: Refuse) -> AbstractAsyncContextManager[VenueLine]:
+        """Connect and subscribe; `Lost` says why that could not be done. Closes what it opened."""
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
+        """Closed minutes of one of our symbols, oldest first; whatever it raises is logged."""
+        raise NotImplementedError
+
+    @staticmethod
+    def is_counted(symbol: str) -> bool:
+        """Whether its live volume is a number of ticks, so that one of trades or prices comes near to it."""
+        facts = catalogue.find(symbol)
+        return facts is not None and facts.volume_kind == "ticks"
+
+    async def run(self, inlet: Inlet) -> None:
+        self._failures = 0
+        while True:
+            lost = await self._follow(inlet)
+            inlet.lost(str(lost))
+            wait_s = max(lost.wait_s, self.pace.retry_s(SELDOM if lost.is_lasting else self._failures))
+            self._failures += 1
+            logger.info("%s: the next try is in %.1f s", self.venue, wait_s)
+            await self.pace.sleep(wait_s)
+
+    async def _follow(self, inlet: Inlet) -> FeedLost:
+        """One connection, from its opening to its end."""
+        try:
+            refuse = self._refuser(inlet)
+            async with self.open(refuse) as line:
+                logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
+                held, self._left = HeldTicks(inlet, self.pace.held_at_most, self._left), []
+                self._awaited.clear()
+                filling = asyncio.create_task(self._fill(inlet, held), name=f"{self.venue} history")
+                try:
+                    # It ends in its first step where nothing is missing.
+                    await asyncio.sleep(0)
+                    await self._listen(line, held, refuse)
+                finally:
+                    awaited = frozenset(self._awaited)
+                    await cancel_and_wait(filling)
+                    self._left = held.leave(awaited)
+        except FeedLost as lost:
+            return lost
+        except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("%s: the feed broke", self.venue)
+            return FeedLost(f"the feed broke ({type(error).__name__})")
+
+    async def _listen(self, line: VenueLine, held: HeldTicks, refuse: Refuse) -> NoReturn:
+        silent_s, clock = self.pace.silent_s, asyncio.get_running_loop().time
+        began_s = heard_s = clock()
+        try:
+            async with asyncio.timeout(silent_s) as patience:
+                while True:
+                    raw = await line.receive()
+                    heard_s = clock()
+                    patience.reschedule(heard_s + silent_s)
+                    at_ms = self.now_ms()
+                    try:
+                        ticks = line.read(raw, at_ms)
+                    except MALFORMED as error:
+                        refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
+                    else:
+                        _compare(ticks, at_ms)
+                        held.take(ticks)
+                    if held.is_full:
+                        await held.released.wait()
+        except TimeoutError as error:
+            if patience.expired():
+                raise FeedLost(f"{self.venue} was silent for {silent_s:g} s") from error
+            raise
+        finally:
+            if heard_s - began_s >= self.pace.steady_s:
+                self._failures = 0
+
+    async def _fill(self, inlet: Inlet, held: HeldTicks) -> None:
+        """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on.
+        What comes meanwhile is read as it comes: some of it has no time but that of its receipt."""
+        try:
+            await self._fill_missing(inlet)
+        except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on
+            logger.exception("%s: what is missing could not be filled", self.venue)
+        self._awaited.clear()
+        await held.release()
+
+    async def _fill_missing(self, inlet: Inlet) -> None:
+        failed: dict[str, str] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.history_s):
+                upto_ms = 0
+                # A minute that ended meanwhile was heard in part, if at all.
+                while (end_ms := interval_start(self.now_ms(), MINUTE_MS)) > upto_ms:
+                    upto_ms = end_ms
+                    await self._fill_until(end_ms, inlet, failed)
+        self._tell_failures(failed)
+
+    async def _fill_until(self, end_ms: int, inlet: Inlet, failed: dict[str, str]) -> None:
+        missing = inlet.missing() if self.basis else {}
+        wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
+        gate = asyncio.Semaphore(self.pace.history_at_once)
+        self._awaited.update(wanted)
+        failed |= dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
+
+        async def fill(symbol: str, start_ms: int) -> None:
+            try:
+                async with gate:
+                    minutes = await self.history(symbol, start_ms, end_ms)
+                inlet.backfill(symbol, minutes, self.basis)
+                del failed[symbol]
+            except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
+                failed[symbol] = str(error) or repr(error)
+            self._awaited.discard(symbol)
+
+        await asyncio.gather(*starmap(fill, wanted.items()))
+
+    def _tell_failures(self, failed: Mapping[str, str]) -> None:
+        """One line for each reason, however many instruments it concerns."""
+        at = f"{self.rest_url} ({self.rest_setting})" if failed else ""
+        for why in dict.fromkeys(failed.values()):
+            symbols = ", ".join(symbol for symbol in failed if failed[symbol] == why)
+            logger.warning("%s: no history of %s from %s: %s", self.venue, symbols, at, why)
+
+    def _refuser(self, inlet: Inlet) -> Refuse:
+        logged: set[str] = set()
+
+        def refuse(reason: str, what: str, name: str = "") -> None:
+            symbols = [ours for ours, theirs in self.symbols.items() if theirs == name] if name else []
+            inlet.refuse(reason, what if reason in FOR_STAFF else "", symbols)
+            if what not in logged and len(logged) < MOST_LOGGED:
+                logged.add(what)
+                logger.warning("%s: %s", self.venue, what)
+
+        return refuse
+
+
+def _compare(ticks: list[Tick], at_ms: int) -> None:
+    """A venue's clock is another than the machine's. What has no time of its own has ours."""
+    if ticks and ticks[-1].time_ms != at_ms:
+        market_clock.hear(ticks[-1].time_ms, at_ms)

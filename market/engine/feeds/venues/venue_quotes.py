@@ -1,0 +1,95 @@
+"""What one connection to a venue has said so far: last quotes and trade numbers, forgotten with the
+connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+
+from market.prices.records import Tick
+
+# Two channels of a venue are not in step, and where one gives no times we stamp it by a clock of our own.
+# As far as the door believes in a clock that runs ahead, so far one channel may be behind the other.
+OUT_OF_STEP_MS = 5_000
+LONGEST_NAME = 40
+
+
+class VenueQuotes:
+    """Makes ticks, under our symbols, from quotes and trades under the venue's. A quote or a trade that must
+    not go on is counted with its reason; numbers that are none are a ValueError."""
+
+    def __init__(self, symbols: Mapping[str, str], refuse: Callable[[str, str], None]) -> None:
+        """`symbols` are the venue's names by ours; several of ours may follow one of theirs."""
+        self._refuse = refuse
+        self._ours: dict[str, list[str]] = {}
+        for ours, theirs in symbols.items():
+            self._ours.setdefault(theirs, []).append(ours)
+        self._bids_asks: dict[str, tuple[float, float]] = {}
+        self._quoted_ms: dict[str, int] = {}
+        self._traded_ms: dict[str, int] = {}
+        self._trade_seqs: dict[str, int] = {}
+
+    def quote(self, theirs: str, bid: float, ask: float, time_ms: int, seq: int | None = None) -> list[Tick]:
+        ours = self._ours.get(theirs)
+        if ours is None:
+            return self._not_asked_for(theirs)
+        _check((bid, ask))
+        if bid > ask:
+            self._refuse("crossed", f"quotes of {theirs} are crossed")
+            return []
+        time_ms = _in_step(time_ms, self._traded_ms.get(theirs))
+        self._bids_asks[theirs] = bid, ask
+        self._quoted_ms[theirs] = time_ms
+        return [Tick(symbol, bid, ask, time_ms, source_seq=seq) for symbol in ours]
+
+    def trade(self, theirs: str, price: float, size: float, side: int, time_ms: int, seq: int) -> list[Tick]:
+        """Nothing before the first quote: there is no bid and ask to show it with."""
+        ours = self._ours.get(theirs)
+        if ours is None:
+            return self._not_asked_for(theirs)
+        _check((price, size))
+        self._look_for_gap(theirs, seq)
+        bid_ask = self._bids_asks.get(theirs)
+        if bid_ask is None:
+            return []
+        time_ms = _in_step(time_ms, self._quoted_ms.get(theirs))
+        self._traded_ms[theirs] = time_ms
+        return [Tick(symbol, *bid_ask, time_ms, size, side, price, seq) for symbol in ours]
+
+    def _look_for_gap(self, theirs: str, seq: int) -> None:
+        """Trades are numbered without holes. What is lost is lost, but nobody shall believe it was all."""
+        last = self._trade_seqs.get(theirs)
+        if last is None or seq > last:
+            self._trade_seqs[theirs] = seq
+            if last is not None and seq > last + 1:
+                self._refuse("gap", f"trades of {theirs} are missing")
+
+    def _not_asked_for(self, theirs: str) -> list[Tick]:
+        self._refuse("unknown_symbol", f"{theirs[:LONGEST_NAME]!r} came without being asked for")
+        return []
+
+
+def _check(numbers: Iterable[float]) -> None:
+    for number in numbers:
+        if not (isfinite(number) and number > 0):
+            raise ValueError(f"{number} is no price or size")
+
+
+def _in_step(time_ms: int, other_ms: int | None) -> int:
+    """What comes later was not earlier, if the times of two channels are as good as the same."""
+    if other_ms is not None and other_ms - OUT_OF_STEP_MS <= time_ms < other_ms:
+        return other_ms
+    return time_ms
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def to_ms(text: str) -> int:
+    """Truncated, never rounded up: a tick must not land in a minute that had not begun. Or ValueError."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"{text!r} does not say its offset from UTC")
+    return (at - EPOCH) // MILLISECOND

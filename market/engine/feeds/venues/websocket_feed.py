@@ -1,0 +1,180 @@
+"""A line over a WebSocket: what is said to the venue in its time, and every way to lose it as a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import ClassVar, Protocol
+
+import httpx2
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
+from websockets.uri import parse_uri
+
+from market.engine.feeds.feed import FeedPace
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
+
+from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
+from .venue_history import open_client
+
+MAX_BYTES = 1_048_576
+Say = Callable[[bytes], None]
+
+
+class MessageReader(Protocol):
+    """One connection's side of the venue's protocol, without a socket: it is given what it says through."""
+
+    def subscribe(self) -> None: ...
+    def probe(self) -> None:
+        """Say something that the venue answers."""
+
+    def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
+
+
+class FetchBars(Protocol):
+    """Closed minutes from the venue's REST side; `counted` where live volume is a number of ticks."""
+
+    async def __call__(
+        self,
+        client: httpx2.AsyncClient,
+        rest_url: str,
+        name: str,
+        start_ms: int,
+        end_ms: int,
+        /,
+        *,
+        counted: bool,
+    ) -> list[PriceBar]: ...
+
+
+class WebSocketFeed(VenueFeed):
+    url_setting: ClassVar[str]
+    path: ClassVar[str] = ""
+    basis = "trades"
+    bars: ClassVar[FetchBars]
+
+    def __init__(
+        self,
+        symbols: Mapping[str, str],
+        url: str,
+        rest_url: str,
+        pace: FeedPace | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        super().__init__(symbols, pace, now_ms)
+        self.url = url.rstrip("/") + self.path
+        self.rest_url = rest_url.rstrip("/")
+        self._client: httpx2.AsyncClient | None = None
+
+    @abstractmethod
+    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> MessageReader: ...
+
+    async def served(self, refuse: Refuse) -> Mapping[str, str]:
+        """What of `symbols` the venue has, where it does not say so itself when it is asked for more."""
+        return self.symbols
+
+    @asynccontextmanager
+    async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
+        to_say: asyncio.Queue[bytes] = asyncio.Queue()
+        with losses_told(self.venue, self.url, self.url_setting):
+            async with AsyncExitStack() as self._opened, self._connect() as connection:
+                reader = self.reader(await self.served(refuse), refuse, to_say.put_nowait)
+                reader.subscribe()
+                talking = asyncio.create_task(
+                    self._talk(connection, to_say, reader), name=f"{self.venue} talk"
+                )
+                try:
+                    # As bytes, so that what is not UTF-8 is one malformed message and not the end.
+                    yield VenueLine(partial(connection.recv, decode=False), reader.read)
+                finally:
+                    await _end(talking)
+
+    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
+        client, name, counted = self._rest(), self.symbols[symbol], self.is_counted(symbol)
+        return await self.bars(client, self.rest_url, name, start_ms, end_ms, counted=counted)
+
+    def _rest(self) -> httpx2.AsyncClient:
+        """Opened when something is missing; lives as long as the connection."""
+        if self._client is None or self._client.is_closed:
+            self._client = open_client()
+            self._opened.push_async_callback(self._client.aclose)
+        return self._client
+
+    def _connect(self) -> connect:
+        pace = self.pace
+        try:
+            parse_uri(self.url)
+        except ValueError as error:
+            # Not all that can be wrong with a port is told as what it is.
+            raise InvalidURI(self.url, str(error)) from error
+        return connect(
+            self.url,
+            open_timeout=pace.open_s,
+            close_timeout=pace.close_s,
+            max_size=MAX_BYTES,
+            compression=None,
+        )
+
+    async def _talk(
+        self, connection: ClientConnection, to_say: asyncio.Queue[bytes], reader: MessageReader
+    ) -> None:
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self.pace.probe_s):
+                        text = await to_say.get()
+                except TimeoutError:
+                    reader.probe()
+                    continue
+                await connection.send(text, text=True)
+                await asyncio.sleep(self.pace.say_gap_s)
+        except ConnectionClosed:
+            # Whoever reads is told the same, and says it.
+            return
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+@contextmanager
+def losses_told(venue: str, url: str, setting: str) -> Iterator[None]:
+    at = f"{url} ({setting})"
+    try:
+        yield
+    except ConnectionClosed as closed:
+        raise FeedLost(_closed(venue, closed)) from closed
+    except InvalidStatus as refused:
+        status = refused.response.status_code
+        # Who is not let in, or is told to slow down, gains nothing by asking again soon.
+        is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        raise FeedLost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
+    except InvalidURI as error:
+        raise FeedLost(f"{at} is no address of a WebSocket", is_lasting=True) from error
+    except WebSocketException as error:
+        raise FeedLost(f"{at} did not answer as a WebSocket: {error}") from error
+    except TimeoutError as error:
+        raise FeedLost(f"{at} did not answer in time") from error
+    except OSError as error:
+        raise FeedLost(f"{at} cannot be reached: {error.strerror or error}") from error
+
+
+def _closed(venue: str, closed: ConnectionClosed) -> str:
+    if closed.rcvd is not None and closed.rcvd_then_sent:
+        return f"{venue} closed the connection: {closed.rcvd}"
+    if closed.sent is not None:
+        return f"the connection to {venue} was given up: {closed.sent}"
+    return f"the connection to {venue} broke off"
+
+
+def in_batches(names: list[str], size: int) -> Iterator[list[str]]:
+    for begin in range(0, len(names), size):
+        yield names[begin : begin + size]

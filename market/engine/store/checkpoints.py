@@ -1,0 +1,174 @@
+"""Checkpoints: where each instrument was when the database was last written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from django.db import DataError, IntegrityError, transaction
+
+from instruments.kinds import is_simulated
+from instruments.models import Instrument
+from market.engine.bus.journal import JournalPosition
+from market.models import FormerQuote, FormingMinute, LastQuote
+from market.prices.candles import PriceBar
+from market.prices.records import Tick
+
+from .candle_rows import FLOATS, PRICES, Row, candle_of, moment, to_ms, write_candles
+from .lease import Lease
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoint(NamedTuple):
+    """Where an instrument was when the store was last written."""
+
+    last: Tick | None
+    """None while its prices are of a kind that has not been quoted."""
+    minute: PriceBar | None
+    seq: int = 0
+    flow_seq: int = 0
+    flow_state: Any = None
+    source_seqs: Mapping[str, int] = {}
+    simulated: bool = False
+    source: str = ""
+    """The feed that sent the last tick."""
+    kind_since_ms: int | None = None
+    """Since when its prices are of their kind; None: always."""
+
+    @property
+    def awaits_first(self) -> bool:
+        """Its series began, and no price of it has come: the last one, if any, is of long before."""
+        since_ms = self.kind_since_ms
+        return since_ms is not None and (self.last is None or self.last.time_ms < since_ms)
+
+
+def write(
+    rows: list[Row],
+    checkpoints: dict[int, Checkpoint],
+    lease: Lease,
+    place: JournalPosition,
+    notes: Sequence[Callable[[], None]] = (),
+) -> None:
+    """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours; and with
+    them what others note who heard of the same ticks."""
+    try:
+        with transaction.atomic():
+            _begin(lease, place, notes)
+            _put(rows, checkpoints)
+    except (IntegrityError, DataError):
+        # What the database will never take, such as candles of an instrument that was deleted, would
+        # keep everything else waiting behind it.
+        with transaction.atomic():
+            _begin(lease, place, notes)
+            _put_each(rows, checkpoints)
+
+
+def _begin(lease: Lease, place: JournalPosition, notes: Sequence[Callable[[], None]]) -> None:
+    # First, so that two writers wait here and not for each other's candles.
+    lease.beat(place)
+    for note in notes:
+        note()
+
+
+def _put_each(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+    """All in the one transaction that says up to where is written: a kill between two of them would cost what
+    the second lacks."""
+    wanted = {row[0] for row in rows} | checkpoints.keys()
+    # A key that is missing would refuse everything at the end, so nobody takes one away meanwhile.
+    there = Instrument.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
+    known = set(there.values_list("pk", flat=True))
+    for instrument_id in sorted(wanted):
+        own = [row for row in rows if row[0] == instrument_id]
+        try:
+            if instrument_id not in known:
+                raise IntegrityError("there is no such instrument")
+            with transaction.atomic():
+                _put(own, {i: c for i, c in checkpoints.items() if i == instrument_id})
+        except (IntegrityError, DataError) as error:
+            logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
+
+
+def _put(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+    write_candles(rows)
+    write_quotes(checkpoints.items())
+    minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]
+    FormingMinute.objects.bulk_create(
+        [
+            FormingMinute(
+                instrument_id=instrument_id,
+                opened_at=moment(minute.opened_ms),
+                source=minute.source,
+                **{name: getattr(minute, name) for name in PRICES},
+            )
+            for instrument_id, minute in sorted(minutes, key=itemgetter(0))
+        ],
+        update_conflicts=True,
+        unique_fields=["instrument"],
+        update_fields=["opened_at", "source", *PRICES],
+    )
+
+
+def write_quote(instrument_id: int, tick: Tick, source: str = "") -> None:
+    """The last quote alone: the numbers given to an instrument's ticks stay."""
+    quote = {**_quote(tick), "simulated": is_simulated(source), "source": source}
+    LastQuote.objects.update_or_create(instrument_id=instrument_id, defaults=quote)
+
+
+def write_quotes(checkpoints: Iterable[tuple[int, Checkpoint]]) -> None:
+    LastQuote.objects.bulk_create(
+        [
+            LastQuote(
+                instrument_id=instrument_id,
+                seq=checkpoint.seq,
+                flow_seq=checkpoint.flow_seq,
+                flow_state=checkpoint.flow_state,
+                source_seqs=dict(checkpoint.source_seqs),
+                simulated=checkpoint.simulated,
+                source=checkpoint.source,
+                **_quote(checkpoint.last),
+            )
+            for instrument_id, checkpoint in sorted(checkpoints, key=itemgetter(0))
+        ],
+        update_conflicts=True,
+        unique_fields=["instrument"],
+        update_fields=[
+            *("bid", "ask", "quoted_at", "seq", "flow_seq", "flow_state", "source_seqs"),
+            *("simulated", "source"),
+        ],
+    )
+
+
+def read_checkpoints() -> dict[int, Checkpoint]:
+    """By instrument id."""
+    minutes = FormingMinute.objects.annotate(**FLOATS).values_list("pk", "opened_at", *FLOATS, "source")
+    forming = {instrument_id: candle_of(values) for instrument_id, *values in minutes}
+    quotes = LastQuote.objects.select_related("instrument")
+    return {
+        row.pk: Checkpoint(
+            tick_of(row, row.instrument.symbol),
+            forming.get(row.pk),
+            row.seq,
+            row.flow_seq,
+            row.flow_state,
+            row.source_seqs,
+            row.simulated,
+            row.source,
+            None if row.kind_since is None else to_ms(row.kind_since),
+        )
+        for row in quotes
+    }
+
+
+def tick_of(row: LastQuote | FormerQuote, symbol: str) -> Tick | None:
+    if row.bid is None or row.ask is None or row.quoted_at is None:
+        return None
+    return Tick(symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at))
+
+
+def _quote(tick: Tick | None) -> dict[str, Any]:
+    if tick is None:
+        return {"bid": None, "ask": None, "quoted_at": None}
+    return {"bid": tick.bid, "ask": tick.ask, "quoted_at": moment(tick.time_ms)}

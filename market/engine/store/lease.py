@@ -1,0 +1,150 @@
+"""Who writes: one process at a time holds the lease, and no write of another is taken."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.db import Error, connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from market.engine.bus.journal import JournalPosition
+from market.models import EngineState
+
+TABLE = EngineState._meta.db_table
+
+# Without a beat for this long, as watched by the one who waits, the writer is gone.
+GONE_S = 4.0
+
+# Who looks more seldom cannot tell whether the database answered all the time between: that counts as a beat.
+STEADY_S, BEAT_S = 2.0, 1.0
+
+# A writer that was silent for so long before anybody watched needs no watching, unless it is the database
+# that may have been away: one that others share, which a stand-in that started meanwhile does not know.
+LONG_GONE = timedelta(seconds=60)
+
+
+class LeaseLost(Exception):
+    """Another process holds the lease: what was about to be written must not be."""
+
+
+class Lease:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self.writer = f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
+        self._seen: int | None = None
+        """The last beat of the other."""
+        self._looked_s = self._silent_s = 0.0
+        """When the database was looked at last, and for how long it had answered without another beat."""
+
+    def take(self) -> JournalPosition | None:
+        """Where the last writer stopped, once the lease is ours. To be asked again until then."""
+        try:
+            return self._take()
+        except Error:
+            # The writer could not beat either.
+            self._silent_s = 0.0
+            raise
+
+    def _take(self) -> JournalPosition | None:
+        seen, _ = EngineState.objects.get_or_create(pk=1)
+        if seen.writer == self.writer and self._keep():
+            return JournalPosition(seen.epoch, seen.position)
+        # Without a lock: who waits asks each second, and may vanish between a lock and its end.
+        if seen.writer != self.writer and not self._is_free(seen):
+            return None
+        with transaction.atomic():
+            unchanged = EngineState.objects.filter(pk=1, writer=seen.writer, beats=seen.beats)
+            # Passed by while somebody holds it, be it one who is gone and whom the database still believes.
+            state = unchanged.select_for_update(skip_locked=True).first()
+            if state is None:
+                return None
+            state.writer, state.beats, state.beat_at = self.writer, state.beats + 1, database_now()
+            state.save()
+        self._seen = None
+        return JournalPosition(state.epoch, state.position)
+
+    def _keep(self) -> bool:
+        """A flush of our own may hold the row, or have beaten since it was read: it is waited for."""
+        held = EngineState.objects.filter(pk=1, writer=self.writer)
+        return bool(held.update(beats=F("beats") + 1, beat_at=database_now()))
+
+    def beat(self, place: JournalPosition) -> None:
+        """Within the transaction that writes: nothing of it stays if the lease is another's."""
+        held = EngineState.objects.filter(pk=1, writer=self.writer)
+        now = Now() if connection.vendor == "postgresql" else timezone.now()
+        if not held.update(beats=F("beats") + 1, beat_at=now, epoch=place.epoch, position=place.position):
+            raise LeaseLost
+
+    def hold(self) -> None:
+        """Within a transaction: it is ours, and nobody takes it before the transaction ends."""
+        with connection.cursor() as cursor:
+            # The weakest lock that one who takes it waits for; our own beats pass. SQLite has one writer.
+            lock = "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
+            cursor.execute(f"SELECT 1 FROM {TABLE} WHERE id = 1 AND writer = %s {lock}", [self.writer])  # noqa: S608 - names of our own
+            if cursor.fetchone() is None:
+                raise LeaseLost
+
+    def leave(self) -> None:
+        """A clean end: nobody has to wait."""
+        EngineState.objects.filter(pk=1, writer=self.writer).update(writer="")
+
+    def _is_free(self, state: EngineState) -> bool:
+        lives = _lives(state.writer)
+        if not state.writer or lives is False:
+            return True
+        # By our own clock, and only while the database answers: after an outage the writer gets its time.
+        now_s = self._monotonic()
+        gap_s, self._looked_s = now_s - self._looked_s, now_s
+        if self._seen != state.beats:
+            is_first_look, self._seen, self._silent_s = self._seen is None, state.beats, 0.0
+            if not is_first_look or lives or connection.vendor == "postgresql":
+                # The clock may have been set since the last beat of one that lives on this machine.
+                return False
+            return state.beat_at is not None and database_now() - state.beat_at > LONG_GONE
+        self._silent_s += gap_s if gap_s <= STEADY_S else BEAT_S
+        return self._silent_s > GONE_S
+
+
+def database_now() -> datetime:
+    """Of the one clock that all machines have in common."""
+    if connection.vendor != "postgresql":
+        return timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        (now,) = cursor.fetchone()
+    return now  # type: ignore[no-any-return]
+
+
+def _lives(writer: str) -> bool | None:
+    """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
+    if not writer:
+        return None
+    host, pid, mark = writer.rsplit(":", 2)
+    namespace = mark.partition(".")[0]
+    # Containers may share a host's name, and each counts its processes by itself.
+    if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _namespace() -> str:
+    """In which process ids mean the same as here; empty where nobody can say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""

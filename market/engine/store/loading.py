@@ -1,0 +1,190 @@
+"""Series from the database into memory: all at the start, one when it was written past the engine or is of
+another kind now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from math import inf
+from typing import NamedTuple
+
+from django.db import connection, transaction
+
+from core.clock import now_ms
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from core.threads import in_thread
+from instruments.catalogue import InstrumentFacts, catalogue
+from market.engine.bus.journal import JournalPosition
+from market.engine.engine import Engine
+from market.engine.feeds.simulated.simulated_past import fill_gap, last_quote
+from market.models import EngineState, LastQuote
+from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices.history import History
+from market.prices.quotes import Prices
+from market.prices.records import Tick
+
+from . import candle_rows, checkpoints
+from .checkpoints import Checkpoint, tick_of
+from .series import present_kind, wanted_kind
+
+DAY_MS = TIMEFRAMES["1d"]
+
+
+class LoadedMarket(NamedTuple):
+    checkpoints: dict[str, Checkpoint]
+    place: JournalPosition
+    """What the database holds is everything up to here."""
+
+
+@transaction.atomic
+def load(prices: Prices, default_feed: str | None = None) -> LoadedMarket:
+    """Fill the memory of a process from the database, as it is at one moment: of each instrument the series
+    that was going on."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    state = EngineState.objects.first() or EngineState()
+    by_id = checkpoints.read_checkpoints()
+    known: dict[str, Checkpoint] = {}
+    for facts in catalogue.all():
+        history, checkpoint = prices.history(facts), by_id.get(facts.id)
+        if checkpoint is None:
+            load_history(history, facts, simulated=wanted_kind(facts, default_feed))
+            continue
+        known[facts.symbol] = checkpoint
+        load_history(history, facts, simulated=checkpoint.simulated)
+        go_on(history, checkpoint, facts, prices)
+        if checkpoint.last is not None:
+            prices.board.put(checkpoint.last, facts.digits, checkpoint.seq)
+    return LoadedMarket(known, JournalPosition(state.epoch, state.position))
+
+
+def go_on(history: History, checkpoint: Checkpoint, facts: InstrumentFacts, prices: Prices) -> None:
+    tick = checkpoint.last
+    if tick is not None:
+        history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
+
+
+def load_history(
+    history: History, facts: InstrumentFacts, *, simulated: bool, before_ms: int | None = None
+) -> None:
+    """The series of one kind, or what of it opened before a moment."""
+    history.simulated = simulated
+    for timeframe in TIMEFRAMES:
+        for candle in candle_rows.read_candles(facts, timeframe, simulated=simulated, before_ms=before_ms):
+            history.restore(timeframe, candle)
+    # Not today's: what formed when the service ended may be of Friday, and is closed now.
+    last_ms = history.last_closed_ms("1m")
+    if last_ms is not None:
+        first_ms = min(interval_start(last_ms, DAY_MS), last_ms - DAY_MS)
+        minutes = candle_rows.read_minutes_since(facts, first_ms, simulated=simulated)
+        at_ms = max(now_ms() if before_ms is None else before_ms, last_ms + MINUTE_MS)
+        closed = (minute for minute in minutes if minute.opened_ms <= last_ms)
+        history.resume(closed, at_ms, _over_ms(facts, at_ms))
+
+
+def _over_ms(facts: InstrumentFacts, at_ms: int) -> float:
+    """What ends by then has nothing more to come."""
+    if facts.hours.is_open(at_ms):
+        return at_ms
+    reopens_ms = facts.hours.next_open(at_ms)
+    return inf if reopens_ms is None else reopens_ms
+
+
+logger = logging.getLogger(__name__)
+
+# A change of kind reaches every process within a moment, and what waits behind this may not wait long.
+TRIES, AGAIN_S = 5, 0.1
+
+
+async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
+    """Beside what goes on forming. What was closed before this must be written; what closes while it reads is
+    not lost. Returns the stored quote, if it is newer than the one that is known."""
+    for _ in range(TRIES):
+        old, fresh = prices.history(facts), History(facts.digits)
+        stored = await in_thread(_load_present, fresh, facts)
+        if prices.history(facts) is old and old.simulated in (None, fresh.simulated):
+            return _go_on_with(fresh, old, stored, prices, facts)
+        # What is read may be of one kind and what is known of the other, while that changes.
+        await asyncio.sleep(AGAIN_S)
+    logger.warning("The candles of %s are not loaded anew: its source changes", facts.symbol)
+    return None
+
+
+def _go_on_with(
+    fresh: History, old: History, stored: Tick | None, prices: Prices, facts: InstrumentFacts
+) -> Tick | None:
+    stored_ms = fresh.last_closed_ms("1m") or 0
+    for minute in old.recent:
+        if minute.opened_ms > stored_ms:
+            fresh.add_minute(minute)
+    fresh.close_like(old)
+    if old.digits != facts.digits:
+        _round_quote(old.digits, stored, prices, facts)
+    quote = prices.board.get(facts.symbol)
+    if quote is not None:
+        price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
+        fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
+    fresh.builder.price_by(old.builder.source)
+    prices.put_history(facts.symbol, fresh)
+    is_newer = stored is not None and (quote is None or stored.time_ms > quote.time_ms)
+    return stored if is_newer else None
+
+
+def _round_quote(before: int, stored: Tick | None, prices: Prices, facts: InstrumentFacts) -> None:
+    """The known quote, which no tick may follow soon. What is stored of it has all of its decimals."""
+    quote = prices.board.get(facts.symbol)
+    if quote is None:
+        return
+    known = Tick(quote.symbol, quote.bid, quote.ask, quote.time_ms)
+    is_it = stored is not None and _rounded(stored, before) == _rounded(known, before)
+    prices.board.put(stored if stored is not None and is_it else known, facts.digits, quote.seq)
+
+
+def _rounded(tick: Tick, digits: int) -> tuple[int, float, float]:
+    return tick.time_ms, round(tick.bid, digits), round(tick.ask, digits)
+
+
+@transaction.atomic
+def _load_present(history: History, facts: InstrumentFacts) -> Tick | None:
+    load_history(history, facts, simulated=present_kind(facts.id))
+    row = LastQuote.objects.filter(pk=facts.id).first()
+    return None if row is None else tick_of(row, facts.symbol)
+
+
+async def load_series(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> History:
+    """The candles of a kind, up to the moment at which they begin to go on."""
+    fresh = History(facts.digits)
+    await in_thread(load_history, fresh, facts, simulated=simulated, before_ms=at_ms)
+    return fresh
+
+
+async def fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> bool:
+    """The simulated minutes since the last one; the quote follows them."""
+    book, last_ms = engine.book(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
+    if last_ms is None:
+        return False
+    until_ms = interval_start(at_ms, MINUTE_MS)
+    begun_ms = -(-(book.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
+    since_ms = max(last_ms + MINUTE_MS, begun_ms)
+    if not await in_thread(fill_gap, facts, last_ms, since_ms, until_ms):
+        return False
+    fresh = await load_series(facts, until_ms, simulated=True)
+    tick = last_quote(facts, until_ms)
+    if tick is not None and tick.time_ms > book.known_ms:
+        engine.go_on_from(book, tick)
+    if book.last is not None:
+        forming = engine.prices.history(facts).builder.forming("1m")
+        price = engine.prices.price_of(book.last, facts)
+        fresh.builder.resume_forming(forming, price, book.last.ask)
+    fresh.builder.price_by(book.source)
+    engine.prices.put_history(facts.symbol, fresh)
+    return True
+
+
+def tell_reloaded(filled: Iterable[InstrumentFacts]) -> None:
+    """Processes that read the prices from the bus have them from before."""
+    for facts in filled:
+        ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=facts.symbol)

@@ -1,0 +1,170 @@
+"""How long candles are kept: by the day, though always the last ones that a start reads into memory.
+
+Cut at midnight, so that a day has all of its 1m candles or none and every interval adds up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Min, QuerySet
+
+from core.clock import clock, now_ms, passed_ms
+from core.threads import in_thread
+from instruments.models import Instrument
+from market.models import Candle, UnfinishedImport
+from market.prices.candles import TIMEFRAMES
+from market.prices.history import KEPT
+
+from . import partitions
+from .candle_rows import moment
+
+logger = logging.getLogger(__name__)
+DAY_MS = TIMEFRAMES["1d"]
+
+# Rows deleted at once, and the pause in which the engine gets to write.
+BATCH = 5_000
+PAUSE_S = 0.05
+ROUND_S = 3600.0
+RETRY_S = 60.0
+
+# Nobody goes on with an import after so long; if somebody does, it begins at the file's first line.
+IMPORTS_KEPT = timedelta(days=30)
+NOT_SURE = (
+    "No old candles are dropped: the machine's clock was set by %.1f days while the engine ran. Once it is "
+    "right, start the engine again."
+)
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+
+
+class Removed(NamedTuple):
+    timeframe: str
+    number: int
+
+
+def drop_old(now: datetime) -> dict[str, int]:
+    """Delete what is too old; returns how many candles of each timeframe that were."""
+    removed: Counter[str] = Counter()
+    for timeframe, number in steps(now):
+        removed[timeframe] += number
+        time.sleep(PAUSE_S)
+    return dict(removed)
+
+
+async def keep_tidy() -> None:
+    """Each hour: make the coming months, drop what is too old. A clock that was set ahead drops nothing."""
+    begun_ms = now_ms() - passed_ms()
+    while True:
+        pause_s = ROUND_S
+        at_ms = now_ms()
+        ahead_ms = at_ms - passed_ms() - begun_ms
+        is_sure = not clock.off_ms and ahead_ms <= DAY_MS
+        if not is_sure:
+            logger.warning(NOT_SURE, max(ahead_ms, abs(clock.off_ms)) / DAY_MS)
+        try:
+            await tidy(moment(at_ms), drops=is_sure)
+        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+            logger.exception("The candles could not be tidied up and are again in %.0f s", RETRY_S)
+            pause_s = RETRY_S
+        await asyncio.sleep(pause_s)
+
+
+async def tidy(now: datetime, *, drops: bool = True) -> None:
+    """Step by step, so that no thread of the API is away for long."""
+    for month in await in_thread(partitions.ensure_months, now):
+        logger.info("Made a table for the 1m candles of %s", f"{month:%Y-%m}")
+    if not drops:
+        return
+    removed: Counter[str] = Counter()
+    going = steps(now)
+    while (step := await in_thread(_next, going)) is not None:
+        removed[step.timeframe] += step.number
+        await asyncio.sleep(PAUSE_S)
+    await in_thread(drop_given_up_imports, now)
+    if removed:
+        logger.info("Dropped %d old candles: %s", removed.total(), dict(removed))
+
+
+def drop_given_up_imports(now: datetime) -> int:
+    UnfinishedImport.objects.filter(got_on_at=None).update(got_on_at=now)
+    return UnfinishedImport.objects.filter(got_on_at__lt=now - IMPORTS_KEPT).delete()[0]
+
+
+def _next(going: Iterator[Removed]) -> Removed | None:
+    return next(going, None)
+
+
+def steps(now: datetime) -> Iterator[Removed]:
+    """Each is a short transaction of its own, in whichever thread asks for it."""
+    for timeframe, days in settings.CANDLE_DAYS.items():
+        if days:
+            cut = _midnight(now) - timedelta(days=days)
+            if timeframe == "1m":
+                yield from _whole_months(cut)
+            for own in _by_instrument(timeframe):
+                yield from _slices(own, timeframe, cut)
+
+
+def _whole_months(cut: datetime) -> Iterator[Removed]:
+    for month in partitions.made():
+        end = partitions.next_month(month)
+        if end <= cut and not any(_needs(own, month, end) for own in _by_instrument("1m")):
+            yield Removed("1m", partitions.drop(month))
+
+
+class InstrumentCandles(NamedTuple):
+    """The candles of an instrument, of one timeframe and kind."""
+
+    candles: QuerySet[Candle]
+    importing: QuerySet[UnfinishedImport]
+
+    def kept_from(self) -> datetime:
+        """The midnight before the oldest candle that a start reads, however old that is, or before the place
+        where an import goes on: a day is to be whole when its coarser candles are made."""
+        kept_from = _midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
+        goes_on_at = self.importing.aggregate(first=Min("minute_at"))["first"]
+        return kept_from if goes_on_at is None else min(kept_from, _midnight(goes_on_at))
+
+
+def _needs(own: InstrumentCandles, month: datetime, end: datetime) -> bool:
+    """Whether some of the month's candles are among those of an instrument that stay."""
+    return own.candles.filter(opened_at__gte=month, opened_at__lt=end).exists() and own.kept_from() < end
+
+
+def _slices(own: InstrumentCandles, timeframe: str, cut: datetime) -> Iterator[Removed]:
+    """From the oldest on, so that what is left begins at a midnight whenever this is interrupted."""
+    candles = own.candles
+    span = timedelta(days=max(1, BATCH * TIMEFRAMES[timeframe] // DAY_MS))
+    oldest = _opened_at(candles.order_by("opened_at"))
+    if oldest is None or oldest >= cut:
+        return
+    # Looked at each time: an import may begin meanwhile.
+    while oldest is not None and oldest < (until := min(cut, own.kept_from())):
+        number, _ = candles.filter(opened_at__lt=min(until, _midnight(oldest) + span)).delete()
+        yield Removed(timeframe, number)
+        oldest = _opened_at(candles.order_by("opened_at"))
+
+
+def _by_instrument(timeframe: str) -> Iterator[InstrumentCandles]:
+    for instrument_id in Instrument.objects.order_by("pk").values_list("pk", flat=True):
+        for simulated in (False, True):
+            importing = UnfinishedImport.objects.filter(instrument=instrument_id)
+            yield InstrumentCandles(
+                Candle.objects.filter(instrument=instrument_id, simulated=simulated, timeframe=timeframe),
+                importing.none() if simulated or timeframe != "1m" else importing,
+            )
+
+
+def _opened_at(candles: QuerySet[Candle], place: int = 0) -> datetime | None:
+    return next(iter(candles.values_list("opened_at", flat=True)[place : place + 1]), None)
+
+
+def _midnight(at: datetime) -> datetime:
+    return at.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,0 +1,89 @@
+"""Each instrument has two series that never mix: simulated prices and real ones. What is stored of them, and
+the change from one to the other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from instruments.catalogue import InstrumentFacts
+from instruments.kinds import default_feed, is_simulated
+from instruments.models import Instrument
+from market.engine.source import feeds_of
+from market.models import FormerQuote, FormingMinute, LastQuote
+
+from .candle_rows import moment, to_ms
+from .checkpoints import Checkpoint, tick_of
+
+# Any number will do, as long as no other pair of numbers in the database is locked under it.
+SERIES_LOCK = 20_261
+QUOTE = ("simulated", "source", "bid", "ask", "quoted_at", "flow_state", "source_seqs")
+NONE: dict[str, Any] = {
+    "source": "",
+    "bid": None,
+    "ask": None,
+    "quoted_at": None,
+    "flow_state": None,
+    "source_seqs": {},
+}
+
+
+def wanted_kind(facts: InstrumentFacts | Instrument, default: str | None = None) -> bool:
+    """Whether what prices it by now is simulated."""
+    default = default or default_feed(settings.DEMO)
+    return is_simulated(feeds_of(facts.source, facts.fallback, default)[0])
+
+
+def present_kind(instrument_id: int) -> bool:
+    """Whether the series that is answered is simulated, as the engine wrote it last."""
+    stored = LastQuote.objects.filter(pk=instrument_id).values_list("simulated", flat=True).first()
+    return wanted_kind(Instrument.objects.get(pk=instrument_id)) if stored is None else stored
+
+
+def hold_series(instrument_id: int) -> int:
+    """Within a transaction: since when the present series goes on, and it does not end before the transaction
+    does. No quote of the series before is as young."""
+    _lock("pg_advisory_xact_lock_shared", instrument_id)
+    since = LastQuote.objects.filter(pk=instrument_id).values_list("kind_since", flat=True).first()
+    return 0 if since is None else to_ms(since)
+
+
+def lock_series(instrument_id: int) -> None:
+    """Within the transaction that ends it, before anything of it is looked at: whoever held it is done."""
+    _lock("pg_advisory_xact_lock", instrument_id)
+
+
+def _lock(function: str, instrument_id: int) -> None:
+    """Of its own, as the rows are written every second. SQLite has one writer."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {function}(%s, %s)", [SERIES_LOCK, instrument_id])  # noqa: S608 - names of our own
+
+
+@transaction.atomic
+def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Checkpoint:
+    """Begin the series of the other kind; returns where it ended the last time. The numbers of the ticks go
+    on, because the streams do."""
+    lock_series(facts.id)
+    row, _ = LastQuote.objects.select_for_update().get_or_create(instrument_id=facts.id)
+    former = FormerQuote.objects.filter(pk=facts.id, simulated=simulated).first()
+    ended = {name: getattr(row, name) for name in QUOTE}
+    again = NONE if former is None else {name: getattr(former, name) for name in QUOTE}
+    if row.bid is not None and row.simulated != simulated:
+        FormerQuote.objects.update_or_create(instrument_id=facts.id, defaults=ended)
+    elif former is not None:
+        former.delete()
+    for name, value in again.items():
+        setattr(row, name, value)
+    # A source's clock may be ahead of ours, and its last quote with it.
+    since = moment(at_ms)
+    if ended["quoted_at"] is not None:
+        since = max(since, ended["quoted_at"] + timedelta(milliseconds=1))
+    row.simulated, row.kind_since = simulated, since
+    row.save()
+    FormingMinute.objects.filter(pk=facts.id).delete()
+    numbers = row.seq, row.flow_seq, row.flow_state, row.source_seqs
+    return Checkpoint(tick_of(row, facts.symbol), None, *numbers, simulated, row.source, to_ms(since))

@@ -1,0 +1,143 @@
+"""The prices of all instruments: the last quote of each, and its history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from core.plain_json import number
+from instruments.catalogue import InstrumentFacts
+
+from .candles import Closed
+from .history import History
+from .records import (
+    AnyRecord,
+    CandlesEnded,
+    EmptyMinute,
+    HistoryMinute,
+    MarketClosed,
+    SeriesBegan,
+    Tick,
+    TickAccepted,
+)
+
+
+def iso_ms(time_ms: int) -> str:
+    """2026-11-21T12:00:00.250Z"""
+    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+
+
+class Quote(msgspec.Struct):
+    """A quote with its JSON, encoded when first asked for."""
+
+    symbol: str
+    bid: float
+    ask: float
+    spread: float
+    time_ms: int
+    seq: int = 0
+    """Its number among the ticks of the symbol; 0 where nobody knows."""
+    _fields: bytes = b""
+
+    @property
+    def fields(self) -> bytes:
+        """bid, ask, spread and timestamp, without braces: both answers are made of it."""
+        if not self._fields:
+            self._fields = (
+                f'"bid":{number(self.bid)},"ask":{number(self.ask)},"spread":{number(self.spread)},'
+                f'"timestamp":"{iso_ms(self.time_ms)}"'
+            ).encode()
+        return self._fields
+
+
+class LastQuotes:
+    def __init__(self) -> None:
+        self._quotes: dict[str, Quote] = {}
+
+    def put(self, tick: Tick | TickAccepted | SeriesBegan, digits: int, seq: int = 0) -> None:
+        bid, ask = round(tick.bid, digits), round(tick.ask, digits)
+        self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
+
+    def get(self, symbol: str) -> Quote | None:
+        return self._quotes.get(symbol)
+
+    def drop(self, symbol: str) -> None:
+        self._quotes.pop(symbol, None)
+
+    def clear(self) -> None:
+        self._quotes.clear()
+
+    def state(self, facts: InstrumentFacts, now_ms: int) -> str:
+        """open, closed or stale: stale is an open market whose source has gone quiet."""
+        if not facts.hours.is_open(now_ms):
+            return "closed"
+        quote = self._quotes.get(facts.symbol)
+        if quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000:
+            return "stale"
+        return "open"
+
+
+class Prices:
+    """What quotes and candles are answered from."""
+
+    def __init__(self, candle_price: str) -> None:
+        self.board = LastQuotes()
+        self.candle_price = candle_price
+        self._mid = candle_price == "mid"
+        self._histories: dict[str, History] = {}
+
+    def history(self, facts: InstrumentFacts) -> History:
+        history = self._histories.get(facts.symbol)
+        if history is None:
+            history = self._histories[facts.symbol] = History(facts.digits)
+        return history
+
+    def rounds_otherwise(self, facts: InstrumentFacts) -> bool:
+        """Whether its digits were edited since its candles were loaded."""
+        history = self._histories.get(facts.symbol)
+        return history is not None and history.digits != facts.digits
+
+    def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
+        """Make a record part of what is known; returns the candles that it closed."""
+        if type(record) is TickAccepted:
+            self.board.put(record, facts.digits, record.seq)
+            price = self.price_of(record, facts)
+            return self.history(facts).add(record.time_ms, price, record.ask, record.volume)
+        history = self.history(facts)
+        match record:
+            case CandlesEnded():
+                return history.close_until(record.until_ms)
+            case EmptyMinute():
+                # Before the minute and not after: what it belongs to must not be closed without it.
+                return history.close_until(record.minute_ms) + history.fill(record.minute_ms)
+            case MarketClosed():
+                return history.halt(record.reopens_ms)
+            case HistoryMinute():
+                return history.add_minute(record.minute)
+            case SeriesBegan():
+                self._begin(record, facts)
+        return []
+
+    def _begin(self, record: SeriesBegan, facts: InstrumentFacts) -> None:
+        """The quote; the candles come out of the store, which whoever applies this reads before."""
+        if record.bid:
+            self.board.put(record, facts.digits, record.seq)
+        else:
+            self.board.drop(facts.symbol)
+
+    def price_of(self, tick: Tick | TickAccepted, facts: InstrumentFacts) -> float:
+        """What the candles are made of: the bid, or the mid where that is set."""
+        return round((tick.bid + tick.ask) / 2, facts.digits) if self._mid else tick.bid
+
+    def replace(self, fresh: Prices) -> None:
+        """Everything at once by what was loaded anew."""
+        self.board, self._histories = fresh.board, fresh._histories
+
+    def put_history(self, symbol: str, history: History) -> None:
+        self._histories[symbol] = history
+
+    def clear(self) -> None:
+        self.board.clear()
+        self._histories.clear()

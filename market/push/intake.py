@@ -1,0 +1,180 @@
+"""What a source sends as JSON, read into ticks and handed to the engine. A broken tick is refused alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from core import clock
+from market.prices.records import Tick
+
+from .keys import PushSource
+from .refusals import MAX_TICKS, InvalidMessage, TooLarge, sentence
+
+SIDES = {None: 0, "buy": 1, "sell": -1}
+
+# In 2001: what is smaller was meant as seconds.
+EARLIEST_MS = 10**12
+Milliseconds = Annotated[int, Meta(ge=EARLIEST_MS, lt=10**15)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class SentTick(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    symbol: Annotated[str, Meta(min_length=1, max_length=40)]
+    bid: float
+    ask: float
+    time: Milliseconds | Moment | None = None
+    volume: float | None = None
+    side: Literal["buy", "sell"] | None = None
+    price: float | None = None
+    seq: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
+class RejectedTick(msgspec.Struct, frozen=True):
+    index: int
+    code: str
+    message: str
+
+
+class TickBatch(msgspec.Struct):
+    """Ticks with the place that each had in the message."""
+
+    ticks: list[Tick] = []
+    indexes: list[int] = []
+    refused: list[RejectedTick] = []
+
+
+class Unreadable(ValueError):
+    """The message as a whole is not what it should be."""
+
+
+_message: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
+_items = msgspec.json.Decoder(list[Raw])
+_tick = msgspec.json.Decoder(SentTick)
+
+
+def read_message(text: bytes) -> list[Raw] | dict[str, Raw]:
+    try:
+        message: list[Raw] | dict[str, Raw] = _message.decode(text)
+    except RecursionError:
+        raise Unreadable("The message is nested too deeply.") from None
+    except msgspec.ValidationError:
+        raise Unreadable("A message is a tick, a list of ticks or an object with ticks.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(f"The message is not valid JSON: {error}.") from None
+    return message
+
+
+def read_items(message: list[Raw] | dict[str, Raw]) -> list[Raw]:
+    """One tick, a list of them, or {"ticks": […]}."""
+    if isinstance(message, list):
+        return message
+    if "ticks" not in message:
+        return [Raw(msgspec.json.encode(message))]
+    if len(message) > 1:
+        raise Unreadable("Beside ticks there may be nothing else in the message.")
+    try:
+        return _items.decode(message["ticks"])
+    except msgspec.DecodeError:
+        raise Unreadable("ticks must be a list.") from None
+
+
+def read_batch(items: list[Raw], now_ms: int) -> TickBatch:
+    batch = TickBatch()
+    for index, item in enumerate(items):
+        try:
+            batch.ticks.append(_read_tick(item, now_ms))
+            batch.indexes.append(index)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            batch.refused.append(RejectedTick(index, "malformed", _explain(error)))
+    return batch
+
+
+def _read_tick(item: Raw, now_ms: int) -> Tick:
+    sent = _tick.decode(item)
+    if sent.seq is not None and sent.time is None:
+        # Sent again it would be later each time, and look like a numbering that began anew.
+        raise msgspec.ValidationError("A tick with a seq needs its own time")
+    return Tick(
+        symbol=sent.symbol.upper() if sent.symbol.isascii() else sent.symbol,
+        bid=sent.bid,
+        ask=sent.ask,
+        time_ms=_in_ms(sent.time, now_ms),
+        volume=sent.volume or 0.0,
+        side=SIDES[sent.side],
+        price=sent.price,
+        source_seq=sent.seq,
+    )
+
+
+def _in_ms(time: int | datetime | None, now_ms: int) -> int:
+    if time is None:
+        return now_ms
+    if not isinstance(time, datetime):
+        return time
+    time_ms = round(time.timestamp() * 1000)
+    if time_ms < EARLIEST_MS:
+        raise msgspec.ValidationError("Expected a time from 2001 on - at `$.time`")
+    return time_ms
+
+
+def _explain(error: Exception) -> str:
+    """`Expected float, got str - at $.bid` as a sentence that begins with the field."""
+    what, _, where = str(error).replace("`", "").partition(" - at $.")
+    what = re.sub(r"\bfloat\b", "number", what)
+    return f"{where}: {what[:1].lower()}{what[1:]}." if where else f"{what}."
+
+
+def without(batch: TickBatch, symbols: Collection[str], code: str, message: str) -> TickBatch:
+    """The batch with the ticks of other symbols refused."""
+    kept = TickBatch(refused=list(batch.refused))
+    for index, tick in zip(batch.indexes, batch.ticks, strict=True):
+        if tick.symbol in symbols:
+            kept.ticks.append(tick)
+            kept.indexes.append(index)
+        else:
+            kept.refused.append(RejectedTick(index, code, message))
+    return kept
+
+
+Push = Callable[[str, list[Tick]], Awaitable[list[str | None]]]
+
+
+class PushVerdict(msgspec.Struct):
+    """What became of a message: how many ticks were taken, and why each of the others was not."""
+
+    accepted: int
+    rejected: list[RejectedTick]
+
+
+def read(text: bytes) -> list[Raw] | dict[str, Raw]:
+    try:
+        return read_message(text)
+    except Unreadable as error:
+        raise InvalidMessage(str(error)) from None
+
+
+async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Push) -> PushVerdict:
+    try:
+        items = read_items(message)
+    except Unreadable as error:
+        raise InvalidMessage(str(error)) from None
+    if len(items) > MAX_TICKS:
+        raise TooLarge("ticks", MAX_TICKS)
+    batch = read_batch(items, clock.now_ms())
+    if source.symbols:
+        batch = without(batch, source.symbols, "symbol_not_allowed", sentence("symbol_not_allowed"))
+    # An empty message says that the source is alive; one in which nothing can be used says nothing.
+    codes = await push(source.origin, batch.ticks) if batch.ticks or not items else []
+    refused = [
+        RejectedTick(index, code, sentence(code))
+        for index, code in zip(batch.indexes, codes, strict=True)
+        if code is not None
+    ]
+    rejected = sorted(batch.refused + refused, key=lambda tick: tick.index)
+    return PushVerdict(len(items) - len(rejected), rejected)

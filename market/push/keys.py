@@ -1,0 +1,121 @@
+"""Ingest keys: issued, changed and revoked, each told to every process in one transaction; and found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.keys.marked_cache import MarkedKeyCache
+from accounts.keys.text import digest_of, generate_key, mark_of, prefix_of
+from accounts.limits.throttle import throttle
+from core.events.feed import EventFeed, feed
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from instruments.models import Instrument
+from market.models import IngestKey
+
+from .refusals import InvalidIngestKey, MissingIngestKey
+
+
+def sent_key(scope: dict[str, Any]) -> str | None:
+    """`X-Ingest-Key: tw_ingest_…` or `Authorization: Bearer tw_ingest_…`."""
+    for name, value in scope["headers"]:
+        if name == b"x-ingest-key":
+            return str(value, "latin-1")
+        if name == b"authorization" and value[:7].lower() == b"bearer ":
+            return str(value[7:].strip(), "latin-1")
+    return None
+
+
+LEAD = "tw_ingest_"
+
+
+@transaction.atomic
+def issue_ingest_key(name: str, symbols: str = "", *, by: str) -> tuple[IngestKey, str]:
+    """Make a key and return it with its secret, which exists nowhere else from then on."""
+    secret = generate_key(LEAD)
+    key = IngestKey.objects.create(
+        name=name,
+        symbols=symbols,
+        prefix=prefix_of(secret, LEAD),
+        digest=digest_of(secret, settings.KEY_PEPPER),
+    )
+    _publish(EventKind.INGEST_KEY_ISSUED, key, by)
+    return key, secret
+
+
+@transaction.atomic
+def allow_symbols(key: IngestKey, symbols: str, *, by: str) -> None:
+    IngestKey.objects.filter(pk=key.pk).update(symbols=symbols)
+    _publish(EventKind.INGEST_KEY_CHANGED, key, by)
+
+
+@transaction.atomic
+def revoke_ingest_key(key: IngestKey, *, by: str) -> bool:
+    """End a key everywhere. False if it was revoked before."""
+    if not IngestKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    _publish(EventKind.INGEST_KEY_REVOKED, key, by)
+    return True
+
+
+def check_symbols(text: str) -> str:
+    """Symbols as people type them, in the form that is stored."""
+    wanted = sorted({symbol.upper() for symbol in text.replace(",", " ").split()})
+    known = set(Instrument.objects.filter(symbol__in=wanted).values_list("symbol", flat=True))
+    if unknown := [symbol for symbol in wanted if symbol not in known]:
+        raise ValidationError(f"There is no instrument {', '.join(unknown)}.")
+    return " ".join(wanted)
+
+
+def _publish(kind: EventKind, key: IngestKey, by: str) -> None:
+    ControlEvent.objects.publish(kind, by=by, key=key.pk, prefix=key.prefix, mark=mark_of(key.digest))
+
+
+class PushSource(msgspec.Struct, frozen=True):
+    """Who sends ticks."""
+
+    key_id: int
+    name: str
+    symbols: frozenset[str]
+    """What it may send; empty for all."""
+
+    @property
+    def origin(self) -> str:
+        return f"push:{self.name}"
+
+
+class IngestKeyCache(MarkedKeyCache[PushSource]):
+    lead = LEAD
+    model = IngestKey
+    issued_kind, revoked_kind = EventKind.INGEST_KEY_ISSUED, EventKind.INGEST_KEY_REVOKED
+
+    def __init__(self, events: EventFeed) -> None:
+        super().__init__(events)
+        for kind in (EventKind.INGEST_KEY_CHANGED, EventKind.INGEST_KEY_REVOKED):
+            events.on(kind, self.drop)
+
+    def look_up(self, digest: str) -> PushSource | None:
+        key = IngestKey.objects.filter(digest=digest, revoked_at=None).first()
+        return None if key is None else PushSource(key.pk, key.name, frozenset(key.symbols.split()))
+
+    def drop(self, facts: dict[str, Any]) -> None:
+        self.forget(lambda source: source.key_id == facts.get("key"))
+
+
+ingest_key_cache = IngestKeyCache(feed)
+
+
+async def identify(key: str | None, address: str) -> PushSource:
+    source = await ingest_key_cache.find(key) if key else None
+    if source is None:
+        await throttle.count_failure(address, "ingest key")
+        error = InvalidIngestKey() if key else MissingIngestKey()
+        error.headers["WWW-Authenticate"] = "Bearer"
+        raise error
+    return source

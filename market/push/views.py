@@ -1,0 +1,76 @@
+"""POST /ingest/ticks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from django.http import HttpRequest
+
+from core.addresses import address_of, check_host, note_known, refuse_plain
+from core.contract.answers import Answer
+from core.contract.errors import MethodNotAllowed
+from core.contract.viewset import ApiViewSet, header, scope_of
+from core.plain_json import encode
+from market import runtime
+
+from .intake import read, take
+from .keys import PushSource, identify, sent_key
+from .refusals import MAX_BYTES, InvalidMessage, TooLarge, TooSlow
+
+METHODS = "POST, OPTIONS"
+
+
+class TickViewSet(ApiViewSet):
+    """Behind a door of its own: an ingest key, no tier and no window."""
+
+    BODY_WITHIN_S = 10.0
+    source: PushSource
+
+    async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
+        if request.method == "OPTIONS":
+            return Answer(b"", {"Allow": METHODS}, status=204)
+        scope = scope_of(request)
+        refuse_plain(scope)
+        self.source = await identify(sent_key(scope), address_of(scope))
+        note_known(scope)
+        check_host(header(request, b"host"), scope["http_version"])
+        if request.method != "POST":
+            error = MethodNotAllowed("This path answers POST and OPTIONS.")
+            error.headers["Allow"] = METHODS
+            raise error
+        return await self.take(request)
+
+    async def take(self, request: HttpRequest) -> Answer:
+        # MetaTrader's StringToCharArray ends a text with a zero.
+        text = (await read_body(request, self.BODY_WITHIN_S)).rstrip(b"\0")
+        return Answer(encode(await take(self.source, read(text), runtime.push)))
+
+
+async def read_body(request: HttpRequest, within_s: float) -> bytes:
+    """The whole body, or a refusal as soon as it is too much or too slow."""
+    receive = getattr(request, "receive", None)
+    if receive is None:
+        # Django's own handler has read it before anybody asked.
+        return bytes(within_bounds(request.read(MAX_BYTES + 1)))
+    try:
+        async with asyncio.timeout(within_s):
+            return await received(receive)
+    except TimeoutError:
+        raise TooSlow from None
+
+
+async def received(receive: Any) -> bytes:
+    body = bytearray()
+    while (message := await receive())["type"] == "http.request":
+        body += message.get("body", b"")
+        within_bounds(body)
+        if not message.get("more_body"):
+            return bytes(body)
+    raise InvalidMessage("The body ended early.")
+
+
+def within_bounds(body: bytes | bytearray) -> bytes | bytearray:
+    if len(body) > MAX_BYTES:
+        raise TooLarge("bytes", MAX_BYTES)
+    return body

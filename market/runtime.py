@@ -1,0 +1,223 @@
+"""The market of this process: what other rooms may ask of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.conf import settings
+
+from core.clock import clock
+from core.clock import now_ms as now_ms
+from core.events.feed import feed as control_events
+from core.events.kinds import EventKind
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import default_feed
+from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.journal import RecentRecords, StreamNumbers
+from market.engine.bus.local_bus import Hear, LocalBus
+from market.engine.bus.local_journal import LocalJournal
+from market.engine.bus.redis_bus import RedisBus
+from market.engine.engine import Engine
+from market.engine.feeds.feed import MarketFeed
+from market.engine.feeds.registry import make_feed
+from market.engine.listeners import engine_listeners
+from market.engine.liveness import EngineLiveness
+from market.engine.push_queue import PushQueue
+from market.engine.runner import Runner
+from market.engine.store.checkpoints import Checkpoint
+from market.engine.store.loading import reload_candles
+from market.prices.candles import MINUTE_MS
+from market.prices.quotes import Prices, Quote
+from market.prices.records import AnyRecord, StatusRecord, Tick
+
+from .engine import status as engine_status
+from .models import EngineState
+
+Begin = Callable[[str, Mapping[str, Checkpoint]], None]
+"""Is given the epoch of the numbering, and where each instrument stands."""
+
+
+class MarketRuntime:
+    """The prices of this process and who makes them: an engine of its own, or one beside it on the bus."""
+
+    def __init__(self) -> None:
+        self.prices = Prices(settings.CANDLE_PRICE)
+        self.engine = Engine(self.prices, default_feed(settings.DEMO), settings.CLOSE_GRACE_MS)
+        self.status = engine_status.EngineStatus()
+        """What the engine last told of itself."""
+        self.runner: Runner | None = None
+        self._reader: BusReader | None = None
+        self._inbox: PushQueue | None = None
+        self._listeners: list[tuple[Hear, Begin]] = []
+        self.hearing = EngineLiveness(self._tell_heard)
+        self._watchers: list[Callable[[bool], None]] = []
+        for kind in (EventKind.INSTRUMENTS_CHANGED, EventKind.BEGAN_ANEW):
+            control_events.on(kind, self._refresh_feeds)
+        control_events.on(EventKind.CANDLES_IMPORTED, self._reload)
+
+    async def start(self) -> None:
+        catalogue.state_of = state
+        if settings.REDIS_URL:
+            self._inbox = PushQueue(settings.REDIS_URL)
+            await self._inbox.start()
+            self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._missed)
+            await self._reader.start()
+            self._begin(self._reader.place.epoch, self._reader.checkpoints)
+            self.hearing.start()
+            return
+        self.runner = self._own_engine()
+        await self.runner.try_lease()
+        await self.runner.start()
+        self._begin(self.runner.bus.place.epoch, self.engine.numbers())
+        self.hearing.start()
+
+    async def stop(self) -> None:
+        self.hearing.stop()
+        for part in (self._inbox, self._reader, self.runner):
+            if part is not None:
+                await part.stop()
+        self._inbox = self._reader = self.runner = None
+        self.engine.clear()
+        self.status = engine_status.EngineStatus()
+
+    async def write_remains(self) -> None:
+        """Of an engine that was killed, unless another one runs and has written them."""
+        await catalogue.load()
+        runner = self.separate_engine() if settings.REDIS_URL else self._own_engine()
+        if await runner.try_lease():
+            await runner.write_remains()
+        self.runner = None
+
+    def _own_engine(self) -> Runner:
+        """Within this process."""
+        bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
+        return Runner(self.engine, self.make_feed, bus, engine_listeners())
+
+    def separate_engine(self) -> Runner:
+        """For a process that does nothing else: the web processes hear of it over Redis."""
+        bus = RedisBus(settings.REDIS_URL)
+        self.runner = Runner(self.engine, self.make_feed, bus, engine_listeners())
+        return self.runner
+
+    @property
+    def epoch(self) -> str:
+        source = self._reader if self.runner is None else self.runner.bus
+        return "" if source is None else source.place.epoch
+
+    def listen(self, hear: Hear, begin: Begin) -> None:
+        """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the
+        market starts, and when it goes on after something was missed."""
+        self._listeners.append((hear, begin))
+
+    def watch(self, told: Callable[[bool], None]) -> None:
+        """`told` hears when the engine is not heard any more, and when it is again."""
+        self._watchers.append(told)
+
+    async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+        """Ticks from outside; for each the reason why it was refused."""
+        if self._inbox is not None:
+            return await self._inbox.send(origin, ticks)
+        if self.runner is None:
+            return ["not_running"] * len(ticks)
+        return self.runner.push(origin, ticks)
+
+    def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
+        """What is simulated goes on where the store ends, and not before it began."""
+        known_ms = {symbol: book.known_ms for symbol, book in self.engine.books.items()}
+        closed_ms = [self.prices.history(facts).last_closed_ms("1m") or 0 for facts in instruments]
+        since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
+        return make_feed(name, instruments, known_ms, since_ms)
+
+    def take_past(self) -> RecentRecords:
+        """What the streams were sent of late in this numbering; told once, to whoever begins."""
+        bus = None if self.runner is None else self.runner.bus
+        return bus.take_past() if isinstance(bus, LocalBus) else RecentRecords()
+
+    def _numbers(self) -> StreamNumbers:
+        return {
+            symbol: (checkpoint.seq, checkpoint.flow_seq)
+            for symbol, checkpoint in self.engine.numbers().items()
+        }
+
+    def _tell_heard(self, is_heard: bool) -> None:
+        for told in self._watchers:
+            told(is_heard)
+
+    def _hear(self, records: list[AnyRecord]) -> None:
+        self.hearing.heard(time.monotonic())
+        for record in records:
+            if type(record) is StatusRecord:
+                self.status = engine_status.read_status(record)
+                if self._reader is not None:
+                    clock.lead(self.status.at_ms)
+        for hear, _ in self._listeners:
+            hear(records)
+
+    def _begin(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+        for _, begin in self._listeners:
+            begin(epoch, checkpoints)
+
+    def _missed(self, epoch: str) -> None:
+        if self._reader is not None:
+            self._begin(epoch, self._reader.checkpoints)
+
+    async def _refresh_feeds(self, _: dict[str, Any]) -> None:
+        if self.runner is not None and self.runner.is_running:
+            await self.runner.settle_kinds()
+            await self.runner.desk.refresh()
+        for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
+            await self._reload({"symbol": facts.symbol})
+
+    async def _reload(self, told: dict[str, Any]) -> None:
+        facts = catalogue.known(told["symbol"])
+        if facts is None:
+            return
+        if self.runner is not None:
+            if not self.runner.is_running:
+                return
+            await self.runner.flush()
+        quote = await reload_candles(self.prices, facts)
+        if quote is not None and self.runner is not None:
+            self.engine.go_on_from(self.engine.book(facts, now_ms()), quote)
+        elif quote is not None:
+            self.prices.board.put(quote, facts.digits)
+
+
+market = MarketRuntime()
+prices, engine = market.prices, market.engine
+start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
+take_past = market.take_past
+
+
+def is_heard() -> bool:
+    """Whether this process hears an engine."""
+    return market.hearing.is_heard
+
+
+def quote(symbol: str) -> Quote | None:
+    return prices.board.get(symbol)
+
+
+def epoch() -> str:
+    """Of the numbers that this process' quotes have."""
+    return market.epoch
+
+
+def state(facts: InstrumentFacts) -> str:
+    return prices.board.state(facts, now_ms())
+
+
+def epoch_written() -> str:
+    """Of the numbers in the database."""
+    return EngineState.objects.values_list("epoch", flat=True).first() or ""
+
+
+def status() -> engine_status.EngineStatus:
+    return market.status
+
+
+def instruments_quoting() -> int:
+    """Instruments that are offered and have a quote."""
+    return sum(1 for facts in catalogue.active() if prices.board.get(facts.symbol) is not None)

@@ -1,0 +1,226 @@
+"""The AsyncAPI document, made of the types that read and write the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
+from market.streams.chaos import BURST as FRAMES_AT_ONCE
+from market.streams.chaos import CYCLE_MS, EVERY, STALE_AFTER_MS, TEST
+from market.streams.hub.backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
+from market.streams.protocol import refusals, replies
+from market.streams.protocol.messages import (
+    MARKET,
+    MAX_SYMBOLS,
+    ORDERFLOW,
+    Chaos,
+    Feature,
+    List,
+    Ping,
+    StreamKind,
+    Subscribe,
+    Unsubscribe,
+)
+from market.streams.protocol.reading import A_SECOND, BURST, INVALID_WITHIN_MS, MAX_BYTES, MAX_INVALID
+from market.streams.protocol.refusals import CLOSES, REFUSALS
+from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
+
+from .examples import SAID, TOLD, Examples
+
+INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
+
+Connect and send `subscribe` within 10 seconds. Data frames have no `type`, but for absorption signals and
+closures; all others do. Send at most 10 messages a second (20 at once) of at most 16 KiB. The service sends a
+WebSocket ping every 10 s. Every refusal is an `error`; after a fatal one the socket closes with the code
+given here. `null` for what may be left out is as if it were left out. No number has an exponent: 0.00003."""
+SEQ = "With the feature seq: one more than in the frame of this symbol before."
+SENT = "With the feature lag: when it was sent, in milliseconds since the epoch."
+FEATURES: dict[Feature, str] = {
+    "seq": "Numbers the frames of each symbol, so that you see a hole and can resume. Not on signals.",
+    "snapshot": "Sends the last tick of each symbol after the reply, before live ones. Not on signals.",
+    "lag": "Adds to each frame when it was sent, so that you can tell our delay from the network's.",
+    "heartbeat": "Sends a heartbeat after 10 s without another frame.",
+    "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
+    " summed, and says how many were left out.",
+}
+_HERE = f"Only in the demo, on prices and order flow, for {TEST} when you name it"
+FAULTS: dict[Chaos, str] = {
+    "chaos:gap": f"{_HERE}: leaves out every frame whose seq is a multiple of {EVERY}."
+    " resume on a new connection brings what was left out.",
+    "chaos:duplicate": f"{_HERE}: sends one frame of {EVERY} twice.",
+    "chaos:stale": f"{_HERE}: sends nothing in the last {(CYCLE_MS - STALE_AFTER_MS) // 1000} of every"
+    f" {CYCLE_MS // 1000} seconds of the clock. Heartbeats go on.",
+    "chaos:burst": f"{_HERE}: holds frames back and sends {FRAMES_AT_ONCE} at once,"
+    " or fewer when another client asks to have TEST misbehave.",
+}
+LIMITS: dict[str, str] = {
+    "Subscribe after connecting": "within 10 seconds",
+    "Symbols in one message": f"{MAX_SYMBOLS}; subscriptions add up",
+    "Size of a message": f"{MAX_BYTES // 1024} KiB",
+    "Messages you send": f"{A_SECOND} a second, {BURST} at once",
+    "Attempts without a valid key": "60 a minute from one address, on REST too; after that each is told"
+    " how long to wait. Valid keys are never affected",
+    "Invalid messages": f"the {MAX_INVALID}th within {INVALID_WITHIN_MS // 1000} seconds ends the socket",
+    "Frames that wait for a slow reader": f"{MOST_FRAMES:,} or {MOST_BYTES // 1024**2} MiB,"
+    f" or {STUCK_AFTER_S:.0f} seconds without progress",
+    "What resume replays": f"{KEEP_MS // 1000} seconds or {MAX_FRAMES:,} frames of a symbol;"
+    f" to one socket as many as are kept of all, once in {KEEP_MS // 1000} seconds",
+    "What since replays": "7 days of signals",
+    "Silence": "the service pings every 10 seconds, and who does not answer is gone within 30",
+}
+
+Json = dict[str, Any]
+Types = Sequence[type[msgspec.Struct]]
+Scheme = Literal["ws", "wss"]
+NUMBER: Json = {"type": "integer", "minimum": 1, "description": SEQ}
+MOMENT: Json = {"type": "integer", "minimum": 0, "description": SENT}
+ANSWERS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
+    Subscribe: replies.Subscribed,
+    Unsubscribe: replies.Unsubscribed,
+    List: replies.Listed,
+    Ping: replies.Pong,
+}
+
+
+class Channel(msgspec.Struct, frozen=True):
+    """What is told of one stream."""
+
+    kind: StreamKind
+    title: str
+    about: str
+    data: Types
+    examples: Examples = {}
+
+    @property
+    def announcements(self) -> list[type[msgspec.Struct]]:
+        """What comes unasked besides the data."""
+        found: list[type[msgspec.Struct]] = [replies.Heartbeat, replies.Notice, refusals.Error]
+        if self.kind.is_numbered:
+            found.append(replies.Gap)
+        if self.kind is MARKET:
+            found.append(replies.Conflated)
+        return found
+
+    @property
+    def extras(self) -> Json:
+        """What the data carry for those who asked for it."""
+        return {"seq": NUMBER, "sent": MOMENT} if self.kind.is_numbered else {"sent": MOMENT}
+
+    @property
+    def messages(self) -> list[type[msgspec.Struct]]:
+        return [*ANSWERS, *ANSWERS.values(), *self.data, *self.announcements]
+
+
+PRICES = Channel(
+    MARKET, "Prices", "Every tick of the subscribed instruments: name them in `symbols`.", (PriceTick,)
+)
+FLOW = Channel(
+    ORDERFLOW,
+    "Order flow",
+    "Who pressed, tick by tick, and where somebody absorbed it. Without `symbols`: of all instruments.",
+    (OrderFlowTick, AbsorptionSignal),
+)
+
+
+def servers(host: str, scheme: Scheme = "wss") -> Json:
+    return {"tickwire": {"host": host, "protocol": scheme}}
+
+
+def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> Json:
+    types = list(dict.fromkeys(kind for channel in channels for kind in channel.messages))
+    _, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for channel in channels:
+        for data in channel.data:
+            schemas[data.__name__]["properties"] |= channel.extras
+    examples = SAID | TOLD
+    for channel in channels:
+        examples |= channel.examples
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": "Tickwire streams", "version": "1", "description": INTRODUCTION},
+        "servers": servers(host, scheme),
+        "defaultContentType": "application/json",
+        "channels": {channel.kind.name: _channel(channel) for channel in channels},
+        "operations": {name: told for channel in channels for name, told in _operations(channel)},
+        "components": {
+            "messages": {kind.__name__: _message(kind, examples[kind]) for kind in types},
+            "schemas": schemas,
+        },
+        "x-features": FEATURES | FAULTS,
+        "x-limits": LIMITS,
+        "x-refusals": _refusals(),
+        "x-close-codes": _closes(),
+    }
+
+
+def _channel(channel: Channel) -> Json:
+    key = {
+        "type": "string",
+        "description": "Your API key, unless you send it as api_key in the first message.",
+    }
+    headers = {"type": "object", "properties": {"X-API-Key": key}}
+    return {
+        "address": channel.kind.path,
+        "title": channel.title,
+        "description": channel.about,
+        "messages": {
+            kind.__name__: {"$ref": f"#/components/messages/{kind.__name__}"} for kind in channel.messages
+        },
+        "bindings": {"ws": {"method": "GET", "headers": headers, "bindingVersion": "0.1.0"}},
+    }
+
+
+def _operations(channel: Channel) -> Iterable[tuple[str, Json]]:
+    """As AsyncAPI has them: what this service receives and sends."""
+    name = channel.kind.name
+    for asked, answer in ANSWERS.items():
+        reply = _exchange(channel, (answer, refusals.Error))
+        yield (
+            f"{name}{asked.__name__}",
+            {"action": "receive", **_exchange(channel, (asked,)), "reply": reply},
+        )
+    yield f"{name}Data", {"action": "send", **_exchange(channel, channel.data)}
+    yield f"{name}Announcements", {"action": "send", **_exchange(channel, channel.announcements)}
+
+
+def _exchange(channel: Channel, types: Types) -> Json:
+    here = f"#/channels/{channel.kind.name}"
+    return {
+        "channel": {"$ref": here},
+        "messages": [{"$ref": f"{here}/messages/{kind.__name__}"} for kind in types],
+    }
+
+
+def _message(kind: type[msgspec.Struct], examples: Json) -> Json:
+    config = kind.__struct_config__
+    about = {"summary": kind.__doc__} if kind.__doc__ else {}
+    return {
+        "name": config.tag if isinstance(config.tag, str) else kind.__name__,
+        "title": kind.__name__,
+        **about,
+        "payload": {"$ref": f"#/components/schemas/{kind.__name__}"},
+        "examples": [{"name": title, "payload": payload} for title, payload in examples.items()],
+    }
+
+
+def _refusals() -> list[Json]:
+    return [
+        {
+            "code": code,
+            "status": refusal.status,
+            "close": refusal.close,
+            "retry": refusal.can_retry,
+            "message": refusal.message,
+        }
+        for code, refusal in REFUSALS.items()
+    ]
+
+
+def _closes() -> list[Json]:
+    return [
+        {"close": code, "retry": close.can_retry, "reason": close.reason}
+        for code, close in sorted(CLOSES.items())
+    ]

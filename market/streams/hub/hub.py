@@ -1,0 +1,241 @@
+"""Topic → connections, in this process. It knows nothing of prices and nothing of sockets.
+
+What is published in one turn of the loop leaves in one write for each connection. Nothing here waits, and no
+recipient has a task or an encoding of its own: 500 recipients are 500 calls of the kernel's `send`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import repeat
+from types import MappingProxyType
+from typing import cast
+
+from serving.websocket.connection import WebSocketConnection
+from serving.websocket.framing import frame
+
+from .backlog import Publication, ReplaceablePublication
+from .delivery import FlushPlan, PendingFrame, UnsentTail, send_to_all, write_each
+from .notices import Make, Notices, ignore_end
+from .slow_readers import SlowReaders
+from .subscribers import Audience, Group, Loop, Subscriber, Write
+
+NOBODY: Mapping[int, Audience] = MappingProxyType({})
+
+
+class Memberships:
+    def __init__(self) -> None:
+        self._topics: dict[str, dict[int, Audience]] = {}
+        self._groups: dict[frozenset[Audience], Group] = {}
+
+    @property
+    def number(self) -> int:
+        return sum(len(group.subscribers) for group in self._groups.values())
+
+    @property
+    def groups(self) -> list[Group]:
+        return list(self._groups.values())
+
+    def audiences(self, topic: str) -> Mapping[int, Audience]:
+        return self._topics.get(topic, NOBODY)
+
+    def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
+        wanted = {self._audience(topic, variant) for topic in topics}
+        names = {audience.topic for audience in wanted}
+        return self.group(wanted | {kept for kept in group.audiences if kept.topic not in names})
+
+    def without_topics(self, group: Group, topics: set[str]) -> Group:
+        return self.group({kept for kept in group.audiences if kept.topic not in topics})
+
+    def group(self, audiences: Iterable[Audience] = ()) -> Group:
+        key = frozenset(audiences)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+            for audience in key:
+                audience.groups[group] = None
+        return group
+
+    def tidy(self, group: Group) -> None:
+        """Forget a group that nobody is in, and the audiences that nobody else is in."""
+        if group.subscribers:
+            return
+        del self._groups[group.audiences]
+        for audience in group.audiences:
+            del audience.groups[group]
+            if not audience.groups:
+                variants = self._topics[audience.topic]
+                del variants[audience.variant]
+                if not variants:
+                    del self._topics[audience.topic]
+
+    def _audience(self, topic: str, variant: int) -> Audience:
+        variants = self._topics.setdefault(topic, {})
+        if variant not in variants:
+            variants[variant] = Audience(topic, variant)
+        return variants[variant]
+
+
+logger = logging.getLogger(__name__)
+
+
+def ignore(since_ms: int) -> None:
+    """Where nobody asks how long it took."""
+
+
+class Hub:
+    def __init__(self, loop: Loop | None = None) -> None:
+        self._own_loop = loop
+        self.on_written: Callable[[int], None] = ignore
+        """Is told after each turn's writes since when the oldest of their messages was under way."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everybody, as when the loop they lived on has ended."""
+        self._members = Memberships()
+        self._pending: list[PendingFrame] = []
+        self._is_flushing = False
+        self._notices = Notices(self)
+        self.slow = SlowReaders(self)
+        self.frames = 0
+        """Handed to connections since the start."""
+        self.broken = 0
+        self.closed: Counter[int] = Counter()
+        """By code."""
+        self._since_ms = 0
+
+    @property
+    def loop(self) -> Loop:
+        return self._own_loop or asyncio.get_running_loop()
+
+    @property
+    def members(self) -> int:
+        return self._members.number
+
+    def has(self, topic: str) -> bool:
+        """Whether anybody is subscribed to it."""
+        return bool(self._members.audiences(topic))
+
+    def join(self, connection: WebSocketConnection, on_slow: Callable[[], None]) -> Subscriber:
+        """`on_slow` is called once, after the subscriber was given up; `subscriber.end` still works then."""
+        subscriber = Subscriber(self, connection, self._members.group(), on_slow)
+        subscriber.join_group(subscriber.group)
+        connection.watcher = subscriber
+        return subscriber
+
+    def leave(self, subscriber: Subscriber) -> None:
+        if subscriber.is_open:
+            subscriber.leave()
+            self.slow.drop(subscriber)
+            subscriber.group.remove(subscriber)
+            self._members.tidy(subscriber.group)
+
+    def subscribe(self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0) -> None:
+        """In addition to what it has; a topic that it has in another variant changes."""
+        self.flush()
+        if subscriber.is_open:
+            self._move(subscriber, self._members.with_topics(subscriber.group, topics, variant))
+
+    def unsubscribe(self, subscriber: Subscriber, topics: Iterable[str]) -> None:
+        self.flush()
+        if subscriber.is_open:
+            gone = set(topics)
+            self._move(subscriber, self._members.without_topics(subscriber.group, gone))
+            if subscriber in self.slow.conflating:
+                self.slow.conflating[subscriber].forget(gone)
+
+    def publish(self, message: Publication, *topics: str, since_ms: int = 0) -> None:
+        """Encoded once for each variant that anybody wants, and not at all for nobody."""
+        built: dict[int, bytes] = {}
+        for topic in topics:
+            for variant, audience in self._members.audiences(topic).items():
+                data = built.get(variant)
+                if data is None:
+                    data = built[variant] = frame(message.payload(variant))
+                self._pending.append((audience, data))
+                if self.slow.conflating:
+                    self._fold(audience, message)
+        if self._pending:
+            self._since_ms = self._since_ms or since_ms
+            if not self._is_flushing:
+                self._is_flushing = True
+                self.loop.call_soon(self.flush)
+
+    def notify(self, make: Make, told: Callable[[], None] = ignore_end, variant: int = 0) -> None:
+        """Tell everybody what `make` says of their topics, after all that was published before; with a
+        `variant`, those who asked for that. `told` is called in the end."""
+        self.settle()
+        self._notices.tell([group for group in self._members.groups if group.has(variant)], make, told)
+
+    def flush(self) -> None:
+        self._is_flushing = False
+        if self._pending:
+            owed, self._pending = self._pending, []
+            self._deliver(owed)
+        if self._since_ms:
+            since_ms, self._since_ms = self._since_ms, 0
+            self.on_written(since_ms)
+
+    def settle(self) -> None:
+        """Before one of them gets anything of its own, all get what they are due."""
+        if self._pending:
+            self.flush()
+
+    def hand(self, subscriber: Subscriber, write: Write, frames: bytes) -> None:
+        try:
+            write(frames)
+        except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
+            self._break(subscriber)
+
+    def _deliver(self, owed: list[PendingFrame]) -> None:
+        """To whom, is settled before the first write: that may come back here."""
+        now = self.loop.time()
+        if len(owed) == 1:
+            ((audience, data),) = owed
+            row, audience.wrote_at = audience.row, now
+            self.frames += row.size
+            self._finish(send_to_all(row, data))
+            self._write(row.others, repeat(data))
+            return
+        due = FlushPlan.of(owed, now)
+        self.frames += due.number
+        for row, data in due.shared:
+            self._finish(send_to_all(row, data))
+        self._finish(due.send_alone())
+        self._write(due.others, due.their_frames)
+
+    def _finish(self, rests: list[UnsentTail]) -> None:
+        for subscriber, rest in rests:
+            self.hand(subscriber, subscriber.write, rest)
+
+    def _write(self, subscribers: list[Subscriber], frames: Iterable[bytes]) -> None:
+        if subscribers:
+            write_each(
+                [subscriber.write for subscriber in subscribers],
+                frames,
+                lambda index: self._break(subscribers[index]),
+            )
+
+    def _fold(self, audience: Audience, message: Publication) -> None:
+        for subscriber, backlog in self.slow.conflating.items():
+            if audience in subscriber.group.audiences:
+                backlog.fold(audience.topic, cast(ReplaceablePublication, message), audience.variant)
+
+    def _move(self, subscriber: Subscriber, group: Group) -> None:
+        """After a flush: what was published before is for those who were there before."""
+        before = subscriber.group
+        if group is not before:
+            before.remove(subscriber)
+            subscriber.join_group(group)
+            self._members.tidy(before)
+
+    def _break(self, subscriber: Subscriber) -> None:
+        self.broken += 1
+        logger.warning("A connection broke at a write", exc_info=True)
+        self.leave(subscriber)
+        with contextlib.suppress(Exception):
+            subscriber.connection.abort()

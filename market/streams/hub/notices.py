@@ -1,0 +1,70 @@
+"""What becomes of symbols, told to all whom it concerns: each list of symbols is encoded once, and a crowd
+is told part by part, so that nobody else waits for it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from serving.websocket.framing import frame
+
+from .backlog import LatestBacklog
+from .subscribers import AnyHub, Group, Subscriber
+
+# In one turn of the loop: some milliseconds.
+AT_ONCE = 500
+Make = Callable[[frozenset[str]], bytes | None]
+"""From the topics of somebody to what they are told, or None."""
+
+
+def ignore_end() -> None:
+    """Where nobody asks when all were told."""
+
+
+class Notices:
+    """One after the other, so that everybody hears them in their order."""
+
+    def __init__(self, hub: AnyHub) -> None:
+        self._hub = hub
+        self._waiting: deque[tuple[Iterator[tuple[Subscriber, bytes]], Callable[[], None]]] = deque()
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def tell(self, groups: Iterable[Group], make: Make, told: Callable[[], None] = ignore_end) -> None:
+        """`told` is called when everybody was."""
+        # Settled now: who subscribes later is told by the answer to that.
+        due = [(list(group.subscribers), topics_of(group)) for group in groups if group.subscribers]
+        self._waiting.append((_each(due, make), told))
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting:
+            each, told = self._waiting[0]
+            some = list(islice(each, AT_ONCE))
+            for subscriber, data in some:
+                # What was published before comes before it, and nothing newer stands for that.
+                if isinstance(subscriber.backlog, LatestBacklog):
+                    subscriber.backlog.line_up()
+                subscriber.send(data)
+            if len(some) == AT_ONCE:
+                self._hub.loop.call_soon(self._go_on)
+                return
+            self._waiting.popleft()
+            told()
+
+
+def _each(
+    due: list[tuple[list[Subscriber], frozenset[str]]], make: Make
+) -> Iterator[tuple[Subscriber, bytes]]:
+    for subscribers, topics in due:
+        told = make(topics)
+        if told is not None:
+            data = frame(told)
+            yield from ((subscriber, data) for subscriber in subscribers if subscriber.is_open)
+
+
+def topics_of(group: Group) -> frozenset[str]:
+    return frozenset(audience.topic for audience in group.audiences)

@@ -1,0 +1,94 @@
+"""Clients that read too slowly: what they are due waits with a bound, and they come back or are given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import islice
+
+from .backlog import Backlog, LatestBacklog, LatestReplay, Replay
+from .subscribers import AnyHub, Subscriber
+
+logger = logging.getLogger(__name__)
+SWEEP_S = 0.5
+
+
+class SlowReaders:
+    def __init__(self, hub: AnyHub) -> None:
+        self.hub = hub
+        self.subscribers: dict[Subscriber, None] = {}
+        self.conflating: dict[Subscriber, LatestBacklog] = {}
+        self.given_up = 0
+        self._is_sweeping = False
+
+    def hold(self, subscriber: Subscriber) -> None:
+        """Called from inside a write: from the next one on, frames wait here."""
+        kind = LatestBacklog if subscriber.wants_latest else Backlog
+        backlog = subscriber.backlog = kind(self.hub.loop.time(), subscriber.connection.waiting)
+        subscriber.redirect(subscriber.put)
+        self.subscribers[subscriber] = None
+        if isinstance(backlog, LatestBacklog):
+            self.hub.settle()
+            if subscriber.is_open:
+                self.conflating[subscriber] = backlog
+                subscriber.group.renew()
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self.hub.loop.call_later(SWEEP_S, self._sweep)
+
+    def release(self, subscriber: Subscriber) -> None:
+        """Nothing waits any more."""
+        if subscriber.is_conflating:
+            # What the others of its group are still due, it has had.
+            self.hub.settle()
+        subscriber.attach()
+        self.drop(subscriber)
+
+    def drop(self, subscriber: Subscriber) -> None:
+        self.subscribers.pop(subscriber, None)
+        self.conflating.pop(subscriber, None)
+        subscriber.backlog = None
+        subscriber.group.renew()
+        subscriber.wake()
+
+    def give_up(self, subscriber: Subscriber) -> None:
+        if subscriber.is_open:
+            self.given_up += 1
+            logger.info("A client reads too slowly and is given up")
+            self.hub.leave(subscriber)
+            self.hub.loop.call_soon(subscriber.on_slow)
+
+    def _sweep(self) -> None:
+        now = self.hub.loop.time()
+        for subscriber in tuple(self.subscribers):
+            if subscriber.backlog is not None and subscriber.backlog.is_stuck(
+                now, subscriber.connection.waiting
+            ):
+                self.give_up(subscriber)
+        self._is_sweeping = bool(self.subscribers)
+        if self._is_sweeping:
+            self.hub.loop.call_later(SWEEP_S, self._sweep)
+
+
+# So many are written with the reply and need no queue.
+FEW = 64
+
+
+def replay(slow: SlowReaders, subscriber: Subscriber, frames: Iterator[bytes]) -> None:
+    """Before all that is published from now on."""
+    first = list(islice(frames, FEW))
+    subscriber.send(b"".join(first))
+    if len(first) < FEW or not subscriber.is_open:
+        return
+    if isinstance(subscriber.backlog, Replay):
+        # Who asks for more before it has read what it asked for would fill the memory.
+        slow.give_up(subscriber)
+        return
+    if subscriber.backlog is None:
+        slow.hold(subscriber)
+    older, make = subscriber.backlog, LatestReplay if subscriber.is_conflating else Replay
+    backlog = subscriber.backlog = make(slow.hub.loop.time(), subscriber.connection.waiting, older, frames)
+    if isinstance(backlog, LatestBacklog):
+        slow.conflating[subscriber] = backlog
+    if not subscriber.is_paused:
+        subscriber.resumed()

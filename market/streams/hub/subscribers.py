@@ -1,0 +1,276 @@
+"""The connections of a hub, and which of them get the same frames."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Sequence
+from typing import Any, Protocol
+
+from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection
+
+from .backlog import Backlog
+
+
+class Loop(Protocol):
+    def time(self) -> float: ...
+    def call_soon(self, callback: Callable[[], object], /) -> Any: ...
+    def call_later(self, delay_s: float, callback: Callable[[], object], /) -> Any: ...
+
+
+class AnySlowReaders(Protocol):
+    @property
+    def conflating(self) -> Container[Subscriber]: ...
+    def hold(self, subscriber: Subscriber, /) -> None: ...
+    def release(self, subscriber: Subscriber, /) -> None: ...
+    def give_up(self, subscriber: Subscriber, /) -> None: ...
+
+
+class AnyHub(Protocol):
+    """What a subscriber asks of its hub."""
+
+    closed: Counter[int]
+
+    @property
+    def loop(self) -> Loop: ...
+    @property
+    def slow(self) -> AnySlowReaders: ...
+    def settle(self) -> None: ...
+    def hand(self, subscriber: Subscriber, write: Write, frames: bytes, /) -> None: ...
+    def leave(self, subscriber: Subscriber, /) -> None: ...
+
+
+class Audience:
+    """Of one topic in one variant."""
+
+    __slots__ = ("_row", "groups", "topic", "variant", "wrote_at")
+
+    def __init__(self, topic: str, variant: int) -> None:
+        self.topic, self.variant = topic, variant
+        self.groups: dict[Group, None] = {}
+        self.wrote_at = 0.0
+        """When it was last due something while nothing else was."""
+        self.renew()
+
+    def renew(self) -> None:
+        self._row: EncodedGroup | None = None
+
+    @property
+    def row(self) -> EncodedGroup:
+        if self._row is None:
+            self._row = EncodedGroup.joined([group.row for group in self.groups])
+        return self._row
+
+
+class Group:
+    """Subscribers with the very same subscriptions: what they are due is collected and joined once."""
+
+    __slots__ = ("_row", "audiences", "descriptor", "due", "more", "subscribers", "wrote_at")
+
+    def __init__(self, audiences: frozenset[Audience]) -> None:
+        self.audiences = audiences
+        self.subscribers: dict[Subscriber, None] = {}
+        self.wrote_at = 0.0
+        # Where thousands are due something, most of the time goes by in waiting for the memory: a list for
+        # a single frame and a look at the subscriber for a single descriptor would each lie elsewhere.
+        self.due = b""
+        """The first frame that is not written yet; most often it is the only one."""
+        self.more: list[bytes] | None = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Somebody came or went, or takes frames in another way."""
+        self._row: EncodedGroup | None = None
+        self.descriptor = NO_DESCRIPTOR
+        """Where frames go if that is one place, and known since the last change."""
+        for audience in self.audiences:
+            audience.renew()
+
+    def has(self, variant: int) -> bool:
+        return not variant or any(audience.variant & variant for audience in self.audiences)
+
+    @property
+    def row(self) -> EncodedGroup:
+        if self._row is None:
+            self._row = EncodedGroup.of(self.subscribers)
+            if len(self._row.descriptors) == len(self.subscribers) == 1:
+                self.descriptor = self._row.descriptors[0]
+        return self._row
+
+    def add(self, subscriber: Subscriber) -> None:
+        self.subscribers[subscriber] = None
+        self.renew()
+
+    def remove(self, subscriber: Subscriber) -> None:
+        del self.subscribers[subscriber]
+        self.renew()
+
+
+Write = Callable[[bytes], object]
+
+
+class Subscriber:
+    __slots__ = (
+        "_hub",
+        "_said_at",
+        "_waiters",
+        "backlog",
+        "connection",
+        "descriptor",
+        "group",
+        "is_open",
+        "is_paused",
+        "on_slow",
+        "wants_latest",
+        "write",
+    )
+
+    def __init__(
+        self, hub: AnyHub, connection: WebSocketConnection, group: Group, on_slow: Callable[[], None]
+    ) -> None:
+        self._hub, self.connection, self.group, self.on_slow = hub, connection, group, on_slow
+        self.attach()
+        self.backlog: Backlog | None = None
+        self.is_open, self.is_paused = True, False
+        self.wants_latest = False
+        """Whether only the newest message of each topic should wait when it reads too slowly."""
+        self._said_at = 0.0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def topics(self) -> set[str]:
+        return {audience.topic for audience in self.group.audiences}
+
+    @property
+    def wrote_at(self) -> float:
+        """The loop's time of the last frames that it was due."""
+        to_many = (audience.wrote_at for audience in self.group.audiences)
+        return max(self._said_at, self.group.wrote_at, *to_many)
+
+    def has_been_silent_since(self, at: float) -> bool:
+        """Asked of thousands each second: after something of late, its audiences are not looked at."""
+        return max(self._said_at, self.group.wrote_at) <= at and self.wrote_at <= at
+
+    @property
+    def is_conflating(self) -> bool:
+        return self in self._hub.slow.conflating
+
+    def send(self, frames: bytes) -> None:
+        """To this one alone, after all that was published before and before all that comes."""
+        self._hub.settle()
+        self._said_at = self._hub.loop.time()
+        self._hub.hand(self, self.write, frames)
+
+    async def drained(self) -> None:
+        """Until nothing waits for this client outside of the kernel, or it is gone."""
+        if self.backlog is not None:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def end(self, code: int, reason: str = "", last: bytes = b"") -> None:
+        """Close after all that it was due; a slow reader is due only `last`."""
+        self._hub.settle()
+        self._hub.leave(self)
+        self._hub.closed[code] += 1
+        self.connection.close(code, reason, last)
+
+    def join_group(self, group: Group) -> None:
+        self._said_at, self.group = self.wrote_at, group
+        group.add(self)
+
+    def attach(self) -> None:
+        """What is due goes to the connection, or past it as long as nothing waits there. The group has to be
+        renewed after it."""
+        self.write: Write = self.connection.write
+        self.descriptor = self.connection.descriptor
+
+    def redirect(self, write: Write) -> None:
+        """What is due goes there from now on."""
+        self.write, self.descriptor = write, NO_DESCRIPTOR
+        self.group.renew()
+
+    def leave(self) -> None:
+        self.is_open = False
+        self.redirect(ignore_frames)
+
+    def paused(self) -> None:
+        self.is_paused = True
+        if self.is_open and self.backlog is None:
+            self._hub.slow.hold(self)
+
+    def resumed(self) -> None:
+        self.is_paused = False
+        if self.backlog is not None:
+            # Not from inside the transport, which may be in the middle of a write.
+            self._hub.loop.call_soon(self._drain)
+
+    def ended(self) -> None:
+        self._hub.leave(self)
+
+    def put(self, frames: bytes) -> None:
+        """What `write` is while the client reads too slowly."""
+        if self.backlog is None:
+            return
+        self.backlog.put(frames)
+        if self.backlog.is_too_long(self.connection.waiting):
+            self._hub.slow.give_up(self)
+
+    def wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def _drain(self) -> None:
+        while self.backlog is not None and not self.is_paused:
+            portion = self.backlog.take()
+            if not portion:
+                self._hub.slow.release(self)
+                return
+            self.backlog.moved(self._hub.loop.time(), self.connection.waiting)
+            self._hub.hand(self, self.connection.write, portion)
+
+
+class EncodedGroup:
+    """Subscribers and where their frames go, side by side. It stays what it is while somebody goes through
+    it, whoever comes and goes."""
+
+    __slots__ = ("descriptors", "direct", "others")
+
+    def __init__(self, direct: list[Subscriber], descriptors: array[int], others: list[Subscriber]) -> None:
+        self.direct, self.descriptors = direct, descriptors
+        self.others = others
+        """Whose frames do not go straight to the kernel."""
+
+    @classmethod
+    def of(cls, subscribers: Collection[Subscriber]) -> EncodedGroup:
+        direct = [subscriber for subscriber in subscribers if subscriber.descriptor != NO_DESCRIPTOR]
+        others = []
+        if len(direct) < len(subscribers):
+            others = [
+                subscriber
+                for subscriber in subscribers
+                if subscriber.descriptor == NO_DESCRIPTOR and not subscriber.is_conflating
+            ]
+        return cls(direct, array("i", [subscriber.descriptor for subscriber in direct]), others)
+
+    @classmethod
+    def joined(cls, rows: Sequence[EncodedGroup]) -> EncodedGroup:
+        if len(rows) == 1:
+            return rows[0]
+        whole = cls([], array("i"), [])
+        for row in rows:
+            whole.direct += row.direct
+            whole.descriptors += row.descriptors
+            whole.others += row.others
+        return whole
+
+    @property
+    def size(self) -> int:
+        return len(self.direct) + len(self.others)
+
+
+def ignore_frames(frames: bytes) -> None:
+    """Where the frames of a connection go that is over."""

@@ -1,0 +1,117 @@
+"""The streams of this process, fed by its market."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from core import clock
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import runtime as market
+from market.engine.bus.journal import RecentRecords
+from market.engine.store.checkpoints import Checkpoint
+from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
+from market.streams.protocol.messages import MARKET, ORDERFLOW
+from market.streams.sessions.authenticated import authenticated_sessions
+
+from .resume import Kept
+from .stream import LastSent, NumberedStream
+from .wire import OutgoingPrice, outgoing_flow, price_tick
+
+prices = NumberedStream(MARKET)
+order_flow = NumberedStream(ORDERFLOW)
+NEVER_ENDED = (-1, -1)
+
+
+def hear(records: list[AnyRecord]) -> None:
+    """Each is encoded once, however many listen, and nothing is waited for."""
+    sent_ms = clock.now_ms()
+    for record in records:
+        if isinstance(record, TickAccepted):
+            symbol, since_ms = record.symbol, record.accepted_ms
+            facts = catalogue.known(symbol)
+            # The engine may hear a little later than this process that an instrument is not offered any more.
+            send_price, send_flow = prices.send, order_flow.send
+            if facts is None or not facts.active:
+                send_price, send_flow = prices.keep, order_flow.keep
+            if facts is not None:
+                send_price(symbol, OutgoingPrice(record, facts.digits, sent_ms), since_ms=since_ms)
+            outgoing = outgoing_flow(record, sent_ms)
+            if outgoing is not None:
+                send_flow(symbol, outgoing, since_ms=since_ms)
+        elif isinstance(record, AbsorptionFound):
+            outgoing = outgoing_flow(record, sent_ms)
+            if outgoing is not None:
+                send_flow = order_flow.keep if catalogue.find(record.symbol) is None else order_flow.send
+                send_flow(record.symbol, outgoing, is_tick=False)
+        elif isinstance(record, SeriesBegan):
+            _begin_series(record, sent_ms)
+
+
+def _begin_series(record: SeriesBegan, now_ms: int) -> None:
+    order_flow.begin_series(record.symbol, None, now_ms)
+    facts, tick = catalogue.known(record.symbol), None
+    if facts is not None and record.bid:
+        taken = TickAccepted(record.symbol, record.bid, record.ask, record.time_ms, 0.0, record.seq)
+        tick = record.seq, price_tick(taken, facts.digits)
+    prices.begin_series(record.symbol, tick, now_ms)
+
+
+def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+    """Where the numbering stands. Whoever listened before may have missed something."""
+    known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
+    past = market.take_past()
+    prices.begin(epoch, [_last_price(*each, past) for each in known])
+    order_flow.begin(epoch, [_last_flow(*each, past) for each in known])
+
+
+def _prices_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
+    for at_ms, record in past.prices.get(facts.symbol, ()):
+        if isinstance(record, TickAccepted):
+            yield at_ms, record.seq, price_tick(record, facts.digits)
+
+
+def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
+    for at_ms, record in past.flow.get(facts.symbol, ()):
+        outgoing = outgoing_flow(record, at_ms)
+        if outgoing is not None:
+            yield at_ms, outgoing.seq, outgoing.frame
+
+
+def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: RecentRecords) -> LastSent:
+    if checkpoint is None:
+        return LastSent(facts.symbol, 0)
+    seq, tick, frame = checkpoint.seq, checkpoint.last, None
+    if tick is not None:
+        volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
+        bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
+        frame = price_tick(TickAccepted(facts.symbol, bid, ask, tick.time_ms, volume, seq), facts.digits)
+    ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[0]
+    return LastSent(facts.symbol, seq, frame, _prices_of(past, facts), ended_at)
+
+
+def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: RecentRecords) -> LastSent:
+    if checkpoint is None:
+        return LastSent(facts.symbol, 0)
+    seq = checkpoint.flow_seq
+    ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[1]
+    return LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
+
+
+def tell_heard(is_heard: bool) -> None:
+    for part in (prices, order_flow):
+        part.tell_heard(is_heard, clock.now_ms())
+
+
+def tell_ended(gone: list[str]) -> None:
+    for part in (prices, order_flow):
+        part.end_symbols(gone, clock.now_ms())
+
+
+def stop() -> None:
+    for part in (prices, order_flow, authenticated_sessions):
+        part.clear()
+
+
+market.listen(hear, begin)
+market.watch(tell_heard)
+catalogue.on_deactivated.append(tell_ended)

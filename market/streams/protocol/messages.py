@@ -1,0 +1,107 @@
+"""The three streams, and what a client may say on them. Fields that nobody knows are ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+MAX_SYMBOLS, MAX_ID_LENGTH = 200, 64
+ALL = "*"
+Id = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Annotated[str, Meta(max_length=MAX_ID_LENGTH)]
+Symbols = Annotated[list[str], Meta(min_length=1, max_length=MAX_SYMBOLS)]
+Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Feature = Literal["seq", "snapshot", "lag", "heartbeat", "latest"]
+Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
+"""Where the demo's test instrument is offered."""
+Wish = Literal[Feature, Chaos]
+Event = Literal["signal.closed"]
+FEATURES: tuple[Feature, ...] = get_args(Feature)
+CHAOS: tuple[Chaos, ...] = get_args(Chaos)
+EVENTS: tuple[Event, ...] = get_args(Event)
+
+
+class Resume(msgspec.Struct, frozen=True):
+    """Where a client was when it lost its socket."""
+
+    epoch: str
+    positions: dict[str, Seq]
+
+
+class ClientMessage(msgspec.Struct, kw_only=True, frozen=True, tag_field="action"):
+    id: Annotated[Id | UnsetType, Meta(description="Echoed in what answers the message.")] = UNSET
+    api_key: Annotated[
+        str | UnsetType,
+        Meta(description="Needed once, unless X-API-Key was sent with the handshake. This one wins."),
+    ] = UNSET
+
+
+class Subscribe(ClientMessage, tag="subscribe", frozen=True):
+    """Adds to what is subscribed; repeating it is harmless."""
+
+    symbols: Annotated[
+        Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
+    ] = UNSET
+    features: Annotated[
+        frozenset[Wish],
+        Meta(
+            description="seq numbers frames of prices and order flow, snapshot sends their last tick first,"
+            " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"
+            " price when you are slow, chaos lets the demo's TEST misbehave."
+        ),
+    ] = frozenset()
+    events: Annotated[frozenset[Event], Meta(description="More that is told on /ws/signals.")] = frozenset()
+    resume: Annotated[
+        Resume | UnsetType, Meta(description="Replays what was missed on /ws/market or /ws/orderflow.")
+    ] = UNSET
+    since: Annotated[
+        Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | UnsetType,
+        Meta(
+            description="The last that was received: replays what came after it on /ws/signals. The id of a"
+            ' signal, "closed:" and the id if that was a closure, or the since of a reply.'
+        ),
+    ] = UNSET
+    takeover: Annotated[
+        bool, Meta(description="At the stream limit, end your oldest stream instead of being refused.")
+    ] = False
+
+
+class Unsubscribe(ClientMessage, tag="unsubscribe", frozen=True):
+    symbols: Annotated[Symbols | UnsetType, Meta(description="Absent: all.")] = UNSET
+
+
+class List(ClientMessage, tag="list", frozen=True):
+    """Asks what is subscribed."""
+
+
+class Ping(ClientMessage, tag="ping", frozen=True):
+    """Asks for a pong."""
+
+
+AnyMessage = Subscribe | Unsubscribe | List | Ping
+ACTIONS = ("subscribe", "unsubscribe", "list", "ping")
+
+StreamName = Literal["market", "orderflow", "signals"]
+
+
+class StreamKind(msgspec.Struct, frozen=True):
+    name: StreamName
+    takes_all: bool
+    """Whether symbols may be absent or "*"."""
+    is_numbered: bool
+    """Whether it is resumed by numbers; signals are, by their ids."""
+    can_conflate: bool = False
+    """Whether a newer message can stand for older ones."""
+
+    @property
+    def path(self) -> str:
+        return f"/ws/{self.name}"
+
+
+MARKET = StreamKind("market", takes_all=False, is_numbered=True, can_conflate=True)
+ORDERFLOW = StreamKind("orderflow", takes_all=True, is_numbered=True)
+SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False)
+KINDS = (MARKET, ORDERFLOW, SIGNALS)
+
+Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]

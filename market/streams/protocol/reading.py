@@ -1,0 +1,178 @@
+"""From what a socket received to a message, or to the refusal that says what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .messages import (
+    ACTIONS,
+    ALL,
+    EVENTS,
+    FEATURES,
+    MAX_ID_LENGTH,
+    MAX_SYMBOLS,
+    AnyMessage,
+    Id,
+    StreamKind,
+    Subscribe,
+    Unsubscribe,
+)
+from .refusals import StreamRefused, invalid
+from .subscriptions import upper
+
+MAX_BYTES = 16 * 1024
+A_SECOND, BURST = 10, 20
+MAX_INVALID, INVALID_WITHIN_MS = 10, 60_000
+SPACING_MS = 1000 // A_SECOND
+
+
+class Inbound:
+    __slots__ = ("_free_ms", "_invalid_ms")
+
+    def __init__(self) -> None:
+        self._free_ms = 0
+        """When all that was said would have been said at 10 messages a second."""
+        self._invalid_ms: deque[int] = deque(maxlen=MAX_INVALID)
+
+    def take(self, now_ms: int) -> None:
+        """Count a message, or refuse it as one too many."""
+        free_ms = max(self._free_ms, now_ms) + SPACING_MS
+        if free_ms - now_ms > BURST * SPACING_MS:
+            raise StreamRefused("too_many_messages")
+        self._free_ms = free_ms
+
+    def is_last_straw(self, now_ms: int) -> bool:
+        """Count an invalid message: whether it is the tenth within 60 seconds."""
+        self._invalid_ms.append(now_ms)
+        is_full = len(self._invalid_ms) == MAX_INVALID
+        return is_full and now_ms - self._invalid_ms[0] < INVALID_WITHIN_MS
+
+
+def check(message: AnyMessage, kind: StreamKind) -> None:
+    """Refuse what would have no effect on this stream, before a client waits for it."""
+    for refused in _misuses(message, kind):
+        raise refused
+
+
+def _misuses(message: AnyMessage, kind: StreamKind) -> Iterator[StreamRefused]:
+    if isinstance(message, Subscribe | Unsubscribe) and not kind.takes_all:
+        if message.symbols is not UNSET and ALL in message.symbols:
+            yield invalid(f'"*" is not offered on {kind.path}: name each symbol.', "symbols")
+        if message.symbols is UNSET and isinstance(message, Subscribe):
+            yield invalid(f"symbols is required on {kind.path}: 1 to 200 instrument codes.", "symbols")
+    if not isinstance(message, Subscribe):
+        return
+    if kind.is_numbered and message.since is not UNSET:
+        yield invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
+    if kind.is_numbered and message.events:
+        yield invalid("events is for /ws/signals.", "events")
+    if message.resume is not UNSET:
+        if not kind.is_numbered:
+            yield invalid(f"resume is for prices and order flow; {kind.path} goes on with since.", "resume")
+        if len({upper(symbol) for symbol in message.resume.positions}) < len(message.resume.positions):
+            yield invalid("resume names a symbol twice.", "resume")
+
+
+RULES: dict[str, str] = {
+    "action": f"action must be one of {', '.join(ACTIONS)}.",
+    "id": f"id must be a whole number of 64 bits, or a text of at most {MAX_ID_LENGTH} characters.",
+    "api_key": "api_key must be a text.",
+    "symbols": f"symbols must be a list of 1 to {MAX_SYMBOLS} instrument codes.",
+    "features": f"features must be a list drawn from {', '.join(FEATURES)}.",
+    "events": f"events must be a list drawn from {', '.join(EVENTS)}.",
+    "resume": 'resume must be {"epoch": text, "positions": {symbol: its last seq}}.',
+    "since": 'since must be the id of a signal, or "closed:" and the id of one that was closed.',
+    "takeover": "takeover must be true or false.",
+}
+DETAILS: dict[str, dict[str, Any]] = {
+    "action": {"allowed": list(ACTIONS)},
+    "id": {"max": MAX_ID_LENGTH},
+    "symbols": {"max": MAX_SYMBOLS},
+    "features": {"allowed": list(FEATURES)},
+    "events": {"allowed": list(EVENTS)},
+}
+
+
+class _Named(msgspec.Struct):
+    id: Id | UnsetType = UNSET
+
+
+_named = msgspec.json.Decoder(_Named)
+_message = msgspec.json.Decoder(AnyMessage)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def read(text: bytes, kind: StreamKind) -> AnyMessage:
+    """The message; a refusal carries its id, if that could be read."""
+    named = UNSET
+    try:
+        given = _without_nulls(text)
+        named = _decode(_named, given).id
+        _refuse_repeated_names(text)
+        message: AnyMessage = _decode(_message, given)
+        check(message, kind)
+    except StreamRefused as refused:
+        refused.id = named
+        raise
+    return message
+
+
+def unknown_features() -> StreamRefused:
+    return invalid(RULES["features"], "features", **DETAILS["features"])
+
+
+def _without_nulls(text: bytes) -> bytes:
+    """Many encoders write null for what is not there; what must be there is missed all the same."""
+    if b"null" not in text:
+        return text
+    try:
+        members = _members.decode(text)
+    except (ValueError, RecursionError):
+        return text
+    # Not spelled out: what a stranger writes may have a billion digits.
+    return msgspec.json.encode({name: value for name, value in members.items() if bytes(value) != b"null"})
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], text: bytes) -> Any:
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        raise invalid("The message is nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise invalid(f"The message is not valid JSON: {error}.") from None
+
+
+def _explain(error: str) -> StreamRefused:
+    found = re.search(r"at `\$\.(\w+)", error) or re.search(r"required field `(\w+)`", error)
+    field = found[1] if found else ""
+    if field not in RULES:
+        return invalid("A message must be a JSON object with an action.")
+    return invalid(RULES[field], field, **DETAILS.get(field, {}))
+
+
+def _refuse_repeated_names(text: bytes) -> None:
+    """Readers differ in which of two they take; a client that sends both is told so."""
+    try:
+        # Numbers are left as text: int() would refuse thousands of digits in a field that is ignored.
+        json.loads(text.decode(), object_pairs_hook=_once, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise invalid("The message is nested too deeply.") from None
+    except ValueError as error:
+        raise invalid(f"The message is not valid JSON: {error}.") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = {name for name, _ in pairs}
+    if len(names) == len(pairs):
+        return
+    twice = next((name for name in RULES if sum(name == other for other, _ in pairs) > 1), None)
+    raise invalid(f"{twice or 'A name'} stands in the message twice.", twice)

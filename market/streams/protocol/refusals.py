@@ -1,0 +1,146 @@
+"""What a stream refuses, how it says so, and with which code a socket closes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from core.plain_json import encode
+
+from .messages import Milliseconds
+
+Code = Literal[
+    "invalid_message",
+    "invalid_api_key",
+    "https_required",
+    "subscribe_timeout",
+    "taken_over",
+    "stream_limit_exceeded",
+    "too_many_messages",
+    "slow_consumer",
+    "internal_error",
+]
+Id = int | str
+
+
+class StreamRefusal(msgspec.Struct, frozen=True):
+    status: int
+    """As REST would say it."""
+    close: int | None
+    """None: the socket stays open."""
+    can_retry: bool
+    """Whether connecting again as before may succeed."""
+    message: str
+
+
+REFUSALS: dict[Code, StreamRefusal] = {
+    "invalid_message": StreamRefusal(400, None, False, "The message cannot be understood."),
+    "invalid_api_key": StreamRefusal(
+        401,
+        4401,
+        False,
+        "Send a valid API key: as api_key in the message, or in the X-API-Key header of the handshake.",
+    ),
+    "https_required": StreamRefusal(
+        403,
+        4403,
+        False,
+        "This key came without TLS and may have been read. Use wss://, and issue a new key.",
+    ),
+    "subscribe_timeout": StreamRefusal(
+        408, 4408, True, "No valid subscribe came within 10 seconds. Connect again and send it first."
+    ),
+    "taken_over": StreamRefusal(
+        409, 4409, False, "Another connection of your account has taken this stream over."
+    ),
+    "stream_limit_exceeded": StreamRefusal(
+        429, 4429, True, "Your tier allows no more open streams. Close one, or subscribe with takeover."
+    ),
+    "too_many_messages": StreamRefusal(
+        429, 4413, True, "Send at most 10 messages a second, 20 at once. One message can name 200 symbols."
+    ),
+    "slow_consumer": StreamRefusal(
+        408, 4430, True, "You read more slowly than the stream flows. Subscribe to less, or ask for latest."
+    ),
+    "internal_error": StreamRefusal(500, 4500, True, "Something failed on our side. Connect again."),
+}
+NOT_UTF8, TOO_BIG, RESTARTING, TOO_MANY_INVALID = 1007, 1009, 1012, 4400
+
+
+class Close(msgspec.Struct, frozen=True):
+    can_retry: bool
+    reason: str
+
+
+CLOSES: dict[int, Close] = {
+    NOT_UTF8: Close(False, "A text is not valid UTF-8. No frame comes before."),
+    TOO_BIG: Close(False, "A message is larger than 16 KiB. No frame comes before."),
+    RESTARTING: Close(True, "This server restarts, as the notice before says."),
+    TOO_MANY_INVALID: Close(False, "The tenth invalid message within 60 seconds."),
+} | {
+    refusal.close: Close(refusal.can_retry, refusal.message)
+    for refusal in REFUSALS.values()
+    if refusal.close is not None
+}
+
+
+class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
+    code: Annotated[Code, Meta(description="Stable: what a program should look at.")]
+    message: Annotated[str, Meta(description="For people; may change.")]
+    status: Annotated[int, Meta(description="The HTTP status that REST would answer with.")]
+    field: Annotated[str | UnsetType, Meta(description="What of the message is wrong.")] = UNSET
+    allowed: Annotated[list[str] | UnsetType, Meta(description="The words it may be.")] = UNSET
+    max: Annotated[int | UnsetType, Meta(description="The most it may be, or may have.")] = UNSET
+    limit: Annotated[int | UnsetType, Meta(description="Streams that your tier allows at once.")] = UNSET
+    open: Annotated[int | UnsetType, Meta(description="Streams of your account that are open.")] = UNSET
+    retry_after: Annotated[int | UnsetType, Meta(description="Seconds to wait before trying again.")] = UNSET
+
+
+class StreamRefused(Exception):
+    """A message is refused, or the socket ends: `close` says which."""
+
+    def __init__(self, code: Code, message: str = "", **details: Any) -> None:
+        refusal = REFUSALS[code]
+        self.code, self.close, self.can_retry = code, refusal.close, refusal.can_retry
+        self.details = ErrorDetails(
+            code=code, message=message or refusal.message, status=refusal.status, **details
+        )
+        self.id: Id | UnsetType = UNSET
+        """Of the message that is refused."""
+        super().__init__(self.details.message)
+
+
+def invalid(message: str, field: str | None = None, **details: Any) -> StreamRefused:
+    return StreamRefused(
+        "invalid_message", message, **details if field is None else {"field": field, **details}
+    )
+
+
+EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]
+
+
+class Control(msgspec.Struct, omit_defaults=True):
+    pass
+
+
+def error(refused: StreamRefused, now_ms: int) -> bytes:
+    frame = Error(
+        error=refused.details,
+        fatal=refused.close is not None,
+        retry=refused.can_retry,
+        id=refused.id,
+        time=now_ms,
+    )
+    return encode(frame)
+
+
+class Error(Control, tag="error", kw_only=True):
+    """A refusal. After a fatal one the socket closes."""
+
+    error: ErrorDetails
+    fatal: bool
+    retry: Annotated[bool, Meta(description="Whether connecting again as before may succeed.")]
+    id: EchoedId = UNSET
+    time: Milliseconds

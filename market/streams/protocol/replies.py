@@ -1,0 +1,181 @@
+"""What a stream says besides its data: replies and notices. Each has a `type`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from core.plain_json import encode
+
+from .messages import Milliseconds, StreamName
+from .refusals import Control, EchoedId, Error, Id
+from .subscriptions import Rejected
+
+Positions = Annotated[
+    dict[str, int],
+    Meta(
+        description="With seq, not on signals: the number after which each symbol's frames go on;"
+        " send it to resume."
+    ),
+]
+
+
+class Subscribed(Control, tag="subscribed", kw_only=True):
+    """The answer to subscribe, before any data."""
+
+    stream: StreamName
+    symbols: Annotated[list[str], Meta(description='All that are subscribed now, or ["*"].')]
+    rejected: Annotated[list[Rejected], Meta(description="Those of the message that are unknown.")]
+    epoch: Annotated[
+        str | UnsetType, Meta(description="With seq, not on signals: which numbering it is.")
+    ] = UNSET
+    positions: Positions | UnsetType = UNSET
+    since: Annotated[
+        str | UnsetType,
+        Meta(
+            description="On signals: the place after which they go on, valid in since, for who loses the"
+            " connection before the first signal."
+        ),
+    ] = UNSET
+    recovered: Annotated[
+        bool | UnsetType, Meta(description="After resume or since: whether everything missed follows.")
+    ] = UNSET
+    unrecovered: Annotated[
+        list[str] | UnsetType,
+        Meta(description="Symbols that go on from their last tick instead, or on signals from now."),
+    ] = UNSET
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Unsubscribed(Control, tag="unsubscribed", kw_only=True):
+    symbols: Annotated[list[str], Meta(description="Those that are left.")]
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Listed(Control, tag="subscriptions", kw_only=True):
+    symbols: list[str]
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Pong(Control, tag="pong", kw_only=True):
+    id: EchoedId = UNSET
+    time: Milliseconds
+
+
+class Heartbeat(Control, tag="heartbeat", kw_only=True):
+    """After 10 s without another frame, if asked for."""
+
+    time: Milliseconds
+
+
+NoticeCode = Literal["restarting", "stale", "live", "deactivated", "new_series"]
+
+
+class Notice(Control, tag="notice", kw_only=True):
+    """restarting: this server is about to close the socket with 1012. stale: it hears no engine, so nothing
+    comes of these symbols until live; or it stood still for a while, and what comes until then is old.
+    deactivated: they are not offered any more. On prices and order flow they are not subscribed to any more
+    either; on signals what is still active will close. new_series, not on signals: simulated prices give way
+    to real ones, or these to those; candles and order flow of before belong to the series that ended."""
+
+    code: NoticeCode
+    symbols: Annotated[
+        list[str] | UnsetType, Meta(description='Not on restarting. ["*"] for who is subscribed to all.')
+    ] = UNSET
+    time: Milliseconds
+
+
+class Gap(Control, tag="gap", kw_only=True):
+    """The service lost its place: frames of these symbols may be missing, and the numbering is another."""
+
+    symbols: list[str]
+    epoch: str
+    positions: Positions
+    time: Milliseconds
+
+
+class Conflated(Control, tag="conflated", kw_only=True):
+    """With latest: so many ticks were left out, their volumes are in the one that follows."""
+
+    symbol: str
+    dropped: int
+
+
+CONTROLS = (Subscribed, Unsubscribed, Listed, Pong, Heartbeat, Notice, Gap, Conflated, Error)
+
+
+class Continuation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the frames after a `subscribed` go on from, for those who asked for it."""
+
+    epoch: str | UnsetType = UNSET
+    positions: dict[str, int] | UnsetType = UNSET
+    since: str | UnsetType = UNSET
+    """The same for signals, which have no numbers."""
+    unrecovered: list[str] | UnsetType = UNSET
+    """Empty: all was recovered. Unset: nothing was to be."""
+
+
+STARTS_LIVE = Continuation()
+
+
+def subscribed(
+    stream: StreamName,
+    symbols: list[str],
+    rejected: list[Rejected],
+    now_ms: int,
+    id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
+    goes_on: Continuation = STARTS_LIVE,
+) -> bytes:
+    lost = goes_on.unrecovered
+    return encode(
+        Subscribed(
+            stream=stream,
+            symbols=symbols,
+            rejected=rejected,
+            epoch=goes_on.epoch,
+            positions=goes_on.positions,
+            since=goes_on.since,
+            recovered=UNSET if lost is UNSET else not lost,
+            unrecovered=lost or UNSET,
+            id=id,
+            time=now_ms,
+        )
+    )
+
+
+def unsubscribed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Unsubscribed(symbols=symbols, id=id, time=now_ms))
+
+
+def listed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Listed(symbols=symbols, id=id, time=now_ms))
+
+
+def pong(now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
+    return encode(Pong(id=id, time=now_ms))
+
+
+def heartbeat(now_ms: int) -> bytes:
+    return encode(Heartbeat(time=now_ms))
+
+
+def restarting(now_ms: int) -> bytes:
+    return encode(Notice(code="restarting", time=now_ms))
+
+
+def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
+    return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
+
+
+def gap(symbols: Iterable[str], epoch: str, positions: dict[str, int], now_ms: int) -> bytes:
+    return encode(Gap(symbols=sorted(symbols), epoch=epoch, positions=positions, time=now_ms))
+
+
+def conflated(symbol: str, dropped: int) -> bytes:
+    return encode(Conflated(symbol=symbol, dropped=dropped))

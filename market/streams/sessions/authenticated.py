@@ -1,0 +1,220 @@
+"""The authenticated sessions of this process: what becomes of their keys, one timer for all of them, and
+their end when nothing was heard of revocations for too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from itertools import cycle
+from typing import Any, Protocol
+
+from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
+from accounts.keys.caller import Caller
+from accounts.keys.lookup import ApiKeyCache, key_cache
+from core.background import cancel_and_wait
+from core.events.feed import EventFeed, feed
+from core.events.handlers import PASSING
+from core.events.kinds import EventKind
+
+Find = Callable[[str], Awaitable[Caller | None]]
+
+# After a restart everybody comes at once: sockets wait for each other, so that the queue in front of the
+# database is never full of them. It refuses whom it cannot serve soon.
+ASKING_AT_ONCE = 64
+logger = logging.getLogger(__name__)
+
+
+class AuthenticatedSession(Protocol):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def caller(self) -> Caller | None: ...
+
+    def renew(self, caller: Caller | None) -> None:
+        """Its key has changed; None: it opens nothing any more."""
+
+    def look(self, now_s: float) -> None:
+        """Time went by."""
+
+    def give_up(self) -> None:
+        """Nobody can tell any more whether its key still holds."""
+
+
+LOOK_EVERY_S = 1.0
+
+
+class AuthenticatedSessions:
+    LOOK_EVERY_S = 1.0
+    PARTS = 19
+    """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
+    in memory, of which hashes are made, spread over all of them."""
+
+    def __init__(self, events: EventFeed, ring: ApiKeyCache) -> None:
+        self._ring = ring
+        self.clear()
+        self.changes = 0
+        """How often something changed that a caller, once found, does not know of."""
+        events.on(EventKind.KEY_REVOKED, self.revoke)
+        events.on(EventKind.KEY_ROLLED, self.roll)
+        events.on(EventKind.ACCOUNT_CHANGED, self.change)
+        for kind in (EventKind.SESSION_ENDED, EventKind.PASSWORD_CHANGED):
+            events.on(kind, self.end_pages)
+        events.on(EventKind.TIER_CHANGED, self._count)
+        events.on(EventKind.BEGAN_ANEW, self.look_at_all)
+
+    def clear(self) -> None:
+        self._of: defaultdict[int, set[AuthenticatedSession]] = defaultdict(set)
+        self._watched: tuple[set[AuthenticatedSession], ...] = tuple(set() for _ in range(self.PARTS))
+        self._turns = cycle(self._watched)
+        self._is_watching = False
+        self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
+
+    async def find(self, key: str) -> Caller | None:
+        """Who holds a key, as of now: no event went by while the database was asked."""
+        return await self._settled(self._ring.find, key)
+
+    async def find_again(self, key: str) -> Caller | None:
+        """The same for a key that its socket has shown before."""
+        return await self._settled(self._ring.find_again, key)
+
+    async def _settled(self, find: Find, key: str) -> Caller | None:
+        while True:
+            changes = self.changes
+            async with self._asking:
+                caller = await find(key)
+            if changes == self.changes:
+                return caller
+
+    def add(self, socket: AuthenticatedSession, account_id: int) -> None:
+        self._of[account_id].add(socket)
+
+    def remove(self, socket: AuthenticatedSession, account_id: int) -> None:
+        self._part_of(socket).discard(socket)
+        self._of[account_id].discard(socket)
+        if not self._of[account_id]:
+            del self._of[account_id]
+
+    def all(self) -> tuple[AuthenticatedSession, ...]:
+        return tuple(socket for held in self._of.values() for socket in held)
+
+    def watch(self, socket: AuthenticatedSession) -> None:
+        """Let it look at the time every second."""
+        self._part_of(socket).add(socket)
+        if not self._is_watching:
+            self._is_watching = True
+            self._look_later()
+
+    def _part_of(self, socket: AuthenticatedSession) -> set[AuthenticatedSession]:
+        return self._watched[hash(socket) % self.PARTS]
+
+    def _look_later(self) -> None:
+        asyncio.get_running_loop().call_later(self.LOOK_EVERY_S / self.PARTS, self._look)
+
+    def _look(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        part = next(self._turns)
+        for socket in tuple(part):
+            try:
+                socket.look(now_s)
+            except Exception:  # noqa: BLE001 - the top of a timer: the others still want to be told
+                logger.exception("A socket could not be looked after")
+                part.discard(socket)
+        self._is_watching = any(self._watched)
+        if self._is_watching:
+            self._look_later()
+
+    def revoke(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+        for socket in self._held(facts):
+            if socket.caller is not None and socket.caller.key_id == facts["key"]:
+                socket.renew(None)
+
+    async def roll(self, facts: dict[str, Any]) -> None:
+        """A key that ends at once is told as such, whether the database answers or not."""
+        if "ends_at" in facts and facts["ends_at"] <= time.time():
+            self.revoke(facts)
+        else:
+            await self.look_again(facts)
+
+    async def change(self, facts: dict[str, Any]) -> None:
+        if facts.get("active", True):
+            await self.look_again(facts)
+            return
+        self.changes += 1
+        for socket in self._held(facts):
+            socket.renew(None)
+
+    async def end_pages(self, facts: dict[str, Any]) -> None:
+        """Which of an account's pages are meant only the database knows: without it all end."""
+        try:
+            await self.look_again(facts)
+        except PASSING:
+            for socket in self._held(facts):
+                if socket.key.startswith(BROWSER_TOKEN_LEAD):
+                    socket.renew(None)
+            raise
+
+    async def look_at_all(self, facts: dict[str, Any]) -> None:
+        for account_id in tuple(self._of):
+            await self.look_again({"account": account_id})
+
+    async def look_again(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+        held = self._held(facts)
+        for key in {socket.key for socket in held}:
+            caller = await self._ring.find_again(key)
+            for socket in held:
+                if socket.key == key:
+                    socket.renew(caller)
+
+    def _count(self, facts: dict[str, Any]) -> None:
+        self.changes += 1
+
+    def _held(self, facts: dict[str, Any]) -> tuple[AuthenticatedSession, ...]:
+        return tuple(self._of.get(facts["account"], ()))
+
+
+authenticated_sessions = AuthenticatedSessions(feed, key_cache)
+
+# All at once would hold up those who ask for something else.
+AT_ONCE, PAUSE_S = 100, 0.05
+
+
+class TrustWatch:
+    def __init__(self, events: EventFeed, held: AuthenticatedSessions) -> None:
+        self._events, self._sockets = events, held
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="trust in known keys")
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._task)
+        self._task = None
+
+    async def _run(self) -> None:
+        was_over = False
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            is_over = self._events.is_trust_over
+            # Twice: a process that was frozen finds much time gone, and reads what it missed at once.
+            if is_over and was_over:
+                await self._end_all()
+            was_over = is_over
+
+    async def _end_all(self) -> None:
+        ending = self._sockets.all()
+        if ending:
+            logger.warning("%d streams end: revocations could not be read for too long", len(ending))
+        for start in range(0, len(ending), AT_ONCE):
+            for socket in ending[start : start + AT_ONCE]:
+                socket.give_up()
+            await asyncio.sleep(PAUSE_S)
+
+
+trust_watch = TrustWatch(feed, authenticated_sessions)

@@ -1,0 +1,123 @@
+"""The queue: one draft after another is published, rejected or put right, with the keyboard if you like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import zip_longest
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from accounts.back_office.staff_pages import actor
+from news.models import NewsItem
+from news.models.items import NewsCategory
+from news.sentiment.scoring import Scored, score_title
+
+from .decisions import AlreadyDecided, Reworded, Unscored, choose_category, override_score, publish, reject
+from .item_form import ScoreField
+
+SHOWN = 30
+PERMISSION = "news.change_newsitem"
+
+
+def may_see(request: HttpRequest) -> bool:
+    return request.user.is_authenticated and request.user.has_perm(PERMISSION)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def queue_page(request: HttpRequest) -> HttpResponse:
+    if not may_see(request):
+        raise PermissionDenied
+    return act(request) if request.method == "POST" else show(request)
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    drafts = NewsItem.objects.filter(status=NewsItem.Status.DRAFT)
+    items = list(drafts.order_by("-arrived_at", "-pk").prefetch_related("symbols")[:SHOWN])
+    current = whole_number(request.GET.get("at", ""))
+    shown = [item.pk for item in items]
+    context: dict[str, Any] = {
+        **admin.site.each_context(request),
+        "title": "Drafts",
+        "items": items,
+        "drafts": list(zip_longest(items, items[1:])),
+        "current": current if current in shown else next(iter(shown), 0),
+        "total": len(items) if len(items) < SHOWN else drafts.count(),
+        "categories": list(enumerate(NewsCategory.values, start=1)),
+    }
+    request.current_app = admin.site.name
+    return TemplateResponse(request, "admin/news_queue.html", context)
+
+
+def act(request: HttpRequest) -> HttpResponse:
+    """`act` says what, `item` on which: one, or several ticked ones, each with the mark of what was read."""
+    sent = (text.partition(":") for text in request.POST.getlist("item"))
+    chosen = {pk: mark for number, _, mark in sent if (pk := whole_number(number))}
+    if not chosen:
+        messages.warning(request, "Choose at least one draft.")
+    for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
+        wanted, score = request.POST.get("act", ""), request.POST.get("score", "")
+        act_on(request, item, wanted, score, seen=chosen[item.pk])
+    # On to the next, unless the one at hand is still to be decided.
+    first = next(iter(chosen), 0)
+    waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
+    at = first if waits else whole_number(request.POST.get("next", ""))
+    return redirect(f"{reverse('news_queue')}?at={at}")
+
+
+def whole_number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+class UnknownAct(Exception):
+    """No button of the page sends this."""
+
+
+def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: str) -> None:
+    """`seen` is the mark of the draft as the page showed it."""
+    name, _, value = act.partition(":")
+    try:
+        # Before the database is held up: a model may take its time.
+        scored = (
+            score_title(item.title, value) if name == "category" and value in NewsCategory.values else None
+        )
+        with transaction.atomic():
+            done = perform(item, act, score, scored, by=actor(request), seen=seen)
+            LogEntry.objects.log_actions(
+                int(str(request.user.pk)), [item], CHANGE, f"{done}.", single_object=True
+            )
+    except (Unscored, AlreadyDecided, Reworded, UnknownAct) as error:
+        messages.error(request, str(error))
+    except ValidationError as error:
+        messages.error(request, f"“{item.title}”: {error.messages[0]}")
+    else:
+        messages.success(request, f"{done}: “{item.title}”.")
+
+
+def perform(item: NewsItem, act: str, score: str, scored: Scored | None, *, by: str, seen: str) -> str:
+    """Do it, and say what was done."""
+    name, _, value = act.partition(":")
+    simple: dict[str, tuple[Callable[..., None], str]] = {
+        "publish": (publish, "Published"),
+        "reject": (reject, "Rejected"),
+    }
+    if act in simple:
+        perform_one, done = simple[act]
+        perform_one(item, seen=seen)
+        return done
+    if name == "category" and value in NewsCategory.values:
+        choose_category(item, value, scored, by=by, seen=seen)
+        return f"Category {value}"
+    if act == "score":
+        wanted = ScoreField().clean(score)
+        override_score(item, wanted, by=by, seen=seen)
+        return f"Score {wanted:+.2f}"
+    raise UnknownAct("This page cannot do that. Reload it.")

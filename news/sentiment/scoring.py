@@ -1,0 +1,164 @@
+"""The sentiment models there are, and the one place where the newsroom asks one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning
+from django.db import close_old_connections
+
+from news.language import language_models
+
+from .language import LanguageSentiment
+from .linear import FILE, BadModel, LinearModel, linear_model
+from .model import Score, SentimentFailed, SentimentModel
+from .onnx import OnnxModel
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+# Apart from the threads of the API: a model at an endpoint takes seconds for each title.
+_pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
+# What is not scored by then waits for staff, as a draft: others wait for the thread.
+PATIENCE_S = 25.0
+
+
+class Scored(NamedTuple):
+    score: float
+    model: str
+    version: str
+
+
+Scorer = Callable[[str, str], Scored | None]
+"""Title and category to a score; None where there is no model that can tell."""
+
+
+class ScoringModel(Protocol):
+    def score(self, title: str, category: str = "") -> Score: ...
+
+
+def score_title(title: str, category: str) -> Scored | None:
+    return score_by(current_model(), title, category)
+
+
+def score_by(model: ScoringModel, title: str, category: str) -> Scored | None:
+    try:
+        found = model.score(title, category)
+    except SentimentFailed as failure:
+        logger.warning("A title waits for staff, the sentiment model has no score: %s", failure)
+        return None
+    except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
+        logger.exception("The sentiment model broke on a title; staff score it")
+        return None
+    return Scored(max(-1.0, min(1.0, float(found.score))), found.model, found.version)
+
+
+def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
+    """Asks the model for so long and no longer; after that there is none."""
+    until = time.monotonic() + patience_s
+    return lambda title, category: scorer(title, category) if time.monotonic() < until else None
+
+
+async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run() -> T:
+        try:
+            return judge(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(_pool, copy_context().run, run)
+
+
+async def make_ready() -> str:
+    """Before a model is asked that nobody looks after: one that is plugged in scores only after a check.
+    What is wrong with it; empty if nothing is."""
+    model = current_model()
+    for each in sentiment_models():
+        if each.identifier == model.identifier:
+            try:
+                await each.check()
+            except SentimentFailed as failure:
+                return f"{model.identifier}: {failure}"
+    return ""
+
+
+def current_model() -> Builtin | WithFallback:
+    """The one that SENTIMENT_MODEL names; the built-in one by default."""
+    named = settings.SENTIMENT_MODEL
+    if not named or named == builtin().identifier:
+        return builtin()
+    chosen = next((model for model in sentiment_models() if model.identifier == named), None)
+    # A name that nobody has is told by a system check; until it is mended, scores go on.
+    return builtin() if chosen is None else WithFallback(chosen, builtin())
+
+
+@cache
+def sentiment_models() -> Sequence[SentimentModel]:
+    models: list[SentimentModel] = [builtin()]
+    if settings.ONNX_MODEL_DIR:
+        models.append(OnnxModel(Path(settings.ONNX_MODEL_DIR)))
+    return [*models, *(LanguageSentiment(model) for model in language_models())]
+
+
+class WithFallback:
+    """The model that was chosen; where it has no score now, the built-in one, which the score then says."""
+
+    def __init__(self, chosen: SentimentModel, fallback: Builtin) -> None:
+        self.chosen, self.fallback = chosen, fallback
+
+    @property
+    def identifier(self) -> str:
+        return self.chosen.identifier
+
+    def score(self, title: str, category: str = "") -> Score:
+        try:
+            return self.chosen.score(title, category)
+        except SentimentFailed as failure:
+            logger.info("%s scores in place of %s: %s", self.fallback.identifier, self.identifier, failure)
+            return self.fallback.score(title, category)
+
+
+class Builtin:
+    identifier = FILE.stem
+
+    def __init__(self) -> None:
+        self._is_well = False
+
+    def is_healthy(self) -> bool:
+        return self._is_well
+
+    async def check(self) -> None:
+        """Reads the file too, so that no request waits for that."""
+        try:
+            model = await asyncio.to_thread(linear_model)
+            self._is_well = model.identifier == self.identifier and model.score("Gold rises") > 0
+        except (OSError, BadModel) as error:
+            self._is_well = False
+            raise SentimentFailed(str(error)) from None
+
+    def score(self, title: str, category: str = "") -> Score:
+        model: LinearModel = linear_model()
+        return Score(model.score(title, category), model.identifier, model.version)
+
+
+@cache
+def builtin() -> Builtin:
+    return Builtin()
+
+
+def check_sentiment_model(**kwargs: Any) -> list[CheckMessage]:
+    named = settings.SENTIMENT_MODEL
+    there = [model.identifier for model in sentiment_models()]
+    if not named or named in there:
+        return []
+    hint = f"Set SENTIMENT_MODEL to one of {', '.join(there)}, or configure the model."
+    return [Warning(f"There is no sentiment model {named!r}.", hint=hint, id="tickwire.W101")]

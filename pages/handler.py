@@ -1,0 +1,177 @@
+"""Pages, on Django's own handler: each is made in one of a few threads and sent when that serves the next.
+
+Who may send more than a page takes is asked before the body is read, because Django reads all of it before it
+asks who sends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import Any, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.core import signals
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse, parse_cookie
+from django.urls import set_script_prefix
+
+from core.addresses import check_host
+from core.contract.errors import ApiError, Overloaded, as_refusal
+from core.events.feed import AWAY, feed
+from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
+from serving.prometheus import METRICS_PATH, refuse_metrics
+
+from .refusals import refuse_page
+from .threads import PageThreads
+
+
+class StaffOnly(ApiError):
+    status_code, code = 413, "too_large"
+    message = f"Only staff who are logged in may send more than {MOST_BODY_BYTES:,} bytes here."
+
+    def __init__(self) -> None:
+        super().__init__(max=MOST_BODY_BYTES)
+
+
+def is_for_staff(scope: dict[str, Any]) -> bool:
+    return is_import(scope["path"]) and may_be_large(scope)
+
+
+def may_be_large(scope: dict[str, Any]) -> bool:
+    length = header_values(scope, b"content-length")
+    if length.isdigit() and len(length) <= MOST_DIGITS:
+        return int(length) > MOST_BODY_BYTES
+    return bool(length or header_values(scope, b"transfer-encoding"))
+
+
+def header_values(scope: dict[str, Any], name: bytes) -> str:
+    return b"; ".join(value for sent, value in scope["headers"] if sent == name).decode("latin-1")
+
+
+def is_from_staff(scope: dict[str, Any]) -> bool:
+    """Asks the database."""
+    key = parse_cookie(header_values(scope, b"cookie")).get(settings.SESSION_COOKIE_NAME)
+    if not key:
+        return False
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
+    user = get_user(request)
+    return user.is_active and getattr(user, "is_staff", False)
+
+
+T = TypeVar("T")
+MOST_WAITING = 128
+
+# A page that took so long is still waited for, if the database answers others.
+UNLESS_AWAY_S = 2.0
+
+
+def header(scope: dict[str, Any], name: bytes) -> str | None:
+    values = [value for sent, value in scope["headers"] if sent == name]
+    return b",".join(values).decode("latin-1") if values else None
+
+
+class PageHandler(ASGIHandler):
+    """Without Django's watcher for clients that leave: what runs in a thread cannot be stopped anyway."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = PageThreads(settings.PAGE_THREADS, MOST_WAITING, "pages")
+        self._reserved = PageThreads(1, MOST_WAITING, "operators")
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        refused = await self._refuse(scope)
+        if refused is not None:
+            await self._finish(refused, send)
+            return
+        try:
+            # Before it has a thread: whoever sends slowly keeps nobody else waiting.
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        # Who asks how the service is doing does not queue with those who keep it busy.
+        is_for_metrics = scope["path"] == METRICS_PATH
+        threads = self._reserved if is_for_metrics else self._threads
+        making = asyncio.ensure_future(self._make(threads, scope, receive, body))
+        try:
+            response = await (making if is_for_metrics else unless_database_stops(making))
+        except Overloaded as refusal:
+            response = refuse_page(scope, refusal)
+        if response is not None:
+            await self._finish(response, send)
+
+    async def _refuse(self, scope: dict[str, Any]) -> HttpResponse | None:
+        """Before a body is read or a thread is waited for."""
+        try:
+            # Django would take the server's own name where none is sent, and log who sends another at length.
+            check_host(header(scope, b"host"), scope["http_version"])
+            if is_for_staff(scope):
+                await self._ask_for_staff(scope)
+        except ApiError as refusal:
+            return refuse_page(scope, refusal)
+        if scope["path"] == METRICS_PATH:
+            # There is one thread for them, in which strangers in any number would keep operators waiting.
+            return refuse_metrics(header(scope, b"authorization") or "")
+        return None
+
+    async def _ask_for_staff(self, scope: dict[str, Any]) -> None:
+        async def ask() -> bool:
+            async with self._threads.lease():
+                return await sync_to_async(is_from_staff)(scope)
+
+        try:
+            if not await unless_database_stops(asyncio.ensure_future(ask())):
+                raise StaffOnly
+        except (DatabaseError, InterfaceError) as error:
+            raise as_refusal(error) from error
+
+    async def _make(
+        self, threads: PageThreads, scope: dict[str, Any], receive: Any, body: Any
+    ) -> HttpResponseBase | None:
+        try:
+            async with threads.lease():
+                return None if await has_left(receive) else await self._respond(scope, body)
+        finally:
+            body.close()
+
+    async def _respond(self, scope: dict[str, Any], body: Any) -> HttpResponseBase:
+        set_script_prefix(get_script_prefix(scope))
+        await signals.request_started.asend(sender=self.__class__, scope=scope)
+        request, refusal = self.create_request(scope, body)
+        response: Any = refusal if request is None else await self.run_get_response(request)
+        if not isinstance(response, StreamingHttpResponse):
+            await sync_to_async(response.close)()
+        elif not response.is_async:
+            pieces: Any = response.streaming_content
+            response.streaming_content = [await sync_to_async(b"".join)(pieces)]
+        return response  # type: ignore[no-any-return]
+
+    async def _finish(self, response: HttpResponseBase, send: Any) -> None:
+        """Whoever reads slowly keeps nobody waiting either."""
+        await self.send_response(response, send)
+        if response.streaming:
+            await asyncio.to_thread(response.close)
+
+
+async def unless_database_stops(making: asyncio.Future[T]) -> T:
+    """A database that was stopped neither answers nor refuses. What waits for it keeps its thread, because
+    nobody can end that, but not the client."""
+    while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
+        if feed.is_database_away:
+            # Asked for, so that nobody is warned that nobody asked.
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())
+            raise Overloaded(AWAY, retry_after=2)
+    return making.result()
+
+
+async def has_left(receive: Any) -> bool:
+    """Whether the client is gone already: it may have waited longer than it meant to."""
+    message: asyncio.Future[Any] = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    message.cancel()
+    return message.done()

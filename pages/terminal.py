@@ -1,0 +1,80 @@
+"""The terminal page: the market, signals and news, drawn by the browser from the public interface."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import runtime as market
+from market.prices.candles import TIMEFRAMES
+
+WORKER = "terminal/streams-worker.js"
+
+
+class WatchlistRow(NamedTuple):
+    """A line of the watchlist as it is before the first tick."""
+
+    facts: InstrumentFacts
+    state: str
+    bid: str
+    ask: str
+    spread: str
+    day_open: float | None
+    change: float | None
+
+
+def watchlist() -> list[WatchlistRow]:
+    """What trades now comes first."""
+    rows = [row_of(facts) for facts in catalogue.active()]
+    return sorted(rows, key=lambda row: (row.state == "closed", row.facts.symbol))
+
+
+def row_of(facts: InstrumentFacts) -> WatchlistRow:
+    quote, state = market.quote(facts.symbol), market.state(facts)
+    if quote is None:
+        return WatchlistRow(facts, state, "", "", "", None, None)
+    today = market.prices.history(facts).builder.latest("1d")
+    opened = today.open if today else None
+    change = 100 * (quote.bid - opened) / opened if opened else None
+    bid, ask, spread = (f"{price:.{facts.digits}f}" for price in (quote.bid, quote.ask, quote.spread))
+    return WatchlistRow(facts, state, bid, ask, spread, opened, change)
+
+
+def first_choice(rows: list[WatchlistRow]) -> str:
+    """What is open, quoted and not there for tests; else whatever there is."""
+    best = min(
+        rows, key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == "TEST"), default=None
+    )
+    return best.facts.symbol if best else ""
+
+
+def page_config(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any]:
+    return {
+        "csrf": get_token(request),
+        "worker": static(WORKER),
+        "candlePrice": settings.CANDLE_PRICE,
+        "timeframes": list(TIMEFRAMES),
+        "symbol": first_choice(rows),
+        "instruments": {
+            row.facts.symbol: {"name": row.facts.name, "digits": row.facts.digits} for row in rows
+        },
+    }
+
+
+@never_cache
+@require_safe
+def terminal(request: HttpRequest) -> HttpResponse:
+    """With a login, or in the demo; others are told what this is."""
+    if not (settings.DEMO or request.user.is_authenticated):
+        return render(request, "start.html")
+    rows = watchlist()
+    page = {"rows": rows, "config": page_config(request, rows), "timeframes": TIMEFRAMES}
+    return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

@@ -1,0 +1,82 @@
+"""The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
+What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from io import BytesIO
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from django.urls import get_resolver
+
+from accounts.viewset import UnknownPathViewSet
+from core.contract.answers import ON_EVERY_ANSWER, Answer
+
+# A coded slash would become part of the path before the route is looked up.
+CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
+
+# A longer path is a mistake, and not worth remembering.
+LONGEST_REMEMBERED = 100
+Header = tuple[bytes, bytes]
+Route = tuple[Any, dict[str, Any]]
+
+
+class LeanRequest(ASGIRequest):
+    """What both read at once; the rest of Django's request is made when it is first asked for."""
+
+    def __init__(self, scope: dict[str, Any], receive: Any) -> None:
+        self.scope, self.receive = scope, receive
+        self.method = scope["method"].upper()
+        self.path = self.path_info = scope["path"]
+
+    def __getattr__(self, name: str) -> Any:
+        if "META" in self.__dict__:
+            raise AttributeError(name)
+        super().__init__(self.scope, BytesIO())
+        return getattr(self, name)
+
+
+async def answer_api(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    request = LeanRequest(scope, receive)
+    raw_path: bytes = scope.get("raw_path") or b""
+    if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
+        answer = await UnknownPathViewSet(action_map={"get": "absent"}).answer(request)
+    else:
+        view, names = route(request.path)
+        answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
+    await send_answer(answer, request.method == "HEAD", send)
+
+
+def route(path: str) -> Route:
+    return _remembered_route(path) if len(path) <= LONGEST_REMEMBERED else _route(path)
+
+
+def _route(path: str) -> Route:
+    """The view of a path, which knows its viewset, and the names it takes from the path."""
+    match = get_resolver().resolve(path)
+    return match.func, match.kwargs
+
+
+_remembered_route = lru_cache(maxsize=1024)(_route)
+
+
+async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
+    headers = [
+        *_on_every_answer(),
+        *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
+    ]
+    if answer.status != 204:
+        headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer.body)))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
+
+
+@cache
+def _on_every_answer() -> list[Header]:
+    return [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
+
+
+@cache
+def _name(name: str) -> bytes:
+    return name.lower().encode("latin-1")

@@ -1,0 +1,106 @@
+"""How long the head and the body of a request may be, and how much may be parsed at once.
+
+Where a message ends is for the parser alone to say: what is counted here frames nothing.
+"""
+
+from __future__ import annotations
+
+END_OF_HEAD = b"\r\n\r\n"
+MOST_HEAD_BYTES = 32 * 1024
+MOST_HEADERS = 100
+
+
+class RequestHead:
+    """Of the request that is being read. A part of it may be parsed before the rest is there."""
+
+    __slots__ = ("_tail", "has_line", "size")
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self.size = 0
+        self.has_line = False
+        """Whether its first line has ended."""
+        self._tail = b""
+
+    def take(self, data: bytes) -> int:
+        """Count the part of the data that belongs to it, and say how long that is."""
+        kept = len(self._tail)
+        seen = self._tail + data
+        at = seen.find(END_OF_HEAD)
+        size = len(data) if at < 0 else at + len(END_OF_HEAD) - kept
+        # With the first end of a head that was a blank line in front of it, the rest is still to come.
+        self._tail = seen[-3:] if at < 0 else b""
+        self.size += size
+        self.has_line = self.has_line or b"\n" in data[: max(0, MOST_HEAD_BYTES - self.size + size)]
+        return size
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.size > MOST_HEAD_BYTES
+
+
+def is_one_head(data: bytes) -> bool:
+    """A whole head and nothing else, as nearly every request comes."""
+    return 0 <= data.find(END_OF_HEAD) == len(data) - len(END_OF_HEAD) <= MOST_HEAD_BYTES - len(END_OF_HEAD)
+
+
+KIB = 1024
+MOST_BODY_BYTES = 64 * KIB
+
+# More only where the application knows who sends it before it reads: until then uvicorn stops at 64 KiB.
+MOST_TICK_BYTES = 1024 * KIB
+MOST_IMPORT_BYTES = 10 * 1024 * KIB
+
+# Of a length that is a number of bytes at all.
+MOST_DIGITS = 18
+TICKS = ("/ingest/ticks", "/ingest/ticks/")
+
+# A small part at a time: behind the end of a chunked body something else may follow.
+CHUNKED_PART, PART = 16 * KIB, 64 * KIB
+
+# Of the lengths of chunks, their extensions and trailers; a chunk of one byte takes six.
+MOST_FRAMING, MOST_FRAMING_A_BYTE = 32 * KIB, 16
+
+
+def most_bytes(path: str) -> int:
+    if path in TICKS:
+        return MOST_TICK_BYTES
+    return MOST_IMPORT_BYTES if is_import(path) else MOST_BODY_BYTES
+
+
+def is_import(path: str) -> bool:
+    """Where staff upload files: /admin/instruments/instrument/import/."""
+    return path.startswith("/admin/") and path.rstrip("/").endswith("/import")
+
+
+class RequestBody:
+    """Of the request that is being read."""
+
+    __slots__ = ("_raw", "is_chunked", "most", "received", "size")
+
+    def __init__(self, size: int | None, most: int) -> None:
+        self.is_chunked = size is None
+        self.size, self.most = size or 0, most
+        self.received = 0
+        self._raw = 0
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are still to come, where that was said."""
+        return self.size - self.received
+
+    @property
+    def is_too_long(self) -> bool:
+        return max(self.size, self.received) > self.most
+
+    def take(self, data: bytes) -> int:
+        """How much of the data may be parsed now."""
+        size = min(len(data), CHUNKED_PART if self.is_chunked else min(PART, self.missing))
+        self._raw += size
+        return size
+
+    @property
+    def is_mostly_framing(self) -> bool:
+        return self._raw - self.received > MOST_FRAMING + MOST_FRAMING_A_BYTE * self.received

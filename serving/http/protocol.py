@@ -1,0 +1,285 @@
+"""uvicorn's HTTP protocol with bounds on what a client can make it hold, do or believe.
+
+One request is read at a time: what comes behind it waits unparsed until it is answered. It stands on the
+inside of the uvicorn that is pinned in pyproject.toml."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+
+from core.addresses import EXTENSION
+
+from . import bounds, refusals
+from .bounds import RequestBody
+from .closing import ANSWERING, BODY, HEAD, IDLE, OVER, ClosingProtocol, Exchange
+from .deadlines import TransferPace
+from .refusals import HttpRefusal, RequestRefused
+from .requests import FRAMING_HEADERS, Noted, begins_websocket, read_size, read_target, websocket_request
+
+logger = logging.getLogger(__name__)
+CONTINUE = b"100-continue"
+NO_BODY = RequestBody(0, 0)
+
+# What is left of a body when its answer is there is read, or the connection ends.
+MOST_UNHEARD = 64 * 1024
+
+
+class HttpProtocol(ClosingProtocol):
+    _noted: Noted
+    _refusal: HttpRefusal | None = None
+    _is_upgraded = False
+    _waited = False
+    """What is being parsed came while an earlier answer was due."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.write = transport.write
+        host = self.client[0] if self.client else ""
+        self.connection, refusal = self.watch.arrived(host, transport)
+        self._extensions: dict[str, Any] = {EXTENSION: self.connection}
+        if refusal is None:
+            self.watch.heads.start(self, self.loop.time())
+        else:
+            self.refuse(refusal)
+
+    def data_received(self, data: bytes) -> None:
+        if self.state == IDLE:
+            self.watch.idle.stop(self)
+            self.state = HEAD
+            if bounds.is_one_head(data):
+                self._parse(data)
+                if self.state == HEAD:
+                    self.watch.heads.start(self, self.loop.time())
+                return
+        if self.state in (HEAD, BODY):
+            self._read(data)
+        elif self.state == OVER or self._is_last:
+            self.swallow(len(data))
+        else:
+            self._kept += data
+            self.flow.pause_reading()
+
+    def _read(self, data: bytes) -> None:
+        """Part by part, so that each stops where its message does, as far as that is known."""
+        while data and self.state in (IDLE, HEAD, BODY):
+            if self.state == IDLE:
+                self.watch.idle.stop(self)
+                self.state = HEAD
+            size = (self.head if self.state == HEAD else self.body).take(data)
+            if self.state == HEAD and self.head.is_too_long:
+                self.refuse(refusals.LONG_HEAD if self.head.has_line else refusals.LONG_TARGET)
+                return
+            was = self.state
+            self._parse(data[:size])
+            if was == BODY and self.state == HEAD:
+                # How much of the part is head is not known: all of it counts.
+                self.head.size += size
+            data = data[size:]
+        if self._is_upgraded:
+            if data and not self.transport.is_closing():
+                self.transport.get_protocol().data_received(data)  # type: ignore[attr-defined]
+        elif data:
+            self.data_received(data)
+        elif self.state == HEAD and self not in self.watch.heads:
+            self.watch.heads.start(self, self.loop.time())
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Any other upgrade is ignored, and what comes after its request is not HTTP for sure.
+            if self._is_upgraded:
+                self.handle_websocket_upgrade()
+        except httptools.HttpParserError as error:
+            self._fail(error)
+        else:
+            if self.state == BODY and self.body.is_mostly_framing:
+                self.refuse(refusals.LONG_FRAMING)
+
+    def _fail(self, error: httptools.HttpParserError) -> None:
+        refusal, self._refusal = self._refusal, None
+        if refusal is None and isinstance(error, httptools.HttpParserCallbackError):
+            logger.error("A request could not be read.", exc_info=error.__context__)
+        if self.state == ANSWERING:
+            # Behind a chunked body, in the same part, comes what is no part of it.
+            self._is_last = True
+            if self.cycle is not None:
+                self.cycle.keep_alive = False
+            return
+        self.refuse(refusal or refusals.MALFORMED)
+
+    def _stop(self, refusal: HttpRefusal) -> RequestRefused:
+        """To be raised: the parser does not say what stopped it."""
+        self._refusal = refusal
+        return RequestRefused(refusal)
+
+    # What the parser meets
+
+    def on_message_begin(self) -> None:
+        if self.state == ANSWERING:
+            raise self._stop(refusals.MALFORMED)
+        if self.state == IDLE:
+            # Behind the end of a chunked body, in the same part.
+            self.watch.idle.stop(self)
+            self.state = HEAD
+        self.url = b""
+        self.headers = []
+        self._noted = {}
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            "extensions": self._extensions,
+        }
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        headers = self.headers
+        if len(headers) >= bounds.MOST_HEADERS:
+            raise self._stop(refusals.LONG_HEAD)
+        name = name.lower()
+        headers.append((name, value))
+        if name in FRAMING_HEADERS:
+            self._noted.setdefault(name, []).append(value)
+
+    def on_headers_complete(self) -> None:
+        self.watch.heads.stop(self)
+        self.head.begin()
+        # Trailers are counted, and heard by nobody.
+        self.headers = []
+        try:
+            self._begin()
+        except RequestRefused as refused:
+            raise self._stop(refused.refusal) from None
+
+    def _begin(self) -> None:
+        noted, parser, scope = self._noted, self.parser, self.scope
+        version = parser.get_http_version()
+        if version != "1.1":
+            if version != "1.0":
+                raise RequestRefused(refusals.OTHER_VERSION)
+            scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        size = read_size(noted, version)
+        if parser.should_upgrade():
+            if size != 0 or self._waited:
+                raise RequestRefused(refusals.BAD_UPGRADE)
+            if begins_websocket(scope["method"], version, noted):
+                self._is_upgraded = True
+                return
+            self._is_last = True
+        self._locate(noted)
+        self._expect_body(size)
+        self._hand_over(version != "1.0" and not self._is_last and parser.should_keep_alive())
+
+    def _locate(self, noted: Noted) -> None:
+        hosts = noted.get(b"host")
+        target = read_target(self.url, hosts[0] if hosts else None)
+        self.scope["path"] = self.root_path + target.path
+        self.scope["raw_path"] = self.root_path.encode("ascii") + target.raw_path
+        self.scope["query_string"] = target.query
+
+    def _expect_body(self, size: int | None) -> None:
+        if size == 0:
+            self.body = NO_BODY
+        else:
+            self.body = body = RequestBody(size, bounds.most_bytes(self.scope["path"]))
+            if body.is_too_long:
+                raise RequestRefused(refusals.LONG_BODY[body.most])
+            self.watch.bodies[self] = TransferPace(self.loop.time())
+        self.state = BODY
+
+    def _hand_over(self, keep_alive: bool) -> None:
+        expected = self._noted.get(b"expect", ())
+        self.cycle = Exchange(
+            scope=self.scope,
+            transport=cast(Any, self),
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=any(value.lower() == CONTINUE for value in expected),
+            keep_alive=keep_alive,
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
+
+    def on_body(self, body: bytes) -> None:
+        self.body.received += len(body)
+        if self.body.is_too_long:
+            raise self._stop(refusals.LONG_BODY[self.body.most])
+        cycle = self.cycle
+        if cycle.response_complete:
+            if self.body.received > MOST_UNHEARD:
+                raise self._stop(refusals.LONG_BODY[bounds.MOST_BODY_BYTES])
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        if self._is_upgraded:
+            return
+        if self.body is not NO_BODY:
+            self.watch.bodies.pop(self, None)
+        cycle = self.cycle
+        cycle.more_body = False
+        self.state = ANSWERING
+        if cycle.response_complete:
+            self._await_next()
+        else:
+            cycle.message_event.set()
+
+    # What the exchange asks and says
+
+    def will_hear_the_rest(self) -> bool:
+        return not self.cycle.waiting_for_100_continue and self.body.missing <= MOST_UNHEARD
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.state == OVER or self.transport.is_closing():
+            return
+        if self.state == ANSWERING:
+            self._await_next()
+        else:
+            self.flow.resume_reading()
+
+    def _await_next(self) -> None:
+        self.state = IDLE
+        self.watch.idle.start(self, self.watch.now)
+        self.flow.resume_reading()
+        if self._kept:
+            kept, self._kept = self._kept, b""
+            self._waited = True
+            self.data_received(kept)
+            self._waited = False
+
+    def handle_websocket_upgrade(self) -> None:
+        request = websocket_request(self.scope["method"], self.url, self.scope["headers"])
+        self.state = OVER
+        self.watch.forget(self)
+        self.connections.discard(self)
+        # An exchange holds its protocol; so they go at once, and not when garbage is collected.
+        self.cycle = None  # type: ignore[assignment]
+        protocol: Any = self.ws_protocol_class(  # type: ignore[misc, call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.app_state
+        )
+        protocol.extensions = self._extensions
+        protocol.on_lost = partial(self.watch.left, self.connection)
+        protocol.connection_made(self.transport)
+        protocol.data_received(request)
+        self.transport.set_protocol(protocol)

@@ -1,0 +1,127 @@
+"""What the server itself refuses, in the error body of all the others, and how often it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from prometheus_client import Counter
+
+from . import bounds
+
+NOTHING: Mapping[str, Any] = {}
+
+
+class HttpRefusal(NamedTuple):
+    status: int
+    code: str
+    message: str
+    reason: str
+    """Under which it is counted in the metrics."""
+    details: Mapping[str, Any] = NOTHING
+    headers: Mapping[str, str] = NOTHING
+
+
+class RequestRefused(Exception):
+    """Raised inside the parser, which stops at it."""
+
+    def __init__(self, refusal: HttpRefusal) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
+
+
+def malformed(message: str) -> HttpRefusal:
+    return HttpRefusal(400, "malformed_request", message, "malformed")
+
+
+MALFORMED = malformed("This is not a request in HTTP/1.1.")
+OTHER_VERSION = HttpRefusal(505, "http_version_not_supported", "Speak HTTP/1.1.", "malformed")
+OTHER_CODING = malformed("The only Transfer-Encoding is chunked, and only in HTTP/1.1.")
+OTHER_HOST = malformed("The target names another host than the Host header.")
+BAD_UPGRADE = HttpRefusal(
+    400,
+    "invalid_upgrade",
+    "A WebSocket begins with a GET without a body, after the answers to all earlier requests.",
+    "upgrade",
+)
+BAD_HANDSHAKE = HttpRefusal(
+    400, "invalid_upgrade", "A WebSocket needs one Sec-WebSocket-Key of 16 bytes in base64.", "upgrade"
+)
+OTHER_WEBSOCKET = HttpRefusal(
+    426,
+    "invalid_upgrade",
+    "Speak version 13 of WebSocket.",
+    "upgrade",
+    headers={"Sec-WebSocket-Version": "13", "Upgrade": "websocket", "Connection": "Upgrade, close"},
+)
+LONG_TARGET = HttpRefusal(414, "target_too_long", "Send a shorter path and query.", "head")
+LONG_HEAD = HttpRefusal(
+    431,
+    "head_too_large",
+    f"Send {bounds.MOST_HEAD_BYTES:,} bytes of headers at most, and {bounds.MOST_HEADERS} of them.",
+    "head",
+)
+LONG_FRAMING = HttpRefusal(
+    400, "malformed_request", "The body has more chunk extensions and trailers than content.", "body"
+)
+SLOW_HEAD = HttpRefusal(408, "request_timeout", "The head of the request did not end in time.", "slow_head")
+SLOW_BODY = HttpRefusal(408, "body_timeout", "The body did not come in time. Send it at once.", "slow_body")
+FULL = HttpRefusal(
+    503,
+    "overloaded",
+    "The service has as many connections as it can hold. Try again shortly.",
+    "descriptors",
+    headers={"Retry-After": "5"},
+)
+
+
+def long_body(most: int) -> HttpRefusal:
+    return HttpRefusal(413, "too_large", f"Send {most:,} bytes at most.", "body", {"max": most})
+
+
+LONG_BODY = {
+    most: long_body(most)
+    for most in (bounds.MOST_BODY_BYTES, bounds.MOST_TICK_BYTES, bounds.MOST_IMPORT_BYTES)
+}
+
+
+def too_many_connections(limit: int) -> HttpRefusal:
+    return HttpRefusal(
+        429,
+        "too_many_connections",
+        f"{limit} connections are open from this address already: close one, or use those that are open.",
+        "address",
+        {"max": limit},
+        headers={"Retry-After": "1"},
+    )
+
+
+def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]], *, with_body: bool = True) -> bytes:
+    """The whole answer; after it the connection ends."""
+    # A worker of uvicorn's imports the protocol before there are models.
+    from core.contract.answers import ON_EVERY_ANSWER, new_request_id
+    from core.plain_json import encode
+
+    request_id = new_request_id()
+    error = {"code": refusal.code, "message": refusal.message, "status": refusal.status}
+    body = encode({"error": error | dict(refusal.details) | {"request_id": request_id}})
+    headers = {
+        **{name.decode(): value.decode() for name, value in date},
+        **ON_EVERY_ANSWER,
+        "X-Request-Id": request_id,
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        **refusal.headers,
+    }
+    lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
+    lines += (f"{name.lower()}: {value}" for name, value in headers.items())
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body if with_body else b"")
+
+
+refused_total = Counter(
+    "tickwire_http_refused",
+    "Requests and connections that the server itself ended, before the application heard of them.",
+    ["reason"],
+)

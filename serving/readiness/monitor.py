@@ -1,0 +1,233 @@
+"""Looks each second, apart from all requests, and tells the other processes over Redis and the database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import msgspec
+from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.db import DatabaseError, close_old_connections
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from core.background import cancel_and_wait
+from core.events.feed import feed
+from serving.draining import draining
+
+from .findings import OK, Findings, Readiness
+
+logger = logging.getLogger(__name__)
+AWAY, READ_ONLY, FULL, UNWRITABLE, WAITS = "away", "read-only", "full", "cannot be written", "waits"
+
+# SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
+DISK_FULL, READ_ONLY_TRANSACTION = "53100", "25006"
+
+
+class Reports(Protocol):
+    """What the processes tell each other over the database."""
+
+    def of_others(self, process: str) -> list[dict[str, float]]: ...
+    def tell(self, process: str, ages_s: dict[str, float]) -> None: ...
+    def prune(self) -> None: ...
+
+
+class DatabaseProbe:
+    """One look, in a thread. Until it has ended it says what it has found so far."""
+
+    def __init__(self, reports: Reports, process: str, ages_s: dict[str, float]) -> None:
+        self._reports, self._process, self._ages_s = reports, process, ages_s
+        self.reading, self.writing = AWAY, AWAY
+        self.others: list[dict[str, float]] = []
+        """How long ago each other process found each thing in order."""
+
+    def run(self) -> None:
+        try:
+            self._read_and_write()
+        finally:
+            close_old_connections()
+
+    def _read_and_write(self) -> None:
+        """Reading first: where only writing fails, most requests succeed."""
+        try:
+            self.others = self._reports.of_others(self._process)
+        except DatabaseError as error:
+            logger.debug("The database does not answer: %s", error)
+            return
+        self.reading, self.writing = OK, WAITS
+        try:
+            self._reports.tell(self._process, self._ages_s)
+            self._reports.prune()
+            self.writing = OK
+        except DatabaseError as error:
+            self.writing = why_unwritable(error)
+
+
+def why_unwritable(error: DatabaseError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, sqlite3.Error):
+        text = str(cause)
+        return FULL if "full" in text or "I/O" in text else READ_ONLY if "readonly" in text else UNWRITABLE
+    state = getattr(cause, "sqlstate", None)
+    return {DISK_FULL: FULL, READ_ONLY_TRANSACTION: READ_ONLY}.get(state or "", UNWRITABLE)
+
+
+LOOK_EVERY_S = 1.0
+
+# The database is written at each look at it. While it is away it is looked at each second.
+DATABASE_EVERY_S = 5.0
+DATABASE_PATIENCE_S = 3.0
+REDIS_PATIENCE_S = 1.0
+REPORTS = "tickwire:reports"
+FORGET_AFTER_S = 60
+Ages = dict[str, float]
+States = Callable[[], Iterable[tuple[str, str]]]
+"""Names parts of this process, each with `OK` or what is wrong with it."""
+
+
+class ReadinessMonitor:
+    def __init__(self) -> None:
+        self.picture = Findings()
+        self.process = secrets.token_hex(8)
+        self.is_started = False
+        # Of what the client answers, its types say two things at once.
+        self._redis: Any = None
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._looking: tuple[DatabaseProbe, Future[None]] | None = None
+        self._looked_at = float("-inf")
+        self._told: list[str] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, states: States, reports: Reports) -> None:
+        self._states, self._reports = states, reports
+        self.picture, self._looking, self._looked_at = Findings(), None, float("-inf")
+        if settings.REDIS_URL:
+            self._redis = Redis.from_url(settings.REDIS_URL)
+        self._task = asyncio.create_task(self._watch(), name="readiness")
+        self.is_started = True
+
+    async def stop(self) -> None:
+        self.is_started = False
+        await cancel_and_wait(self._task)
+        if self._redis is not None:
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                async with asyncio.timeout(REDIS_PATIENCE_S):
+                    await self._redis.hdel(REPORTS, self.process)
+            await self._redis.aclose()
+            self._redis = None
+
+    def verdict(self) -> Readiness:
+        return self.picture.verdict(self._own_faults(), time.monotonic())
+
+    def _own_faults(self) -> Iterator[str]:
+        if not self.is_started:
+            yield "stopping" if draining.is_on else "starting"
+        elif draining.is_on:
+            yield "stopping"
+        # Read when the process starts: who collects them later has to start it again.
+        if settings.PRODUCTION and not getattr(staticfiles_storage, "hashed_files", None):
+            yield "static_files"
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception:  # noqa: BLE001 - the top of the task: what broke is logged and tried again
+                logger.exception("Could not look what is in order")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look(self) -> None:
+        self._look_here()
+        self._look_at_database()
+        if self._redis is not None:
+            await self._look_at_redis(self._redis)
+        self._tell()
+
+    def _look_here(self) -> None:
+        now = time.monotonic()
+        for name, why in self._states():
+            self.picture.note(name, why, now)
+        self.picture.note("control_events", OK if feed.is_current else "unread", now)
+
+    def _look_at_database(self) -> None:
+        now = time.monotonic()
+        if self._looking is not None:
+            look, done = self._looking
+            if done.done() or now - self._looked_at > DATABASE_PATIENCE_S:
+                self._note_database(look, now)
+            if done.done():
+                self._looking = None
+        if self._looking is None and (
+            now - self._looked_at >= DATABASE_EVERY_S or not self._database_is_well
+        ):
+            self._looked_at = now
+            look = DatabaseProbe(self._reports, self.process, self.picture.ages_s(now))
+            self._looking = look, self._threads.submit(look.run)
+
+    @property
+    def _database_is_well(self) -> bool:
+        checks = self.picture.verdict((), 0.0).checks
+        return checks.get("database", OK) == checks.get("database_writes", OK) == OK
+
+    def _note_database(self, look: DatabaseProbe, now: float) -> None:
+        self.picture.note("database", look.reading, now)
+        self.picture.note("database_writes", look.writing, now)
+        for ages_s in look.others:
+            self.picture.hear(ages_s, now)
+
+    async def _look_at_redis(self, redis: Any) -> None:
+        now = time.monotonic()
+        try:
+            async with asyncio.timeout(REDIS_PATIENCE_S):
+                told = await self._tell_redis(redis, now)
+        except (RedisError, OSError, TimeoutError) as error:
+            self.picture.note("redis", "full" if "OOM" in str(error) else "away", now)
+            return
+        self.picture.note("redis", OK, now)
+        for ages_s in told:
+            self.picture.hear(ages_s, now)
+
+    async def _tell_redis(self, redis: Any, now: float) -> list[Ages]:
+        """Each report has the time of Redis, so that nobody's own clock matters."""
+        seconds, microseconds = await redis.time()
+        at = seconds + microseconds / 1_000_000
+        report = msgspec.json.encode((at, self.picture.ages_s(now)))
+        async with redis.pipeline(transaction=False) as asked:
+            asked.hset(REPORTS, self.process, report)
+            asked.expire(REPORTS, FORGET_AFTER_S)
+            asked.hgetall(REPORTS)
+            answers: list[Any] = await asked.execute()
+        others: dict[bytes, bytes] = answers[2]
+        others.pop(self.process.encode(), None)
+        told, gone = [], []
+        for process, data in others.items():
+            told_at, ages_s = msgspec.json.decode(data, type=tuple[float, Ages])
+            if at - told_at > FORGET_AFTER_S:
+                gone.append(process)
+            else:
+                told.append({name: age_s + at - told_at for name, age_s in ages_s.items()})
+        if gone:
+            await redis.hdel(REPORTS, *gone)
+        return told
+
+    def _tell(self) -> None:
+        found = self.verdict()
+        wrong = [f"{name} {found.checks[name]}" for name in found.degraded]
+        wrong += [f"{name} for this process alone" for name in found.reasons if name in found.checks]
+        if wrong != self._told:
+            self._told = wrong
+            if wrong:
+                logger.warning("Not in order: %s", ", ".join(wrong))
+            else:
+                logger.info("Everything is in order again")
+
+
+monitor = ReadinessMonitor()

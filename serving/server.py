@@ -1,0 +1,116 @@
+"""uvicorn's server with our protocols. It says when it serves, and does not leave before those who send it
+requests know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from core.process import end_within
+from serving.http.protocol import HttpProtocol
+from serving.websocket.protocol import WEBSOCKET_OPTIONS
+
+from .draining import draining
+
+BACKLOG = 2048
+UNREAD_MS = 60_000
+
+# The kernel doubles it. Clients have little to say, and what is refused is not taken in before.
+RECEIVE_BUFFER_BYTES = 32 * 1024
+
+
+def take_port(host: str, port: int) -> socket.socket:
+    """Listen before anything else is done, so that a taken port costs nobody a minute of preparation."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit this and what follows.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # One whose client never reads would outlive its own close.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MS)
+    try:
+        listener.bind((host.strip("[]"), port))
+    except OverflowError:
+        raise CommandError(f"{port} is no port; choose one up to 65535.") from None
+    except OSError as error:
+        listener.close()
+        raise CommandError(_sentence(error, host, port)) from None
+    return listener
+
+
+def _sentence(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} is taken. Stop what uses it, or choose another: PORT={port + 1} make run"
+    if error.errno == errno.EACCES:
+        return f"Port {port} is for the system. Choose one above 1023: PORT=8000 make run"
+    return f"Cannot listen on {host}, port {port}: {error.strerror or error}."
+
+
+STEP_S = 0.1
+
+# Who was let in may not have said yet what it wants.
+LAST_COMERS_S = 1.0
+
+
+def nothing() -> None:
+    """Where nobody wants to hear of it."""
+
+
+class Server(uvicorn.Server):
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_serving: Callable[[], None] = nothing,
+        on_stopping: Callable[[], None] = nothing,
+    ) -> None:
+        super().__init__(config)
+        self._on_serving, self._on_stopping = on_serving, on_stopping
+        self._pause_s, self._is_followed = 0.0, False
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and not self.should_exit:
+            self._on_serving()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Who presses Ctrl-C wants it to end; SIGTERM may come with a proxy in front. A second one hurries it.
+        is_first = not self.should_exit
+        self._pause_s = settings.DRAIN_S if is_first and self.started and sig == signal.SIGTERM else 0.0
+        draining.begin()
+        end_within(settings.DRAIN_S + settings.STOP_WITHIN_S)
+        super().handle_exit(sig, frame)
+
+    def retire(self) -> None:
+        """Another serves at the same address: nobody has to be warned. May be called from any thread."""
+        self._pause_s, self._is_followed = 0.0, True
+        draining.begin()
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """First `/readyz` says so, and every answer ends its connection; then the doors close."""
+        draining.begin()
+        self._on_stopping()
+        if self._is_followed:
+            for server in self.servers:
+                server.close()
+            self._pause_s = LAST_COMERS_S
+        loop = asyncio.get_running_loop()
+        began_at, ticks = loop.time(), 0
+        while loop.time() - began_at < self._pause_s:
+            await asyncio.sleep(STEP_S)
+            await self.on_tick(ticks := ticks + 1)
+        await super().shutdown(sockets)
+
+
+UVICORN_OPTIONS: dict[str, Any] = WEBSOCKET_OPTIONS | {"http": HttpProtocol}

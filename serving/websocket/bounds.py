@@ -1,0 +1,136 @@
+"""uvicorn's WebSocket protocol with bounds on what a client can make it hold or do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+from uvicorn._types import ASGIReceiveEvent
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+
+from .framing import frame
+
+NOT_UTF8, TOO_BIG, TOO_MANY = 1007, 1009, 4413
+
+# So much is parsed before it can be refused: six bytes are a frame, and 4 KiB of them take 5 to 10 ms.
+SLICE_BYTES = 4 * 1024
+MOST_CONTROLS_A_SECOND, MOST_UNREAD = 100, 200
+
+# Of a message of 1 MiB, and of a client with little to say.
+MOST_FRAGMENTS, FEW_FRAGMENTS = 1_024, 128
+BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class BoundedWebSocket(WebSocketsSansIOProtocol):
+    """Frames, fragments and what is parsed at once are bounded from the handshake on, whoever it is."""
+
+    flooded: Callable[[], bytes] | None = None
+    _has_little_to_say = _is_deaf = False
+    _most_fragments = MOST_FRAGMENTS
+    _controls, _second = 0, 0.0
+    _owed_pong = _kept = b""
+
+    @abstractmethod
+    def close(self, code: int, reason: str = "", last: bytes = b"") -> None: ...
+
+    def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
+        self._has_little_to_say, self._most_fragments, self.flooded = True, FEW_FRAGMENTS, flooded
+        self.conn.max_message_size = max_bytes
+
+    def data_received(self, data: bytes) -> None:
+        data, self._kept = self._kept + data, b""
+        for start in range(0, len(data), SLICE_BYTES):
+            if self._is_deaf or self.transport.is_closing():
+                return
+            if self._is_full():
+                self._kept = data[start:]
+                return
+            super().data_received(data[start : start + SLICE_BYTES])
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            # uvicorn would leave it open without an answer: more headers than `websockets` takes, for one.
+            self.transport.write(BAD_REQUEST)
+            self.transport.close()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        message = await self.queue.get()
+        if self.queue.empty():
+            if self._kept:
+                self.data_received(b"")
+            if self.read_paused and not self._kept and self.queue.empty():
+                self.read_paused = False
+                self.transport.resume_reading()
+        return message
+
+    def handle_ping(self) -> None:
+        """The first ping of what was parsed at once answers all of them."""
+        pong = b"".join(self.conn.data_to_send())
+        self._count()
+        if self.close_sent:
+            return
+        if self.writable.is_set():
+            self.transport.write(pong)
+        elif pong:
+            # Only the newest: a client that sends pings and reads nothing must not fill the memory.
+            self._owed_pong = pong
+
+    def handle_pong(self, event: Frame) -> None:
+        super().handle_pong(event)
+        self._count()
+
+    def handle_cont(self, event: Frame) -> None:
+        if self.close_sent:
+            self._count()
+        elif len(self.frames) >= self._most_fragments:
+            self.close(TOO_BIG)
+            self._hear_no_more()
+        else:
+            super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        if self.close_sent:
+            self._count()
+        elif self.curr_msg_data_type == "text" and not is_utf8(self.frames):
+            self.close(NOT_UTF8)
+        elif self._has_little_to_say and self.queue.qsize() >= MOST_UNREAD:
+            self._close_flood()
+        super().send_receive_event_to_app()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._owed_pong and not self.close_sent:
+            self.transport.write(self._owed_pong)
+        self._owed_pong = b""
+
+    def _is_full(self) -> bool:
+        """Whether the rest waits unparsed: one read may hold tens of thousands of messages."""
+        return not self.close_sent and self.queue.qsize() >= MOST_UNREAD
+
+    def _count(self) -> None:
+        """Of what needs no reader: pings, pongs, and whatever comes behind our close."""
+        now = self.loop.time()
+        if now - self._second > 1:
+            self._second, self._controls = now, 0
+        self._controls += 1
+        if self._controls > MOST_CONTROLS_A_SECOND:
+            self._close_flood()
+
+    def _close_flood(self) -> None:
+        if not self.close_sent:
+            self.close(TOO_MANY, last=frame(self.flooded()) if self.flooded else b"")
+        self._hear_no_more()
+
+    def _hear_no_more(self) -> None:
+        """Its answer to the close may be among what is not parsed any more. So it is told that nothing
+        follows, and goes; or else the linger ends the socket."""
+        self._is_deaf = True
+        if self.transport.can_write_eof() and not self.transport.is_closing():
+            self.transport.write_eof()
+
+
+def is_utf8(parts: list[bytes]) -> bool:
+    try:
+        b"".join(parts).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

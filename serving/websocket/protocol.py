@@ -1,0 +1,188 @@
+"""uvicorn's WebSocket protocol, opened for frames that are built once and written to many sockets.
+
+It stands on the inside of the uvicorn that is pinned in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from uvicorn.protocols.utils import ClientDisconnected
+from websockets.frames import Frame
+from websockets.protocol import State
+
+from .bounds import BoundedWebSocket
+from .connection import NO_DESCRIPTOR, AsgiConnection, ConnectionWatcher, Send, WebSocketConnection
+from .framing import frame
+
+EXTENSION = "tickwire.wire"
+RESTARTING = 1012
+
+# The kernel doubles it; left to itself it would hold 4 MB for each client that does not read.
+SEND_BUFFER_BYTES = 64 * 1024
+
+# How long a client has to take what is left and to answer a close; less if it does not read as it is.
+LINGER_S, STALLED_LINGER_S = 5.0, 2.0
+
+
+class WebSocketProtocol(BoundedWebSocket):
+    """Whatever is written is whole frames, at once: what comes from different sides never mixes."""
+
+    watcher: ConnectionWatcher | None = None
+    farewell: Callable[[], bytes] | None = None
+    # Given by the server's protocol of HTTP, if it has them.
+    extensions: Mapping[str, Any] = {}
+    on_lost: Callable[[], None] | None = None
+    write: Callable[[bytes], object]
+    _is_over = _is_encrypted = False
+    _early = b""
+
+    @property
+    def descriptor(self) -> int:
+        if self._is_over or not self.writable.is_set() or self.transport.is_closing() or self._is_encrypted:
+            return NO_DESCRIPTOR
+        return cast(int, self.transport.get_extra_info("socket").fileno())
+
+    @property
+    def waiting(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
+        if self._is_over or self.transport.is_closing():
+            return
+        if self.conn.state is State.OPEN:
+            self.conn.send_close(code, reason)
+        self.transport.write(last + b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.frames = []
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        # Its answer to the close may be behind messages that nobody reads any more.
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        self._end()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # The protocol of the request and its parser hold each other, and all that the request brought.
+        transport.get_protocol().parser = None
+        self.write = transport.write
+        self._is_encrypted = transport.get_extra_info("sslcontext") is not None
+        kernel = transport.get_extra_info("socket")
+        kernel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        # Paused is all that the kernel does not take at once: it can be counted, and nothing passes it by.
+        # Under TLS a buffer is full when it has reached the limit, and 0 would be full of nothing.
+        transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
+        if self.waiting:
+            # Of an answer that was asked for before: its protocol was told of it, and not this one.
+            self.writable.clear()
+
+    def handle_connect(self, event: Any) -> None:
+        super().handle_connect(event)
+        if self.response.status_code == 101:
+            cast(dict[str, Any], self.scope["extensions"]).update(self.extensions, **{EXTENSION: self})
+
+    def data_received(self, data: bytes) -> None:
+        if self.handshake_initiated and not self.handshake_complete:
+            # A client that did not wait for the answer. Parsed now, a bad frame would end what has not begun.
+            self._early += data
+            self.read_paused = True
+            self.transport.pause_reading()
+        else:
+            super().data_received(data)
+
+    async def send(self, message: Any) -> None:
+        if self.close_sent and self.handshake_complete:
+            # Closed from below, as at a flood, while the application had still something to say.
+            raise ClientDisconnected
+        await super().send(message)
+        if self._early and self.handshake_complete:
+            early, self._early = self._early, b""
+            if not self.transport.is_closing():
+                self.read_paused = False
+                self.transport.resume_reading()
+                self.data_received(early)
+        if self.close_sent:
+            self._end()
+
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+            return
+        self.stop_keepalive()
+        self.close(RESTARTING, last=frame(self.farewell()) if self.farewell else b"")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.watcher is not None:
+            self.watcher.paused()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        # What was owed may have filled it again.
+        if self.watcher is not None and self.writable.is_set():
+            self.watcher.resumed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def handle_close(self, event: Frame) -> None:
+        super().handle_close(event)
+        self._end()
+
+    def handle_parser_exception(self) -> None:
+        """What goes on coming is ignored: closing on it would be a reset, and the client never hear why."""
+        if not self._is_over and (why := self.conn.close_sent) is not None:
+            told = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
+            self.queue.put_nowait(cast(Any, told))
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.close_sent = True
+            self._end(STALLED_LINGER_S)
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._end(STALLED_LINGER_S)
+
+    def on_task_complete(self, task: Any) -> None:
+        super().on_task_complete(task)
+        self._end()
+
+    def _end(self, linger_s: float = LINGER_S) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        if not self.writable.is_set():
+            linger_s = STALLED_LINGER_S
+        # `transport.close()` would wait for ever for a client that does not read.
+        self.close_timer = self.loop.call_later(linger_s, self.transport.abort)
+        if self.watcher is not None:
+            self.watcher.ended()
+            self.watcher = None
+
+
+def connection_of(scope: dict[str, Any], send: Send) -> WebSocketConnection:
+    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has. It is taken out:
+    a socket that holds its scope, and is held by it, would be there until garbage is collected."""
+    found: WebSocketConnection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
+    return found or AsgiConnection(send)
+
+
+# permessage-deflate would take frames apart per client, and 300 KB of memory each. A peer that is gone is
+# noticed 25 s later at most. Messages may be as long as the longest that any socket takes: see `guard`.
+WEBSOCKET_OPTIONS: dict[str, Any] = {
+    "ws": WebSocketProtocol,
+    "ws_per_message_deflate": False,
+    "ws_ping_interval": 10.0,
+    "ws_ping_timeout": 15.0,
+    "ws_max_size": 1024 * 1024,
+}

@@ -1,0 +1,89 @@
+"""The place of one worker, over all the processes that come to fill it. Pure: the time is passed in."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+# A worker that served for this long was sound: the one that follows it starts at once.
+SOUND_AFTER_S = 30.0
+FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 15.0
+
+# It says each second that its loop turns. Blocked for longer than this, it serves nobody.
+SILENT_AFTER_S = 30.0
+
+# Somebody should hear of a start that takes so long.
+SLOW_START_S = 60.0
+LONGEST_STEP_S = 2.0
+State = Literal["empty", "starting", "serving", "stopping", "leaving"]
+"""Who leaves is followed by nobody: its successor is there already."""
+
+
+class WorkerSlot:
+    def __init__(self, number: int, now: float) -> None:
+        self.number = number
+        self.state: State = "empty"
+        self.failures = 0
+        """In a row: processes that ended before they had proved sound."""
+        self._since = self._heard_at = now
+        self._due_at = now
+        self._must_end_by = now
+
+    def is_due(self, now: float) -> bool:
+        return self.state == "empty" and now >= self._due_at
+
+    def has_to_be_killed(self, now: float) -> bool:
+        """It hangs: it says nothing any more, or does not end although it was told to."""
+        if self.is_told_to_end:
+            return now >= self._must_end_by
+        return self.state == "serving" and now - self._heard_at > SILENT_AFTER_S
+
+    def is_slow_to_start(self, now: float) -> bool:
+        """Once for each such span of time."""
+        if self.state != "starting" or now - self._heard_at < SLOW_START_S:
+            return False
+        self._heard_at = now
+        return True
+
+    def age_s(self, now: float) -> float:
+        """Of the present state."""
+        return now - self._since
+
+    def started(self, now: float) -> None:
+        self._become("starting", now)
+
+    def serves(self, now: float) -> None:
+        self._become("serving", now)
+
+    def heard(self, now: float) -> None:
+        self._heard_at = now
+
+    @property
+    def is_told_to_end(self) -> bool:
+        return self.state in ("stopping", "leaving")
+
+    def stops(self, now: float, within_s: float) -> None:
+        if not self.is_told_to_end:
+            self._must_end_by = now + within_s
+            self._become("stopping", now)
+
+    def leaves(self, now: float, within_s: float) -> None:
+        self.stops(now, within_s)
+        self.state = "leaving"
+
+    def is_sound(self, now: float) -> bool:
+        return self.state == "serving" and self.age_s(now) >= SOUND_AFTER_S
+
+    def ended(self, now: float) -> float:
+        """How long the place stays empty."""
+        if self.is_sound(now) or self.is_told_to_end:
+            self.failures = 0
+            delay_s = 0.0
+        else:
+            delay_s = min(LONGEST_DELAY_S, FIRST_DELAY_S * 2**self.failures)
+            self.failures += 1
+        self._due_at = now + delay_s
+        self._become("empty", now)
+        return delay_s
+
+    def _become(self, state: State, now: float) -> None:
+        self.state, self._since, self._heard_at = state, now, now

@@ -1,0 +1,240 @@
+"""Keeps so many workers running on one listening socket, whatever they die of."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+import uvicorn
+
+from core.own_time import OwnTime
+
+from .slot import LONGEST_STEP_S, WorkerSlot
+from .worker import RETIRE, SERVING, STOPPING, work
+
+logger = logging.getLogger(__name__)
+LOOK_EVERY_S = 0.2
+
+# Beyond what a worker allows itself for its last answers and goodbyes.
+SPARE_S = 10.0
+
+
+class Worker:
+    """A process that serves, as seen from outside."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ends_within_s: float) -> None:
+        # A context of its own for each: what is inherited is the listening socket and one end of a pipe.
+        spawn = multiprocessing.get_context("spawn")
+        self.line, theirs = spawn.Pipe()
+        self.process: SpawnProcess = spawn.Process(target=work, args=(config, sockets, theirs, ends_within_s))
+        self.process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid or 0
+
+    def says(self) -> list[bytes]:
+        """Since it was last asked."""
+        words = []
+        try:
+            while self.line.poll():
+                words.append(self.line.recv_bytes())
+        except (OSError, EOFError):
+            pass
+        return words
+
+    @property
+    def waits_for(self) -> tuple[Connection, int]:
+        """What wakes who waits: a word, or its end."""
+        return self.line, self.process.sentinel
+
+    def stop(self, *, is_gentle: bool) -> None:
+        """Gently: a proxy gets the time to notice. Else others serve at the same address."""
+        try:
+            if is_gentle:
+                self.process.terminate()
+            else:
+                self.line.send_bytes(RETIRE)
+        except OSError:
+            self.process.terminate()
+
+    def bury(self) -> str:
+        """What it died of."""
+        self.process.join()
+        code = self.process.exitcode or 0
+        self.line.close()
+        self.process.close()
+        return cause(code)
+
+
+def cause(code: int) -> str:
+    if code >= 0:
+        return "could not start" if code == uvicorn.config.STARTUP_FAILURE else f"ended with status {code}"
+    name = signal.Signals(-code).name
+    return f"was killed by {name}" + (", by hand or for want of memory" if name == "SIGKILL" else "")
+
+
+class Supervisor:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        listener: socket.socket,
+        on_serving: Callable[[], None],
+        stops_within_s: float,
+    ) -> None:
+        self._config, self._listener = config, listener
+        self._on_first_serving: Callable[[], None] | None = on_serving
+        self._stops_within_s = stops_within_s + SPARE_S
+        self._time = OwnTime(time.monotonic(), LONGEST_STEP_S)
+        self._workers: dict[WorkerSlot, Worker | None] = {
+            WorkerSlot(number, 0.0): None for number in range(1, config.workers + 1)
+        }
+        self._signals: list[int] = []
+        self._is_stopping = False
+        self._to_renew: list[WorkerSlot] = []
+        self._successor: WorkerSlot | None = None
+
+    def run(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, frame: self._signals.append(number))
+        try:
+            while self._workers:
+                self._obey()
+                self._look(self._time.pass_to(time.monotonic()))
+                self._wait()
+        finally:
+            for worker in self._running():
+                worker.process.kill()
+
+    def _running(self) -> list[Worker]:
+        return [worker for worker in self._workers.values() if worker is not None]
+
+    def _wait(self) -> None:
+        wait([part for worker in self._running() for part in worker.waits_for], LOOK_EVERY_S)
+
+    def _obey(self) -> None:
+        while self._signals:
+            number = self._signals.pop(0)
+            # A terminal that is closed sends the same as who wants new code to be loaded.
+            if number == signal.SIGHUP and not has_terminal():
+                self._begin_to_renew()
+            else:
+                self._stop(number)
+
+    def _stop(self, number: int) -> None:
+        is_second, self._is_stopping = self._is_stopping, True
+        self._to_renew.clear()
+        for place, worker in list(self._workers.items()):
+            if worker is None:
+                del self._workers[place]
+            elif is_second:
+                worker.process.kill()
+            else:
+                # The terminal has sent Ctrl-C to them too, and for them a second one would mean: at once.
+                place.stops(self._time.now, self._stops_within_s)
+                worker.stop(is_gentle=number == signal.SIGTERM)
+
+    def _look(self, now: float) -> None:
+        for place, worker in list(self._workers.items()):
+            if worker is not None:
+                self._hear(place, worker, now)
+            elif place.is_due(now) and not self._is_stopping:
+                self._fill(place, now)
+        self._renew(now)
+
+    def _fill(self, place: WorkerSlot, now: float) -> bool:
+        try:
+            self._workers[place] = Worker(self._config, [self._listener], self._stops_within_s)
+        except OSError as error:
+            # Too many processes or open files, or no memory: the others go on.
+            told = "Worker %s could not be started: %s; another try in %.0f s"
+            logger.error(told, place.number, error, place.ended(now))  # noqa: TRY400 - a sentence says it all
+            return False
+        place.started(now)
+        return True
+
+    def _hear(self, place: WorkerSlot, worker: Worker, now: float) -> None:
+        for word in worker.says():
+            if word == SERVING and place.state == "starting":
+                self._note_serving(place, worker, now)
+            elif word == STOPPING:
+                place.stops(now, self._stops_within_s)
+            else:
+                place.heard(now)
+        if not worker.process.is_alive():
+            self._note_end(place, worker, now)
+        elif place.has_to_be_killed(now):
+            logger.error("Worker %s (pid %s) hangs, so it is killed", place.number, worker.pid)
+            worker.process.kill()
+        elif place.is_slow_to_start(now):
+            logger.warning("Worker %s (pid %s) has not started yet", place.number, worker.pid)
+
+    def _note_serving(self, place: WorkerSlot, worker: Worker, now: float) -> None:
+        place.serves(now)
+        logger.info("Worker %s (pid %s) serves", place.number, worker.pid)
+        if self._on_first_serving is not None:
+            self._on_first_serving()
+            self._on_first_serving = None
+
+    def _note_end(self, place: WorkerSlot, worker: Worker, now: float) -> None:
+        was, age_s, pid = place.state, place.age_s(now), worker.pid
+        delay_s, why = place.ended(now), worker.bury()
+        self._workers[place] = None
+        if self._is_stopping or was == "leaving":
+            self._forget(place)
+        elif place is self._successor:
+            logger.error("A new worker (pid %s) %s, so the old ones stay", pid, why)
+            self._successor = None
+            self._to_renew.clear()
+            del self._workers[place]
+        else:
+            told = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
+            logger.error("Worker " + told, place.number, pid, why, age_s, was, delay_s)
+
+    def _begin_to_renew(self) -> None:
+        if not self._to_renew and not self._is_stopping:
+            logger.info("The workers are replaced, one after the other")
+            self._to_renew = [place for place in self._workers if place.state != "leaving"]
+
+    def _renew(self, now: float) -> None:
+        """One that serves first, then the old one may go."""
+        if not self._to_renew:
+            return
+        old = self._to_renew[0]
+        if self._successor is None:
+            successor = WorkerSlot(old.number, now)
+            if self._fill(successor, now):
+                self._successor = successor
+            else:
+                logger.error("The workers are not replaced: the old ones stay")
+                self._to_renew.clear()
+        elif self._successor.state == "serving":
+            self._to_renew.pop(0)
+            self._successor = None
+            self._dismiss(old, now)
+
+    def _dismiss(self, old: WorkerSlot, now: float) -> None:
+        worker = self._workers[old]
+        if worker is None:
+            self._forget(old)
+        else:
+            old.leaves(now, self._stops_within_s)
+            worker.stop(is_gentle=False)
+
+    def _forget(self, place: WorkerSlot) -> None:
+        del self._workers[place]
+        if place in self._to_renew:
+            self._to_renew.remove(place)
+
+
+def has_terminal() -> bool:
+    """A service may be started with its standard input closed."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

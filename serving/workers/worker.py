@@ -1,0 +1,73 @@
+"""A worker: the service in a process of its own, tied to the life of its supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+import django
+import uvicorn
+
+from core.process import wait_for_database
+from serving.server import Server
+
+SERVING, ALIVE, STOPPING, RETIRE = b"serving", b"alive", b"stopping", b"retire"
+ALIVE_EVERY_S = 1
+logger = logging.getLogger(__name__)
+
+
+def work(
+    config: uvicorn.Config, sockets: list[socket.socket], supervisor: Connection, ends_within_s: float
+) -> None:
+    """What the process does. It ends when its supervisor does, even where that was killed."""
+    # Closing a terminal tells everybody in it; what becomes of us is for the supervisor to say.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    line = SupervisorLine(supervisor, ends_within_s)
+    threading.Thread(target=line.hold, name="supervisor", daemon=True).start()
+    django.setup()
+    config.configure_logging()
+    # Who ends because it is refused would only be started again.
+    wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
+    config.callback_notify, config.timeout_notify = line.say_alive, ALIVE_EVERY_S
+    server = Server(config, on_serving=lambda: line.say(SERVING), on_stopping=lambda: line.say(STOPPING))
+    line.retire = server.retire
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets)
+    if not server.started:
+        sys.exit(uvicorn.config.STARTUP_FAILURE)
+
+
+def end_ourselves() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class SupervisorLine:
+    """To the supervisor. It breaks only when that has ended."""
+
+    def __init__(self, supervisor: Connection, ends_within_s: float) -> None:
+        self._supervisor, self._ends_within_s = supervisor, ends_within_s
+        self.retire: Callable[[], None] = end_ourselves
+
+    def hold(self) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            while self._supervisor.recv_bytes() == RETIRE:
+                self.retire()
+        logger.error("The supervisor of this worker (pid %s) has ended, so it stops", os.getpid())
+        self.retire()
+        time.sleep(self._ends_within_s)
+        os._exit(1)
+
+    def say(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._supervisor.send_bytes(word)
+
+    async def say_alive(self) -> None:
+        self.say(ALIVE)

@@ -1,0 +1,234 @@
+"""Signals and their ledger in the back office: staff cancel signals with a reason, and publish their own."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from accounts.back_office.reach import NOBODY
+from accounts.back_office.staff_pages import ReadOnlyAdmin, actor, asked, button, label
+from accounts.models import User
+from instruments.columns import price_column
+from signals_feed.judging.rules import RULES
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.proof import QUOTED
+from signals_feed.models import Evidence, Signal
+from signals_feed.publishing.actions import PERMISSION, SignalNotActive, cancel
+from signals_feed.publishing.pages import PublishForm, publish_form
+
+PUBLISHING_EXPLAINED = (
+    "It is published under your own name, at once, and cannot be changed. You need the permission to"
+    " publish signals; nobody publishes for somebody else."
+)
+
+
+class StaffPublishForm(PublishForm):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for field in self.fields.values():
+            if isinstance(field, forms.ChoiceField):
+                field.widget = UnfoldAdminSelectWidget(choices=field.choices)
+            elif isinstance(field, forms.DecimalField):
+                field.widget = UnfoldAdminTextInputWidget(attrs=dict(field.widget.attrs))
+
+
+def evidence_of(signal: Signal, kind: str) -> SafeString:
+    found = next((each for each in signal.evidence.all() if each.kind == kind), None)
+    return SafeString("-") if found is None else described(found, signal.instrument.digits)
+
+
+def described(evidence: Evidence, digits: int) -> SafeString:
+    prices = [(name, getattr(evidence, name)) for name in QUOTED]
+    known = [(name.replace("_", " "), f"{price:.{digits}f}") for name, price in prices if price is not None]
+    return format_html(
+        "{}, {} UTC{}<br>{}<br>{}",
+        evidence.get_source_display(),
+        f"{evidence.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+        f", number {evidence.seq} of {evidence.epoch}" if evidence.seq else "",
+        format_html_join(", ", "{} {}", known),
+        RULES[evidence.rule],
+    )
+
+
+def links_of(signal: Signal) -> SafeString:
+    scorecard = reverse("publisher", args=[signal.user.get_username()])
+    ledger = f"{reverse('admin:signals_feed_ledgerentry_changelist')}?q={signal.pk}"
+    return format_html(
+        '<a href="{}" class="text-primary-600">Scorecard of {}</a> · '
+        '<a href="{}" class="text-primary-600">Its ledger entries</a>',
+        scorecard,
+        signal.user,
+        ledger,
+    )
+
+
+TERMS = ("entry_price", "stop", "target")
+CANCELLING_EXPLAINED = "It closes at the next tradable price, its result counts, and it cannot be undone."
+
+
+class CancelForm(forms.Form):
+    reason = forms.CharField(
+        max_length=Signal._meta.get_field("cancel_reason").max_length,
+        help_text="Public, and kept with the signal for good.",
+        widget=UnfoldAdminTextInputWidget,
+    )
+
+
+@admin.register(Signal)
+class SignalAdmin(ReadOnlyAdmin[Signal]):
+    # Staff cancel anybody's: that is their work on the feed, and no way into the publisher's account.
+    owner = NOBODY
+    list_display = (
+        *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),
+    )
+    fields = (
+        *("id", "user", "instrument", "direction", *TERMS, "tradable", "published_at", "expires_at"),
+        *("state", "cancel_reason", "close_reason", "closed", "closed_at", "pips", "pnl_percent", "pnl_r"),
+        *("best_r", "worst_r", "shown_at_entry", "shown_at_exit", "more"),
+    )
+    list_select_related = ("instrument", "user")
+    list_filter = ("status", "close_reason", "direction")
+    ordering = ("-published_at", "-pk")
+    sortable_by = ()
+    search_fields = ("instrument__symbol__iexact", "user__username__startswith")
+    search_help_text = "A symbol, the beginning of a publisher's name, or a signal's identifier."
+    actions = ("cancel_chosen",)
+    actions_detail = ("cancel",)
+
+    entry_price, stop, target = price_column("entry"), price_column("stop_loss"), price_column("take_profit")
+    tradable, closed = price_column("tradable_price"), price_column("close_price")
+
+    @admin.display(description="Result in pips")
+    def pips(self, signal: Signal) -> str:
+        return "-" if signal.pnl is None else f"{signal.pnl:+}"
+
+    @admin.display(description="Symbol")
+    def symbol(self, signal: Signal) -> str:
+        return signal.instrument.symbol
+
+    @admin.display(description="Evidence at entry")
+    def shown_at_entry(self, signal: Signal) -> str:
+        return evidence_of(signal, Evidence.Kind.ENTRY)
+
+    @admin.display(description="Evidence at exit")
+    def shown_at_exit(self, signal: Signal) -> str:
+        return evidence_of(signal, Evidence.Kind.EXIT)
+
+    @admin.display(description="More")
+    def more(self, signal: Signal) -> str:
+        return links_of(signal)
+
+    @label("Status", active="success", cancelling="warning")
+    def state(self, signal: Signal) -> str:
+        waits = signal.status == Signal.Status.ACTIVE and signal.cancel_reason
+        return "cancelling" if waits else signal.status
+
+    def describe(self, chosen: Signal) -> str:
+        return f"{chosen.direction} {chosen.instrument.symbol} at {self.entry_price(chosen)} by {chosen.user}"
+
+    def has_cancel_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return request.user.has_perm("signals_feed.change_signal")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(PERMISSION)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not (self.has_add_permission(request) and isinstance(request.user, User)):
+            raise PermissionDenied
+        form = StaffPublishForm(request.POST if asked(request) else None)
+        if form.is_valid() and (signal := publish_form(form, request.user)):
+            self.log_addition(request, signal, "Published.")
+            self.message_user(request, f"Published: {self.describe(signal)}.", messages.SUCCESS)
+            return redirect("admin:signals_feed_signal_change", signal.pk)
+        return self.ask(
+            request, form, title="Publish a signal", text=PUBLISHING_EXPLAINED, submit="Publish it"
+        )
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        signal = self.get_object(request, object_id)
+        open_ = signal is not None and signal.status == Signal.Status.ACTIVE and not signal.cancel_reason
+        return super().get_actions_detail(request, object_id) if open_ else []  # type: ignore[misc]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Signal], search_term: str
+    ) -> tuple[QuerySet[Signal], bool]:
+        try:
+            return queryset.filter(pk=uuid.UUID(search_term)), False
+        except ValueError:
+            return super().get_search_results(request, queryset, search_term)
+
+    @button("Cancel this signal", permission="cancel", icon="cancel", danger=True)
+    def cancel(self, request: HttpRequest, signal: Signal) -> HttpResponse:
+        return self.ask_and_cancel(request, [signal]) or redirect(
+            "admin:signals_feed_signal_change", signal.pk
+        )
+
+    @admin.action(description="Cancel with a reason", permissions=("cancel",))
+    def cancel_chosen(self, request: HttpRequest, queryset: QuerySet[Signal]) -> HttpResponse | None:
+        chosen = self.few_enough(request, queryset.select_related("instrument", "user"))
+        return self.ask_and_cancel(request, chosen, action="cancel_chosen") if chosen else None
+
+    def ask_and_cancel(
+        self, request: HttpRequest, chosen: list[Signal], action: str = ""
+    ) -> HttpResponse | None:
+        form = CancelForm(request.POST if asked(request) else None)
+        if form.is_valid():
+            for signal in chosen:
+                self.cancel_one(request, signal, form.cleaned_data["reason"])
+            return None
+        title = "Cancel this signal" if len(chosen) == 1 else f"Cancel {len(chosen)} signals"
+        return self.ask(
+            request,
+            form,
+            title=title,
+            text=CANCELLING_EXPLAINED,
+            submit="Cancel it" if len(chosen) == 1 else "Cancel them",
+            chosen=chosen,
+            action=action,
+            danger=True,
+        )
+
+    def cancel_one(self, request: HttpRequest, signal: Signal, reason: str) -> None:
+        try:
+            with transaction.atomic():
+                cancel(signal, reason=reason, by=actor(request))
+                self.log_change(request, signal, f"Cancelled: {reason}")
+        except SignalNotActive as error:
+            self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)
+        else:
+            self.message_user(request, f"Cancelled: {self.describe(signal)}.", messages.SUCCESS)
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(ReadOnlyAdmin[LedgerEntry]):
+    list_display = ("position", "kind", "signal", "hash")
+    fields = ("position", "kind", "signal", "payload", "previous", "hash")
+    list_filter = ("kind",)
+    ordering = ("-position",)
+    sortable_by = ()
+    paginator = InfinitePaginator
+    search_fields = ("signal",)
+    search_help_text = "A signal's identifier, whole."
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[LedgerEntry], search_term: str
+    ) -> tuple[QuerySet[LedgerEntry], bool]:
+        try:
+            return queryset.filter(signal=uuid.UUID(search_term)), False
+        except ValueError:
+            return queryset.none() if search_term else queryset, False

@@ -1,0 +1,168 @@
+"""GET /api/signals: the public feed, newest first, and one of it by its id."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from drf_spectacular.utils import PolymorphicProxySerializer
+from rest_framework import serializers
+
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer
+from core.contract.errors import InvalidParameter, NotFound, SymbolNotFound
+from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
+from core.contract.schema import BodySerializer, OneOf, describes
+from core.queries import CompiledQuery
+from core.threads import in_thread_promptly
+from instruments.catalogue import catalogue
+from signals_feed.models import Signal
+from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, has_published
+from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, encode_signal
+
+NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
+
+
+def uuid_of(text: str) -> UUID | None:
+    """Only as the feed writes it: Python would also read braces, and words before it."""
+    try:
+        found = UUID(text)
+    except ValueError:
+        return None
+    return found if str(found) == text.lower() else None
+
+
+class SignalsQuerySerializer(QuerySerializer):
+    status = ChoiceParameter(
+        ("active", "closed", "all"), default="active", help_text="Which signals; `all` is both kinds."
+    )
+    limit = IntegerParameter(default=50, max_value=500, help_text="Maximum number of signals.")
+
+
+class FilterSerializer(QuerySerializer):
+    """Read first: what is unknown is told before any other bad parameter."""
+
+    symbol = TextParameter(help_text="Only signals for this instrument; upper or lower case.")
+    user = TextParameter(help_text="Only signals of this publisher; the name as the feed writes it.")
+
+
+class SignalSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    user = serializers.CharField(help_text="Publisher.")
+    symbol = serializers.CharField()
+    direction = serializers.ChoiceField(choices=Signal.Direction.values)
+    entry = serializers.FloatField()
+    stop_loss = serializers.FloatField()
+    take_profit = serializers.FloatField()
+    status = serializers.ChoiceField(choices=Signal.Status.values)
+    timestamp = serializers.DateTimeField(help_text="When it was published.")
+
+
+class ActiveSignalSerializer(SignalSerializer):
+    status = serializers.ChoiceField(choices=[Signal.Status.ACTIVE.value])
+
+
+class ClosedSignalSerializer(SignalSerializer):
+    status = serializers.ChoiceField(choices=[Signal.Status.CLOSED.value])
+    pnl = serializers.FloatField(help_text="Signed pips, computed by the service from its own ticks.")
+    pnl_percent = serializers.FloatField(help_text="Of the price paid.")
+    pnl_r = serializers.FloatField(help_text="In units of the risk taken.")
+    close_price = serializers.FloatField()
+    closed_at = serializers.DateTimeField()
+    close_reason = serializers.ChoiceField(choices=Signal.CloseReason.values)
+
+
+KINDS: dict[str, Any] = {
+    "active": ActiveSignalSerializer,
+    "closed": ClosedSignalSerializer,
+}
+ONE_SIGNAL = OneOf(
+    PolymorphicProxySerializer("Signal", KINDS, "status"),
+    {"An active signal": ACTIVE_SAMPLE, "A closed signal": CLOSED_SAMPLE},
+)
+
+
+class SignalListSerializer(BodySerializer):
+    examples = {
+        "One active signal": {"items": [ACTIVE_SAMPLE], "count": 1},
+        "Both kinds": {"items": [ACTIVE_SAMPLE, CLOSED_SAMPLE], "count": 2},
+    }
+
+    items = PolymorphicProxySerializer(
+        component_name="Signal", serializers=KINDS, resource_type_field_name="status", many=True
+    )
+    count = serializers.IntegerField(min_value=0, help_text="Signals in this answer.")
+
+
+class SignalViewSet(KeyedViewSet):
+    @describes(
+        "listSignals",
+        SignalListSerializer,
+        "The public feed of trade signals",
+        tag="Signals",
+        details="Newest first. A closed signal carries its verified result; an active one none of it.",
+        query=[SignalsQuerySerializer, FilterSerializer],
+        refused_queries=["status=open", "limit=0", "limit=1.5"],
+        refusals=[
+            SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),
+            NotFound(NO_SUCH_PUBLISHER, field="user"),
+        ],
+    )
+    async def list(self, request: HttpRequest) -> Answer:
+        found = self.parameters(request, FilterSerializer)
+        symbol, user = found["symbol"], found["user"]
+        instrument_id = None if symbol is None else catalogue.get_any(symbol).id
+        try:
+            wanted = self.parameters(request, SignalsQuerySerializer)
+        except InvalidParameter:
+            await in_thread_promptly(check_publisher, user)
+            raise
+        return Answer(
+            await in_thread_promptly(read_feed, wanted["status"], instrument_id, wanted["limit"], user)
+        )
+
+    @describes(
+        "getSignal",
+        ONE_SIGNAL,
+        "One signal, as the feed shows it",
+        tag="Signals",
+        details="Active or closed, of whatever age, also of an instrument that is not offered any more.",
+        refusals=[NotFound(NO_SUCH_SIGNAL)],
+    )
+    async def retrieve(self, request: HttpRequest, id: str) -> Answer:  # noqa: A002 - the name in the path
+        pk = uuid_of(id)
+        body = None if pk is None else await in_thread_promptly(read_signal, pk)
+        if body is None:
+            raise NotFound(NO_SUCH_SIGNAL)
+        return Answer(body)
+
+
+def read_feed(status: str, instrument_id: int | None, limit: int, user: str | None = None) -> bytes:
+    if user is not None and "\0" in user:
+        # PostgreSQL takes no such text, so nobody has that name.
+        check_publisher(user)
+    items = [encode_signal(row) for row in feed_statement(status, instrument_id, limit, user).rows()]
+    if not items:
+        # A misspelt name would be an empty feed for ever.
+        check_publisher(user)
+    return b'{"items":[%s],"count":%d}' % (b",".join(items), len(items))
+
+
+def check_publisher(user: str | None) -> None:
+    if user is not None and not has_published(user):
+        raise NotFound(NO_SUCH_PUBLISHER, field="user")
+
+
+def read_signal(pk: UUID) -> bytes | None:
+    row = Signal.objects.filter(pk=pk).values_list(*COLUMNS).first()
+    return None if row is None else encode_signal(row)
+
+
+@lru_cache(maxsize=512)
+def feed_statement(
+    status: str, instrument_id: int | None, limit: int, user: str | None = None
+) -> CompiledQuery:
+    signals = Signal.objects.for_feed().with_status(status).for_instrument(instrument_id).by_publisher(user)
+    return CompiledQuery(signals.values_list(*COLUMNS)[:limit])

@@ -1,0 +1,240 @@
+"""When a signal ends, at which price, and what it earned. Prices are Decimals throughout.
+
+A tick says everything: the stop fills at the first tradable price at or beyond it, the target at its own
+price, and if one tick satisfies both the stop wins.
+
+A minute says how far the price went but not in which order, so it is read against the publisher: where the
+stop was reached it wins, and it fills at the worst price of the minute, unless the minute opened beyond it,
+which is a price that is known. So what a minute decides is never better than what its ticks would have
+decided. A minute that began before the signal was published decides nothing, nor does one of trade prices;
+one of mids says nothing of the bid."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
+
+QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"
+STOP_AT_OPEN, STOP_AT_WORST, WORST = "stop_at_open", "stop_at_worst", "worst"
+RULES = {
+    QUOTE: "A buyer pays the ask and a seller gets the bid; the worse of this and the entry counts.",
+    TARGET: "The target fills at its own price.",
+    STOP: "The stop fills at the first tradable price at or beyond it.",
+    CURRENT: "It closes at the current price of the exit side: the bid for a buy, the ask for a sell.",
+    STOP_AT_OPEN: "The minute opened at or beyond the stop, which fills at that first price.",
+    STOP_AT_WORST: "The minute reached the stop, and does not say at which price first: its worst counts.",
+    WORST: "The signal had ended, and the minute does not say at which price: its worst counts.",
+}
+
+
+def price(value: float) -> Decimal:
+    """As the market quoted it, digit by digit."""
+    return Decimal(str(value))
+
+
+MINUTE_MS = 60_000
+TAKE_PROFIT, STOP_LOSS, EXPIRED, CANCELLED = "take_profit", "stop_loss", "expired", "cancelled"
+
+
+class SignalLevels(NamedTuple):
+    """What a signal waits for."""
+
+    direction: str
+    stop: Decimal
+    target: Decimal
+    since_ms: int
+    """The time of the quote that it was published at, or of its publication if that is later."""
+    ends_ms: int
+    """When it expires, or was cancelled."""
+    ending: str = EXPIRED
+
+    @property
+    def is_buy(self) -> bool:
+        return self.direction == "buy"
+
+
+class StoredMinute(NamedTuple):
+    """A stored minute, as far as bid and ask are known."""
+
+    opened_ms: int
+    bid_open: Decimal | None
+    bid_low: Decimal | None
+    bid_high: Decimal | None
+    ask_low: Decimal | None
+    ask_high: Decimal | None
+
+
+class Exit(NamedTuple):
+    price: Decimal
+    reason: str
+    rule: str
+
+
+def is_stopped(levels: SignalLevels, price: Decimal) -> bool:
+    return price <= levels.stop if levels.is_buy else price >= levels.stop
+
+
+def is_reached(levels: SignalLevels, price: Decimal) -> bool:
+    return price >= levels.target if levels.is_buy else price <= levels.target
+
+
+def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> Exit | None:
+    """Levels come before the end: they hold until the signal is closed."""
+    price = bid if levels.is_buy else ask
+    if is_stopped(levels, price):
+        return Exit(price, STOP_LOSS, STOP)
+    if is_reached(levels, price):
+        return Exit(levels.target, TAKE_PROFIT, TARGET)
+    return at_current(levels, bid, ask) if time_ms >= levels.ends_ms else None
+
+
+def at_current(levels: SignalLevels, bid: Decimal, ask: Decimal) -> Exit:
+    """Whoever has ended leaves at the current price."""
+    return Exit(bid if levels.is_buy else ask, levels.ending, CURRENT)
+
+
+def by_minute(levels: SignalLevels, minute: StoredMinute) -> Exit | None:
+    if minute.opened_ms < levels.since_ms:
+        return None
+    is_buy = levels.is_buy
+    worst, best = (minute.bid_low, minute.bid_high) if is_buy else (minute.ask_high, minute.ask_low)
+    if worst is None or best is None:
+        return None
+    if is_stopped(levels, worst):
+        # The open of the ask is not kept.
+        if is_buy and minute.bid_open is not None and is_stopped(levels, minute.bid_open):
+            return Exit(minute.bid_open, STOP_LOSS, STOP_AT_OPEN)
+        return Exit(worst, STOP_LOSS, STOP_AT_WORST)
+    if minute.opened_ms + MINUTE_MS > levels.ends_ms:
+        # Whether the target was reached before the end or after it, nobody knows.
+        return Exit(worst, levels.ending, WORST)
+    return Exit(levels.target, TAKE_PROFIT, TARGET) if is_reached(levels, best) else None
+
+
+class StoredMinutes:
+    """Those of one symbol, in order."""
+
+    def __init__(self, minutes: Sequence[StoredMinute]) -> None:
+        self._minutes = minutes
+        self._opened = [minute.opened_ms for minute in minutes]
+        self._bids = _extremes([(minute.bid_low, minute.bid_high) for minute in minutes])
+        self._asks = _extremes([(minute.ask_low, minute.ask_high) for minute in minutes])
+
+    def first_exit(self, levels: SignalLevels) -> tuple[Exit, StoredMinute] | None:
+        begin = bisect_left(self._opened, levels.since_ms)
+        if begin == len(self._opened) or not self._may_end(levels, begin):
+            return None
+        for minute in self._minutes[begin:]:
+            if exit_ := by_minute(levels, minute):
+                return exit_, minute
+        return None
+
+    def _may_end(self, levels: SignalLevels, begin: int) -> bool:
+        if self._opened[-1] + MINUTE_MS > levels.ends_ms:
+            return True
+        lowest, highest = (self._bids if levels.is_buy else self._asks)[begin]
+        worst, best = (lowest, highest) if levels.is_buy else (highest, lowest)
+        if worst is None or best is None:
+            return False
+        return is_stopped(levels, worst) or is_reached(levels, best)
+
+
+Range = tuple[Decimal | None, Decimal | None]
+
+
+def _extremes(ranges: Sequence[Range]) -> list[Range]:
+    """For each place the lowest and the highest from there to the end."""
+    found: list[Range] = []
+    lowest: Decimal | None = None
+    highest: Decimal | None = None
+    for low, high in reversed(ranges):
+        if low is not None:
+            lowest = low if lowest is None else min(lowest, low)
+        if high is not None:
+            highest = high if highest is None else max(highest, high)
+        found.append((lowest, highest))
+    return found[::-1]
+
+
+PIPS = Decimal("0.1")
+SHARE = Decimal("0.0001")
+
+
+class Result(NamedTuple):
+    pnl: Decimal
+    """Signed pips."""
+    pnl_percent: Decimal
+    pnl_r: Decimal
+    """In units of the risk that was taken: the distance from entry to stop."""
+
+
+def paid_entry(direction: str, entry: Decimal, tradable: Decimal) -> Decimal:
+    """A publisher gets the worse of the price they named and the one the market offered."""
+    return max(entry, tradable) if direction == "buy" else min(entry, tradable)
+
+
+def result(
+    direction: str,
+    entry: Decimal,
+    stop_loss: Decimal,
+    tradable: Decimal,
+    close_price: Decimal,
+    pip_size: Decimal,
+) -> Result:
+    paid = paid_entry(direction, entry, tradable)
+    gained = close_price - paid if direction == "buy" else paid - close_price
+    return Result(
+        pnl=_rounded(gained / pip_size, PIPS),
+        pnl_percent=_rounded(gained / paid * 100, SHARE),
+        pnl_r=_rounded(gained / abs(paid - stop_loss), SHARE),
+    )
+
+
+def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, price: Decimal) -> Decimal:
+    """How far a price of the exit side is from the one that was paid, in units of the risk."""
+    paid = paid_entry(direction, entry, tradable)
+    gained = price - paid if direction == "buy" else paid - price
+    return _rounded(gained / abs(paid - stop_loss), SHARE)
+
+
+def exit_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:
+    # A buyer gets out on the bid; the mid would report profit nobody could take.
+    return bid if direction == "buy" else ask
+
+
+def _rounded(value: Decimal, step: Decimal) -> Decimal:
+    """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign; nought is never -0.0."""
+    return value.quantize(step, ROUND_HALF_UP) + 0
+
+
+def plain_number(value: Decimal) -> str:
+    """Neither 1E+2 nor trailing noughts, nor a nought with a sign."""
+    return f"{value.normalize() + 0:f}"
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Quoted(NamedTuple):
+    bid: Decimal
+    ask: Decimal
+    time_ms: int
+    epoch: str = ""
+    seq: int = 0
+    """Where the tick stands in its stream; 0 where nobody knows."""
+
+    @property
+    def at(self) -> datetime:
+        return moment(self.time_ms)
+
+
+def moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms // 1000, UTC).replace(microsecond=time_ms % 1000 * 1000)
+
+
+def ms(at: datetime) -> int:
+    """The first whole millisecond that is not before it."""
+    return -((EPOCH - at) // timedelta(milliseconds=1))

@@ -1,0 +1,244 @@
+"""The levels of active signals: a tick that meets none of them is compared with two numbers a direction,
+however many there are.
+
+Prices are those of the exit side; those of sells are negative, so that up is good for both."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf
+from uuid import UUID
+
+from market.prices.records import TickAccepted
+from signals_feed.judging.rules import MINUTE_MS, SignalLevels, StoredMinute
+
+
+class Highs:
+    """Values fall into spans that begin where somebody started to look. A span that a later one exceeds can
+    be joined to it: from its beginning on, the later value is the highest as well. So the values of the
+    spans fall, and only the last is ever compared."""
+
+    __slots__ = ("_marks", "_starts", "values")
+
+    def __init__(self) -> None:
+        self._marks = 0
+        self._starts = [0]
+        self.values = [-inf]
+
+    def mark(self) -> int:
+        """From here on."""
+        if self.values[-1] != -inf:
+            self._marks += 1
+            self._starts.append(self._marks)
+            self.values.append(-inf)
+        return self._starts[-1]
+
+    def rise(self, value: float) -> None:
+        """One that is higher than the last of `values`."""
+        values, starts = self.values, self._starts
+        while len(values) > 1 and values[-2] <= value:
+            values.pop()
+            starts.pop()
+        values[-1] = value
+
+    def take(self, value: float) -> None:
+        if value > self.values[-1]:
+            self.rise(value)
+
+    def since(self, mark: int) -> float:
+        """-inf if nothing came since."""
+        return self.values[bisect_right(self._starts, mark) - 1]
+
+
+# Signals that were closed elsewhere stay in the heaps until they come to the top, or until there are so many.
+MOST_DEAD = 64
+Heap = list[tuple[float, int, "Watched"]]
+_numbers = count()
+
+
+class Watched:
+    """An active signal. The extremes are those from before it was watched here."""
+
+    __slots__ = ("best", "id", "is_live", "levels", "mark", "since_ms", "symbol", "worst")
+
+    def __init__(self, id_: UUID, symbol: str, levels: SignalLevels) -> None:
+        self.id = id_
+        self.symbol = symbol
+        self.levels = levels
+        self.is_live = True
+        self.mark = (0, 0)
+        self.best, self.worst = -inf, inf
+        self.since_ms = 0
+        """From when on its extremes are known; 0: from its publication."""
+
+    def see(self, price: float) -> None:
+        self.best, self.worst = max(self.best, price), min(self.worst, price)
+
+
+class LevelIndex:
+    __slots__ = (
+        *("_dead", "_highs", "_lows", "_stops", "_targets"),
+        *("live", "sign", "stop_at", "target_at", "youngest_ms"),
+    )
+
+    def __init__(self, sign: int) -> None:
+        self.sign = sign
+        self.live = 0
+        self.stop_at, self.target_at = -inf, inf
+        self.youngest_ms: float = -inf
+        """No signal was published later."""
+        self._dead = 0
+        self._stops: Heap = []
+        self._targets: Heap = []
+        self._highs, self._lows = Highs(), Highs()
+
+    def add(self, watched: Watched) -> None:
+        number = next(_numbers)
+        heappush(self._stops, (-self.sign * float(watched.levels.stop), number, watched))
+        heappush(self._targets, (self.sign * float(watched.levels.target), number, watched))
+        watched.mark = self._highs.mark(), self._lows.mark()
+        watched.is_live = True
+        self.youngest_ms = max(self.youngest_ms, watched.levels.since_ms)
+        self.live += 1
+        self._look()
+
+    def remove(self, watched: Watched) -> None:
+        if watched.is_live:
+            watched.is_live = False
+            self.live -= 1
+            self._dead += 1
+            if self._dead > MOST_DEAD + self.live:
+                self._bury()
+            self._look()
+
+    def see(self, price: float) -> bool:
+        """Take the price of a tick; whether it meets a level."""
+        if price > self._highs.values[-1]:
+            self._highs.rise(price)
+        if -price > self._lows.values[-1]:
+            self._lows.rise(-price)
+        return price <= self.stop_at or price >= self.target_at
+
+    def see_minute(self, opened_ms: int, prices: tuple[float, float], is_end: bool) -> list[Watched]:
+        """Take how far the prices of a minute went; whom it may close. It says nothing of younger signals."""
+        if opened_ms >= self.youngest_ms:
+            is_met = [self.see(price) for price in prices]
+            return self.everybody() if is_end or any(is_met) else []
+        older = [each for each in self.everybody() if each.levels.since_ms <= opened_ms]
+        for watched in older:
+            for price in prices:
+                watched.see(price)
+        return older
+
+    def everybody(self) -> list[Watched]:
+        return list(dict.fromkeys(watched for _, _, watched in self._stops if watched.is_live))
+
+    def met(self, price: float) -> Iterator[Watched]:
+        """Those whose level it meets; they are watched no more."""
+        while price <= self.stop_at:
+            watched = self._stops[0][2]
+            self.remove(watched)
+            yield watched
+        while price >= self.target_at:
+            watched = self._targets[0][2]
+            self.remove(watched)
+            yield watched
+
+    def extremes(self, watched: Watched) -> tuple[float, float]:
+        """Best and worst price of its exit side, as they were quoted."""
+        best = max(watched.best, self._highs.since(watched.mark[0]))
+        worst = min(watched.worst, -self._lows.since(watched.mark[1]))
+        return self.sign * best, self.sign * worst
+
+    def _look(self) -> None:
+        self.stop_at = -_top(self._stops)
+        self.target_at = _top(self._targets)
+
+    def _bury(self) -> None:
+        for heap in (self._stops, self._targets):
+            heap[:] = [entry for entry in heap if entry[2].is_live]
+            heapify(heap)
+        self._dead = 0
+
+
+def _top(heap: Heap) -> float:
+    while heap and not heap[0][2].is_live:
+        heappop(heap)
+    return heap[0][0] if heap else inf
+
+
+# For signals that are heard of only after the next tick: three seconds of a hundred a second.
+RECENT = 300
+
+
+class SymbolWatch:
+    __slots__ = ("_ends", "_most", "buys", "dropped_ms", "ends_ms", "recent", "sells")
+
+    def __init__(self, most: float = RECENT) -> None:
+        self._most = most
+        self.buys, self.sells = LevelIndex(1), LevelIndex(-1)
+        self.recent: deque[TickAccepted] = deque()
+        self.dropped_ms: int | None = None
+        """The time of the last tick that is remembered no more."""
+        self.ends_ms: float = inf
+        """When the first of them ends."""
+        self._ends: list[tuple[int, int, Watched]] = []
+
+    def remember(self, most: int) -> None:
+        """So many ticks from now on."""
+        self._most = most
+        while len(self.recent) > most:
+            self.dropped_ms = self.recent.popleft().time_ms
+
+    def side(self, watched: Watched) -> LevelIndex:
+        return self.buys if watched.levels.is_buy else self.sells
+
+    def add(self, watched: Watched) -> None:
+        self.side(watched).add(watched)
+        heappush(self._ends, (watched.levels.ends_ms, next(_numbers), watched))
+        self.ends_ms = self._ends[0][0]
+
+    def remove(self, watched: Watched) -> None:
+        self.side(watched).remove(watched)
+
+    def see(self, minute: StoredMinute) -> list[Watched]:
+        """How far the prices of a minute went that nobody saw tick by tick; returns whom it may close."""
+        is_end = minute.opened_ms + MINUTE_MS > self.ends_ms
+        found = []
+        for side, low, high in (
+            (self.buys, minute.bid_low, minute.bid_high),
+            (self.sells, minute.ask_low, minute.ask_high),
+        ):
+            if low is not None and high is not None:
+                prices = side.sign * float(low), side.sign * float(high)
+                found += side.see_minute(minute.opened_ms, prices, is_end)
+        return found
+
+    def take(self, tick: TickAccepted) -> list[Watched]:
+        """A tick; returns whom it may close, who are watched no more."""
+        recent = self.recent
+        if len(recent) >= self._most:
+            self.dropped_ms = recent.popleft().time_ms
+        recent.append(tick)
+        buys, sells = self.buys, self.sells
+        bid, ask = tick.bid, -tick.ask
+        met: list[Watched] = []
+        if buys.live and buys.see(bid):
+            met += buys.met(bid)
+        if sells.live and sells.see(ask):
+            met += sells.met(ask)
+        return met + list(self.ended(tick.time_ms)) if tick.time_ms >= self.ends_ms else met
+
+    def ended(self, at_ms: int) -> Iterator[Watched]:
+        """Those that are over by then; they are watched no more."""
+        ends = self._ends
+        while ends and (ends[0][0] <= at_ms or not ends[0][2].is_live):
+            watched = heappop(ends)[2]
+            if watched.is_live:
+                self.remove(watched)
+                yield watched
+        self.ends_ms = ends[0][0] if ends else inf

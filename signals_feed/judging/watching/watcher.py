@@ -1,0 +1,276 @@
+"""Watches every active signal on every tick, and closes it once.
+
+Where it runs: in the process that has the engine, and nowhere else. It listens to the engine, so it
+hears each tick before anybody else does, and whatever makes one engine of many makes one watcher of many: the
+lease. A closing is a transaction that holds the lease, so that an engine
+that was replaced closes nothing any more. A stand-in first hears what its predecessor had put on the bus and
+not written yet. And whoever closes at the same moment, by hand or from a second engine: the row that is
+still active decides (judging/closing.py).
+
+What is lost when it is killed: nothing that the database knows of. A tick that closes a signal is written as
+a `Hit` in the same transaction as the engine's checkpoint that contains the tick, unless the signal was
+closed before that, which usually takes milliseconds. So a restart goes on either from before the tick, which
+then never happened for anybody, or closes by the very same tick: an engine that starts takes no tick and
+writes nothing before all signals are read. The checkpoint also marks the minute up to which all prices were
+judged. Minutes that were stored after it by others, as by the demo's simulation of a pause, are judged as
+minutes when the engine starts, and minutes out of a venue's history as they come; those out of files never
+are, because nobody was quoted them. What nobody stored is judged by the first tick after the gap.
+
+A signal that is published anywhere is heard of within a quarter of a second, at once in this process; the
+last ticks are remembered for it, and it is judged from the first tick after the one that it was published
+at. The one stretch that nobody judges is between a publication and a kill within that quarter of a second.
+
+Signals of instruments that are not offered wait until they are; on a closed or stale market, cancelled and
+expired ones wait for the first tick."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from core import clock
+from core.background import cancel_and_wait
+from core.events.feed import EventFeed, feed
+from core.events.handlers import PASSING
+from core.events.kinds import EventKind
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from instruments.catalogue import catalogue
+from market import runtime as market
+from market.engine.listeners import EngineStart, SeriesEnding
+from market.prices.records import AnyRecord, HistoryMinute, TickAccepted
+from signals_feed.judging.rules import MINUTE_MS
+
+from .active_signals import ActiveSignals
+from .database import (
+    ActiveSignal,
+    Closer,
+    end_signals,
+    judge_stored,
+    read_active,
+    read_hits,
+    read_mark_ms,
+    write_notes,
+)
+
+logger = logging.getLogger(__name__)
+watching_waits = LastingFault(logger, "The watched signals wait for the database")
+LOOK_S = 0.25
+
+# A minute is written within a second of its end.
+STORED_AFTER_MS = MINUTE_MS + 3_000
+AT_ONCE = 200
+
+
+class SignalWatcher:
+    def __init__(self, events: EventFeed = feed) -> None:
+        self.active: ActiveSignals | None = None
+        """None while the engine does not run here."""
+        self.closer: Closer | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake, self._looking = asyncio.Event(), asyncio.Lock()
+        self._news: set[UUID] = set()
+        """Published or cancelled, and still to be read."""
+        self._again: dict[UUID, int] = {}
+        """To be judged by the stored minutes from that moment on: some ticks after their publication were
+        no longer remembered."""
+        self._is_new = True
+        """All are still to be read."""
+        self._is_reading = self._is_broken = False
+        self._mark_ms = 0
+        """Up to where minutes had been judged when all were read."""
+        self._gone: set[UUID] = set()
+        """Closed while others were being read."""
+        self._epoch: Callable[[], str] = str
+        for kind in (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CANCELLED):
+            events.on(kind, self._read_soon)
+        events.on(EventKind.SIGNAL_CLOSED, self._closed)
+
+    async def begin(self, start: EngineStart) -> None:
+        self.closer = Closer(start.hold)
+        self._epoch = start.epoch
+        self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms())
+        self._news.clear()
+        self._again.clear()
+        self._is_new, self._is_broken = True, False
+        self._wake, self._looking = asyncio.Event(), asyncio.Lock()
+        self._wake.set()
+        self.hear(start.tail)
+        # Now, while no stored minute has ticks of the tail in it: there they could not be told apart. And
+        # what comes from here on is judged tick by tick.
+        await self._read_first()
+        self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
+
+    async def stored(self, symbols: Collection[str]) -> None:
+        try:
+            found = [each for each in await in_thread(read_active) if each.symbol in symbols]
+            await self._judge(found, self._mark_ms, clock.now_ms())
+        except BaseException:
+            # Called off, too: the mark stays where it is until all have been judged from there.
+            self._is_new = self._is_broken = True
+            raise
+
+    async def end(self) -> None:
+        await cancel_and_wait(*self._tasks)
+        self._tasks.clear()
+        if self.closer is not None:
+            await self.closer.end()
+        self.active = None
+
+    def hear(self, records: list[AnyRecord]) -> None:
+        active = self.active
+        if active is None:
+            return
+        try:
+            for record in records:
+                if type(record) is TickAccepted:
+                    active.take(record)
+                elif type(record) is HistoryMinute:
+                    active.refill(record)
+        except Exception:  # noqa: BLE001 - the engine goes on whatever breaks here
+            logger.exception("A tick could not be judged: all signals are read anew")
+            self._is_new = self._is_broken = True
+
+    def notes(self, *, is_behind: bool = False) -> Callable[[], None]:
+        waiting = [] if self.closer is None else self.closer.waiting()
+        is_settled = not (is_behind or self._is_new or self._is_reading or self._news or self._again)
+        # The minute that is forming has been judged in part.
+        until_ms = clock.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
+        return partial(write_notes, waiting, until_ms)
+
+    async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
+        """What the last ticks and minutes have closed is closed by them, all others at the last quote."""
+        await self.look()
+        _, closer = self._parts()
+        return partial(end_signals, ending, closer.waiting(), self._epoch())
+
+    def _read_soon(self, told: dict[str, Any]) -> None:
+        if self.active is not None:
+            self._news.add(UUID(told["signal"]))
+            self._wake.set()
+
+    def _closed(self, told: dict[str, Any]) -> None:
+        if self.active is not None and self.closer is not None:
+            signal = UUID(told["signal"])
+            self.active.forget(signal)
+            self.closer.forget(signal)
+            self._news.discard(signal)
+            self._again.pop(signal, None)
+            self._gone.add(signal)
+
+    async def _read_first(self) -> None:
+        while self._is_new:
+            try:
+                await self._read_all()
+                watching_waits.over()
+            except PASSING as error:
+                watching_waits.tell(error)
+                await asyncio.sleep(LOOK_S)
+            except Exception:  # noqa: BLE001 - prices do not wait for what is wrong with signals
+                logger.exception("The signals could not be read before the first tick, trying again")
+                return
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            try:
+                await self.look()
+                watching_waits.over()
+            except PASSING as error:
+                watching_waits.tell(error)
+                await asyncio.sleep(LOOK_S)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("The signal watcher broke and goes on")
+                await asyncio.sleep(1)
+
+    async def look(self) -> None:
+        """Read what is new, and end what is over."""
+        async with self._looking:
+            if self._is_new:
+                await self._read_all()
+            if self._news:
+                await self._read_news()
+            await self._judge_again()
+            self._end_what_is_over()
+
+    async def _read_all(self) -> None:
+        active, closer = self._parts()
+        self._is_reading = True
+        if self._is_broken:
+            active.clear(clock.now_ms())
+            self._is_broken = False
+        self._gone.clear()
+        for hit in await in_thread(read_hits):
+            closer.add(hit)
+        self._mark_ms = await in_thread(read_mark_ms)
+        found = await in_thread(read_active)
+        await self._judge(found, self._mark_ms)
+        for begin in range(0, len(found), AT_ONCE):
+            self._admit(found[begin : begin + AT_ONCE])
+            await asyncio.sleep(0)
+        active.settle()
+        self._is_new, self._is_reading = self._is_broken, False
+
+    async def _read_news(self) -> None:
+        self._gone.clear()
+        news = frozenset(self._news)
+        found = await in_thread(read_active, news)
+        active, _ = self._parts()
+        # Minutes that are over need judging only where the remembered ticks do not reach back so far. Whoever
+        # is watched has been judged by every tick: a cancellation looks at nothing of the past again.
+        unseen = [each for each in found if each.id not in active.watched and not active.covers(each)]
+        await self._judge(unseen, 0)
+        self._admit(found)
+        self._news -= news
+
+    async def _judge(self, found: list[ActiveSignal], since_ms: int, until_ms: int | None = None) -> None:
+        """By the stored minutes: those that were over before the ticks that are remembered."""
+        active, closer = self._parts()
+        symbols = {each.symbol for each in found}
+        until = {symbol: until_ms or active.known_from_ms(symbol) for symbol in symbols}
+        for closing in await in_thread(judge_stored, found, since_ms, until):
+            active.forget(closing.signal)
+            closer.add(closing)
+
+    def _admit(self, found: list[ActiveSignal]) -> None:
+        active, closer = self._parts()
+        for each in found:
+            if each.id in closer.pending or each.id in self._gone:
+                continue
+            if not active.admit(each):
+                self._again[each.id] = clock.now_ms() + STORED_AFTER_MS
+
+    async def _judge_again(self) -> None:
+        now_ms = clock.now_ms()
+        due = [signal for signal, at_ms in self._again.items() if at_ms <= now_ms]
+        if due:
+            await self._judge(await in_thread(read_active, due), 0, now_ms)
+            for signal in due:
+                self._again.pop(signal, None)
+
+    def _end_what_is_over(self) -> None:
+        """Expired and cancelled ones leave at the current price, if there is one."""
+        active, _ = self._parts()
+        now_ms = clock.now_ms()
+        for symbol, watch in active.watches.items():
+            if watch.ends_ms <= now_ms:
+                facts = catalogue.find(symbol)
+                if facts is not None and market.state(facts) == "open":
+                    active.end(symbol, now_ms)
+
+    def _parts(self) -> tuple[ActiveSignals, Closer]:
+        if self.active is None or self.closer is None:
+            raise RuntimeError("The watcher looks only while the engine runs here.")
+        return self.active, self.closer
+
+
+watcher = SignalWatcher()

@@ -1,0 +1,143 @@
+"""The triggers by which the database refuses what trigger_rules.py says, and the check that they are there:
+put up after every migrate where they are missing or not what they should be.
+
+SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.core.checks import CheckMessage, Warning
+from django.db import connections
+
+from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
+
+KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
+"""PostgreSQL empties a table past the triggers of its rows; SQLite knows no TRUNCATE."""
+
+
+class Trigger(NamedTuple):
+    name: str
+    table: str
+    create: str
+    body: str = ""
+    """Of PostgreSQL's function; SQLite has it in the trigger."""
+
+    @property
+    def definition(self) -> str:
+        """As the database tells it: a trigger of the right name may be one that refuses nothing."""
+        return self.create + self.body
+
+
+def expected_triggers(vendor: str) -> list[Trigger]:
+    if vendor != "postgresql":
+        return [in_sqlite(guard) for guard in GUARDS]
+    guards = [in_postgresql(guard) for guard in GUARDS if not guard.only_sqlite]
+    return [*guards, *map(against_truncate, KEPT_WHOLE)]
+
+
+def in_sqlite(guard: Guard) -> Trigger:
+    condition = guard.condition.format(differs="IS NOT")
+    when = f" WHEN {condition}" if condition else ""
+    return Trigger(
+        guard.name,
+        guard.table,
+        f"CREATE TRIGGER {guard.name} BEFORE {guard.act} ON {guard.table}{when}"
+        f" BEGIN SELECT RAISE(ABORT, '{guard.refusal}'); END",
+    )
+
+
+def in_postgresql(guard: Guard) -> Trigger:
+    name, table = guard.name, guard.table
+    condition = guard.condition.format(differs="IS DISTINCT FROM") or "true"
+    row = "OLD" if guard.act == "DELETE" else "NEW"
+    return Trigger(
+        name,
+        table,
+        f"CREATE TRIGGER {name} BEFORE {guard.act} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
+        f" BEGIN IF {condition} THEN RAISE EXCEPTION '{guard.refusal}' USING ERRCODE = 'check_violation';"
+        f" END IF; RETURN {row}; END ",
+    )
+
+
+def against_truncate(table: str) -> Trigger:
+    name = f"{table}_is_kept"
+    return Trigger(
+        name,
+        table,
+        f"CREATE TRIGGER {name} BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION {name}()",
+        f" BEGIN RAISE EXCEPTION '{table} is never emptied.' USING ERRCODE = 'check_violation'; END ",
+    )
+
+
+def missing_triggers(using: str = "default") -> set[str]:
+    """Those that are not there, do not act, or are not what they should be."""
+    connection = connections[using]
+    find = (
+        "SELECT pg_get_triggerdef(t.oid, true) || p.prosrc FROM pg_trigger t"
+        " JOIN pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')"
+        if connection.vendor == "postgresql"
+        else "SELECT sql FROM sqlite_master WHERE type = 'trigger'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(find)
+        standing = {definition for (definition,) in cursor.fetchall()}
+    return {
+        trigger.name for trigger in expected_triggers(connection.vendor) if trigger.definition not in standing
+    }
+
+
+def put_up_triggers(using: str = "default") -> None:
+    """Whatever is missing, once its table is there."""
+    connection = connections[using]
+    names = missing_triggers(using)
+    if not names or not set(KEPT_WHOLE) <= set(connection.introspection.table_names()):
+        return
+    with connection.cursor() as cursor:
+        for trigger in expected_triggers(connection.vendor):
+            if trigger.name in names:
+                cursor.execute(dropping(trigger, connection.vendor))
+                if trigger.body:
+                    cursor.execute(
+                        f"CREATE OR REPLACE FUNCTION {trigger.name}() RETURNS trigger LANGUAGE plpgsql"
+                        f" AS $${trigger.body}$$"
+                    )
+                cursor.execute(trigger.create)
+
+
+def take_down_triggers(using: str = "default") -> None:
+    """For going back behind them; `put_up_triggers` brings them again."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        for trigger in expected_triggers(connection.vendor):
+            cursor.execute(dropping(trigger, connection.vendor))
+
+
+def dropping(trigger: Trigger, vendor: str) -> str:
+    place = f" ON {trigger.table}" if vendor == "postgresql" else ""
+    return f"DROP TRIGGER IF EXISTS {trigger.name}{place}"
+
+
+def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Only where a database is asked for, as `migrate` and `check --database default` do. A warning, because
+    an error would keep `migrate` from mending it."""
+    return [message for alias in databases or () for message in missing_trigger_warnings(alias)]
+
+
+def missing_trigger_warnings(alias: str) -> list[CheckMessage]:
+    # Before the first migrate there is nothing to guard.
+    if not set(KEPT_WHOLE) <= set(connections[alias].introspection.table_names()):
+        return []
+    missing = sorted(missing_triggers(alias))
+    if not missing:
+        return []
+    return [
+        Warning(
+            f"The database would let published signals be changed: {', '.join(missing)} missing, disabled or "
+            "changed.",
+            hint="Run `manage.py migrate`: it puts them up again. Then `manage.py verify_ledger` "
+            "says whether anything was changed meanwhile.",
+            id="signals_feed.W001",
+        )
+    ]

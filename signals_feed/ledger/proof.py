@@ -1,0 +1,81 @@
+"""How a result came about, as steps that anyone can repeat: each names its formula and what it gave. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from signals_feed.judging import rules
+from signals_feed.judging.rules import plain_number
+
+# The price at which each rule closes a buy and a sell, by its name among the inputs.
+CLOSES_AT = {
+    rules.TARGET: ("take_profit", "take_profit"),
+    rules.STOP: ("exit_bid", "exit_ask"),
+    rules.CURRENT: ("exit_bid", "exit_ask"),
+    rules.STOP_AT_OPEN: ("exit_bid_open", "exit_ask_open"),
+    rules.STOP_AT_WORST: ("exit_bid_low", "exit_ask_high"),
+    rules.WORST: ("exit_bid_low", "exit_ask_high"),
+}
+TERMS = ("entry", "stop_loss", "take_profit")
+QUOTED = ("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst")
+
+
+class ProofInput(NamedTuple):
+    name: str
+    value: Decimal
+
+
+class ProofStep(NamedTuple):
+    name: str
+    formula: str
+    """In the names of inputs and of steps before."""
+    value: Decimal
+    decimals: int | None = None
+    """To which it is rounded, half away from zero; None where it is exact."""
+
+
+def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> list[ProofInput]:
+    """Of a signal's row and those of its evidence, which old signals lack."""
+    named = [ProofInput(name, getattr(signal, name)) for name in TERMS]
+    named += [*quoted("entry", entry), *quoted("exit", exit_), ProofInput("pip_size", pip_size)]
+    if entry is None:
+        named.append(ProofInput("tradable_price", signal.tradable_price))
+    if exit_ is None and signal.close_price is not None:
+        named.append(ProofInput("close_price", signal.close_price))
+    return named
+
+
+def quoted(prefix: str, evidence: Any) -> Iterator[ProofInput]:
+    for name in QUOTED:
+        price = None if evidence is None else getattr(evidence, name)
+        if price is not None:
+            yield ProofInput(f"{prefix}_{name}", price)
+
+
+def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ProofStep]:
+    is_buy = signal.direction == "buy"
+    if entry is not None:
+        yield ProofStep("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
+    paid = (max if is_buy else min)(signal.entry, signal.tradable_price)
+    yield ProofStep("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
+    yield ProofStep("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
+    if signal.close_price is None:
+        return
+    if exit_ is not None:
+        yield ProofStep("close_price", CLOSES_AT[exit_.rule][0 if is_buy else 1], signal.close_price)
+    gained = signal.close_price - paid if is_buy else paid - signal.close_price
+    yield ProofStep("gained", "close_price - paid" if is_buy else "paid - close_price", gained)
+    yield ProofStep("pnl", "gained / pip_size", signal.pnl, 1)
+    yield ProofStep("pnl_percent", "gained / paid * 100", signal.pnl_percent, 4)
+    yield ProofStep("pnl_r", "gained / risk", signal.pnl_r, 4)
+    for name in ("best", "worst"):
+        furthest: Decimal | None = getattr(signal, f"{name}_r")
+        if furthest is not None and exit_ is not None:
+            ahead = f"exit_{name} - paid" if is_buy else f"paid - exit_{name}"
+            yield ProofStep(f"{name}_r", f"({ahead}) / risk", furthest, 4)
+
+
+def exact(value: Decimal, decimals: int | None = None) -> str:
+    return plain_number(value) if decimals is None else f"{value:.{decimals}f}"

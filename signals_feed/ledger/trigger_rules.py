@@ -1,0 +1,126 @@
+"""What the database refuses of signals and their ledger, as conditions of triggers (guards.py). Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SIGNAL, EVIDENCE = "signals_feed_signal", "signals_feed_evidence"
+ENTRY, HEAD = "signals_feed_ledgerentry", "signals_feed_ledgerhead"
+FROZEN = (
+    *("id", "user_id", "instrument_id", "direction", "entry", "stop_loss", "take_profit"),
+    *("tradable_price", "published_at", "expires_at", "token"),
+)
+IS_DEMO = (
+    "EXISTS (SELECT 1 FROM signals_feed_signal s JOIN accounts_account a ON a.user_id = s.user_id "
+    "WHERE s.id = NEW.signal AND a.is_demo)"
+)
+NOT_REMOVED = "NOT EXISTS (SELECT 1 FROM {entry} e WHERE e.signal = OLD.{signal} AND e.kind = 'remove')"
+
+# SQLite's INSERT OR REPLACE deletes a row past the triggers that refuse to delete or change it. PostgreSQL
+# has nothing like it, and there its unique indexes say the same at less cost.
+REPLACED = "EXISTS (SELECT 1 FROM {table} e WHERE {same})"
+
+
+class Guard(NamedTuple):
+    """A trigger that raises when its condition holds. `{differs}` compares as each database spells it."""
+
+    name: str
+    table: str
+    act: str
+    condition: str
+    refusal: str
+    only_sqlite: bool = False
+
+
+GUARDS = (
+    Guard(
+        "signal_is_frozen",
+        SIGNAL,
+        "UPDATE",
+        "OLD.status = 'closed' OR "
+        + " OR ".join(f"NEW.{term} {{differs}} OLD.{term}" for term in FROZEN)
+        + " OR (OLD.cancel_reason <> '' AND (NEW.cancel_reason {differs} OLD.cancel_reason"
+        + " OR NEW.cancelled_at {differs} OLD.cancelled_at))",
+        "A published signal keeps its terms, and a closed one does not change.",
+    ),
+    Guard(
+        "signal_begins_active",
+        SIGNAL,
+        "INSERT",
+        "NEW.status <> 'active' OR NEW.cancel_reason <> ''",
+        "A signal is published active.",
+    ),
+    Guard(
+        "signal_stays",
+        SIGNAL,
+        "DELETE",
+        NOT_REMOVED.format(entry=ENTRY, signal="id"),
+        "A published signal stays.",
+    ),
+    Guard(
+        "signal_is_not_replaced",
+        SIGNAL,
+        "INSERT",
+        REPLACED.format(
+            table=SIGNAL, same="e.id = NEW.id OR e.user_id = NEW.user_id AND e.token = NEW.token"
+        ),
+        "A signal is published once.",
+        only_sqlite=True,
+    ),
+    Guard("evidence_is_frozen", EVIDENCE, "UPDATE", "", "Evidence does not change."),
+    Guard(
+        "evidence_stays",
+        EVIDENCE,
+        "DELETE",
+        NOT_REMOVED.format(entry=ENTRY, signal="signal_id"),
+        "Evidence stays.",
+    ),
+    Guard(
+        "evidence_is_not_replaced",
+        EVIDENCE,
+        "INSERT",
+        REPLACED.format(
+            table=EVIDENCE, same="e.id = NEW.id OR e.signal_id = NEW.signal_id AND e.kind = NEW.kind"
+        ),
+        "Evidence is given once.",
+        only_sqlite=True,
+    ),
+    Guard("ledger_is_frozen", ENTRY, "UPDATE", "", "The ledger does not change."),
+    Guard("ledger_stays", ENTRY, "DELETE", "", "The ledger stays."),
+    Guard(
+        "ledger_goes_on",
+        ENTRY,
+        "INSERT",
+        f"NEW.position <> 1 AND NOT EXISTS (SELECT 1 FROM {ENTRY} e"  # noqa: S608 - names of our own
+        " WHERE e.position = NEW.position - 1 AND e.hash = NEW.previous)"
+        f" OR NEW.kind = 'remove' AND NOT {IS_DEMO}",
+        "A ledger entry follows the last one, and only the signals of the demo are ever removed.",
+    ),
+    Guard(
+        "ledger_is_not_replaced",
+        ENTRY,
+        "INSERT",
+        REPLACED.format(
+            table=ENTRY, same="e.position >= NEW.position OR e.signal = NEW.signal AND e.kind = NEW.kind"
+        ),
+        "A ledger entry is written once.",
+        only_sqlite=True,
+    ),
+    Guard(
+        "ledger_head_goes_on",
+        HEAD,
+        "UPDATE",
+        "NEW.position <= OLD.position OR NOT EXISTS"  # noqa: S608 - names of our own
+        f" (SELECT 1 FROM {ENTRY} e WHERE e.position = NEW.position AND e.hash = NEW.hash)",
+        "The head of the ledger moves to a later entry.",
+    ),
+    Guard("ledger_head_stays", HEAD, "DELETE", "", "The head of the ledger stays."),
+    Guard(
+        "ledger_head_is_not_replaced",
+        HEAD,
+        "INSERT",
+        REPLACED.format(table=HEAD, same="true"),
+        "The ledger has one head.",
+        only_sqlite=True,
+    ),
+)

@@ -1,0 +1,200 @@
+"""Checks the ledger against itself and against what the tables say now, a thousand entries at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from signals_feed.models import Evidence, Signal
+
+from .guards import missing_triggers
+from .ledger import (
+    NOBODY,
+    LedgerEntry,
+    LedgerHead,
+    Payload,
+    cancellation_payload,
+    canonical,
+    chained,
+    closure_payload,
+    publication_payload,
+)
+
+BATCH = 1_000
+
+
+class LedgerVerdict(NamedTuple):
+    entries: int
+    """As many as hold."""
+    head: str
+    fault: str = ""
+    """The first that does not, and why."""
+
+
+class Altered(Exception):
+    """Something is not as it was written."""
+
+
+class NotedHead(NamedTuple):
+    """A head that somebody wrote down earlier."""
+
+    position: int
+    hash: str
+
+
+def verify(noted: NotedHead | None = None) -> LedgerVerdict:
+    """Up to the head as it is now: what is written meanwhile is for the next time."""
+    checked, previous = 0, NOBODY
+    head = LedgerHead.objects.now()
+    try:
+        for entries in _batches(head.position):
+            rows = CurrentRows(entries)
+            for entry in entries:
+                _check_chain(entry, checked + 1, previous)
+                if noted is not None and noted.position == entry.position and noted.hash != entry.hash:
+                    raise Altered(
+                        f"Entry {entry.position} is not the one that was noted: the ledger was rewritten."
+                    )
+                rows.check(entry)
+                checked, previous = entry.position, entry.hash
+        _check_end(head, checked, previous, noted)
+        _check_all_are_told()
+        _check_guards()
+    except Altered as altered:
+        return LedgerVerdict(checked, previous, str(altered))
+    return LedgerVerdict(checked, previous)
+
+
+def _batches(upto: int) -> Iterator[Sequence[LedgerEntry]]:
+    """By position, so that nothing is held but one batch."""
+    last = -(2**62)
+    entries = LedgerEntry.objects.filter(position__lte=upto).order_by("position")
+    while batch := list(entries.filter(position__gt=last)[:BATCH]):
+        yield batch
+        last = batch[-1].position
+
+
+def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:
+    name = f"Entry {entry.position} ({entry.kind} of {entry.signal})"
+    if entry.position != position:
+        raise Altered(f"Entry {position} is missing: the next one is {entry.position}.")
+    if entry.previous != previous:
+        raise Altered(f"{name} does not follow the one before it.")
+    if entry.hash != chained(previous, entry.payload):
+        raise Altered(f"{name} was altered: its hash is not that of its payload.")
+    about = {"position": entry.position, "kind": entry.kind, "signal": str(entry.signal)}
+    written = _written(entry)
+    if any(written.get(name) != value for name, value in about.items()):
+        raise Altered(f"{name} was altered: its columns and its payload differ.")
+
+
+def _written(entry: LedgerEntry) -> Payload:
+    """Nothing where it is no payload of ours, however well it is chained."""
+    try:
+        written = json.loads(entry.payload)
+    except (ValueError, RecursionError):
+        return {}
+    return written if isinstance(written, dict) else {}
+
+
+def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | None) -> None:
+    if head.position > position:
+        raise Altered(f"Entry {position + 1} is missing: the ledger ended at {head.position}.")
+    if (head.position, head.hash) != (position, hash_):
+        raise Altered(f"The head of the ledger was altered: it says {head}, the last entry is {position}.")
+    has_more = LedgerEntry.objects.filter(position__gt=position).exists()
+    if has_more and LedgerHead.objects.now().position == position:
+        raise Altered(
+            f"The head of the ledger was altered: it says {position}, and there are entries after it."
+        )
+    if noted is not None and noted.position > position:
+        raise Altered(f"Entry {position + 1} is missing: {noted.position} were noted.")
+
+
+def _check_all_are_told() -> None:
+    told = LedgerEntry.objects.filter(signal=OuterRef("pk"))
+    for kind, signals in (
+        (LedgerEntry.Kind.PUBLISH, Signal.objects.all()),
+        (LedgerEntry.Kind.CLOSE, Signal.objects.filter(status=Signal.Status.CLOSED)),
+        (LedgerEntry.Kind.CANCEL, Signal.objects.exclude(cancel_reason="")),
+    ):
+        untold = signals.exclude(Exists(told.filter(kind=kind))).order_by("pk").first()
+        if untold is not None:
+            raise Altered(f"Signal {untold.pk} is in the table, and the ledger has no {kind} of it.")
+
+
+def _check_guards() -> None:
+    if missing := missing_triggers():
+        raise Altered(
+            f"Nothing was altered, but the database would let it be: {', '.join(sorted(missing))} missing, "
+            "disabled or changed. Run `manage.py migrate` to put them up again."
+        )
+
+
+class CurrentRows:
+    """What the tables say now of the signals of a batch."""
+
+    def __init__(self, entries: Sequence[LedgerEntry]) -> None:
+        ids = {entry.signal for entry in entries}
+        self._signals = _in_bulk(Signal.objects.all(), ids)
+        shown = [row for some in _chunks(ids) for row in Evidence.objects.filter(signal__in=some)]
+        self._evidence = {(row.signal_id, row.kind): row for row in shown}
+        self._removed = {
+            pk
+            for some in _chunks(ids)
+            for pk in LedgerEntry.objects.filter(signal__in=some, kind=LedgerEntry.Kind.REMOVE).values_list(
+                "signal", flat=True
+            )
+        }
+
+    def check(self, entry: LedgerEntry) -> None:
+        signal = self._signals.get(entry.signal)
+        name = f"Signal {entry.signal}"
+        if entry.signal in self._removed:
+            if signal is not None:
+                raise Altered(f"{name} is in the table, and entry {entry.position} says that it was removed.")
+            return
+        if signal is None:
+            raise Altered(f"{name} of entry {entry.position} was deleted.")
+        if entry.kind == LedgerEntry.Kind.CLOSE and signal.status != Signal.Status.CLOSED:
+            raise Altered(f"{name} was reopened: entry {entry.position} says that it was closed.")
+        written = _written(entry)
+        now = json.loads(canonical(self._payload(entry, signal)))
+        if differing := sorted(field for field in now if now[field] != written.get(field)):
+            raise Altered(
+                f"{name} was altered: {_differences(differing, written, now)} (entry {entry.position})."
+            )
+
+    def _payload(self, entry: LedgerEntry, signal: Signal) -> Payload:
+        match entry.kind:
+            case LedgerEntry.Kind.PUBLISH:
+                return publication_payload(signal, self._evidence.get((signal.pk, Evidence.Kind.ENTRY)))
+            case LedgerEntry.Kind.CLOSE:
+                return closure_payload(signal, self._evidence.get((signal.pk, Evidence.Kind.EXIT)))
+            case _:
+                return cancellation_payload(signal)
+
+
+def _differences(fields: list[str], written: Payload, now: Payload) -> str:
+    def short(value: Any) -> str:
+        return value if isinstance(value, str) else canonical(value) if value else "nothing"
+
+    return "; ".join(
+        f"{field} is {short(now[field])}, it was {short(written.get(field))}" for field in fields
+    )
+
+
+def _chunks(ids: set[UUID], size: int = 500) -> Iterator[list[UUID]]:
+    """SQLite takes so many parameters and no more."""
+    pending = iter(ids)
+    while some := list(islice(pending, size)):
+        yield some
+
+
+def _in_bulk(signals: QuerySet[Signal], ids: set[UUID]) -> dict[UUID, Signal]:
+    return {signal.pk: signal for some in _chunks(ids) for signal in signals.filter(pk__in=some)}

@@ -1,0 +1,123 @@
+"""Who publishes, and how well: scorecards are kept and only added to when somebody asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from threading import Lock
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from accounts.models import User
+from signals_feed.models import Signal
+
+from .scorecards import Scorecard, ScoredSignal
+
+T = TypeVar("T")
+
+# The same for a name that nobody has: nobody learns from it who has an account.
+NO_SUCH_PUBLISHER = "Nobody of this name has published a signal. The name is written as in the feed."
+MOST_KEPT = 1_000
+COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
+
+
+class Publisher(NamedTuple):
+    user_id: int
+    name: str
+    is_demo: bool
+    active: int
+    closed: int
+
+
+def find(name: str) -> Publisher | None:
+    """None for those who never published, whether or not somebody has the name."""
+    if "\0" in name:
+        # PostgreSQL cannot even be asked.
+        return None
+    found = User.objects.filter(username=name).annotate(
+        is_demo=F("account__is_demo"),
+        active=counted(Signal.Status.ACTIVE),
+        closed=counted(Signal.Status.CLOSED),
+    )
+    row = found.values_list("pk", "is_demo", "active", "closed").first()
+    if row is None or not (row[2] or row[3]):
+        return None
+    return Publisher(row[0], name, bool(row[1]), row[2], row[3])
+
+
+def has_published(name: str) -> bool:
+    return "\0" not in name and Signal.objects.filter(user__username=name).exists()
+
+
+def counted(status: str) -> Coalesce:
+    """Each from the index alone, however many there are."""
+    own = Signal.objects.filter(user=OuterRef("pk"), status=status).order_by().values("user")
+    return Coalesce(Subquery(own.annotate(count=Count("pk")).values("count")), 0)
+
+
+class KeptScorecard:
+    """A publisher's scorecard and the last signal in it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        self.scorecard = Scorecard()
+        self.last: tuple[datetime, UUID] | None = None
+
+    def add_to(self, closed: int, of: QuerySet[Signal]) -> None:
+        if self.scorecard.all.signals == closed:
+            return
+        if self.scorecard.all.signals > closed:
+            # The demo took its signals away.
+            self.begin()
+        self._read(of)
+        if self.scorecard.all.signals < closed:
+            # Some closed before the last one that was known, as those do that are judged after an outage.
+            self.begin()
+            self._read(of)
+
+    def _read(self, signals: QuerySet[Signal]) -> None:
+        if self.last is not None:
+            at, pk = self.last
+            signals = signals.filter(Q(closed_at__gt=at) | Q(closed_at=at, pk__gt=pk))
+        for pk, *columns in signals.order_by("closed_at", "pk").values_list("pk", *COLUMNS).iterator():
+            outcome = ScoredSignal(*columns)
+            self.scorecard.add(outcome)
+            self.last = outcome.closed_at, pk
+
+
+class Scorecards:
+    """Of this process. What is closed never changes, so any process comes to the same numbers."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, publisher: Publisher, tell: Callable[[Scorecard], T]) -> T:
+        """What `tell` says of the scorecard as it is now; nobody adds to it meanwhile."""
+        kept = self._get(publisher.user_id)
+        closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
+        with kept.lock:
+            kept.add_to(publisher.closed, closed)
+            return tell(kept.scorecard)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+    def _get(self, user_id: int) -> KeptScorecard:
+        with self._lock:
+            kept = self._kept.setdefault(user_id, KeptScorecard())
+            self._kept.move_to_end(user_id)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+            return kept
+
+
+scorecards = Scorecards()

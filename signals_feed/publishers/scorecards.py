@@ -1,0 +1,108 @@
+"""How well a publisher does, over every closed signal. Pure, and added to signal by signal: what is
+closed never changes, so a scorecard of yesterday only needs what closed since."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
+
+from .equity import EquityCurve
+
+NOUGHT = Decimal(0)
+STEP = Decimal("0.0001")
+
+# Below this, luck and skill look alike.
+ENOUGH = 30
+
+
+class ScoredSignal(NamedTuple):
+    """What a scorecard reads of a closed signal."""
+
+    symbol: str
+    reason: str
+    closed_at: datetime
+    pnl_r: Decimal
+    best_r: Decimal | None
+    """How far the price went for the publisher while the signal was open."""
+    worst_r: Decimal | None
+
+
+@dataclass(slots=True)
+class TrackRecord:
+    """Of all signals, or of those of one symbol."""
+
+    signals: int = 0
+    wins: int = 0
+    total_r: Decimal = NOUGHT
+
+    def add(self, pnl_r: Decimal) -> None:
+        self.signals += 1
+        self.wins += pnl_r > 0
+        self.total_r += pnl_r
+
+    @property
+    def win_rate(self) -> Decimal | None:
+        return share(Decimal(self.wins), self.signals)
+
+    @property
+    def expectancy_r(self) -> Decimal | None:
+        return share(self.total_r, self.signals)
+
+
+@dataclass(slots=True)
+class Drawdown:
+    """How far equity fell below its highest point, and for how many signals it stayed below."""
+
+    peak_r: Decimal = NOUGHT
+    deepest_r: Decimal = NOUGHT
+    longest: int = 0
+    lasting: int = 0
+
+    def add(self, equity_r: Decimal) -> None:
+        if equity_r >= self.peak_r:
+            self.peak_r, self.lasting = equity_r, 0
+            return
+        self.lasting += 1
+        self.longest = max(self.longest, self.lasting)
+        self.deepest_r = max(self.deepest_r, self.peak_r - equity_r)
+
+
+@dataclass(slots=True)
+class Scorecard:
+    all: TrackRecord = field(default_factory=TrackRecord)
+    by_symbol: dict[str, TrackRecord] = field(default_factory=dict)
+    by_reason: Counter[str] = field(default_factory=Counter)
+    drawdown: Drawdown = field(default_factory=Drawdown)
+    equity: EquityCurve = field(default_factory=EquityCurve)
+    best_r: Decimal | None = None
+    worst_r: Decimal | None = None
+
+    def add(self, outcome: ScoredSignal) -> None:
+        """In the order of closing: drawdowns depend on it."""
+        self.all.add(outcome.pnl_r)
+        self.by_symbol.setdefault(outcome.symbol, TrackRecord()).add(outcome.pnl_r)
+        self.by_reason[outcome.reason] += 1
+        self.drawdown.add(self.all.total_r)
+        self.equity.add(outcome.closed_at, self.all.total_r)
+        self.best_r = furthest(max, self.best_r, outcome.best_r)
+        self.worst_r = furthest(min, self.worst_r, outcome.worst_r)
+
+    @property
+    def too_few(self) -> bool:
+        return self.all.signals < ENOUGH
+
+
+def furthest(
+    choose: Callable[[Decimal, Decimal], Decimal], known: Decimal | None, new: Decimal | None
+) -> Decimal | None:
+    if known is None or new is None:
+        return new if known is None else known
+    return choose(known, new)
+
+
+def share(part: Decimal, count: int) -> Decimal | None:
+    return (part / count).quantize(STEP, ROUND_HALF_UP) if count else None

@@ -1,0 +1,223 @@
+"""Acts on signals. Each writes the fact, its evidence, its event and its ledger entry in one transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts.models import User
+from core import clock
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.models import Instrument
+from market import runtime as market
+from market.engine.store.series import hold_series
+from market.models import LastQuote
+from signals_feed.judging import rules
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import Quoted, moment, ms, price
+from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
+from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
+
+from .terms import SignalRefused, SignalTerms, check
+
+PERMISSION = "signals_feed.publish_signal"
+NOT_TRADED = {
+    "closed": "The market of {symbol} is closed. Publishing and closing by hand wait until it opens.",
+    "stale": "The quote of {symbol} is too old to trade on: its source is quiet. Try again once it moves.",
+}
+REPRICED = "The prices of {symbol} come from another source now. Try again once the first of them is there."
+
+
+class SignalNotActive(Exception):
+    """The signal was closed before."""
+
+
+def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UUID | None = None) -> Signal:
+    """Put a new signal into the feed, or raise why not. The same form again, by its token, gives the
+    first signal."""
+    if not publisher.has_perm(PERMISSION):
+        raise SignalRefused("", f"{publisher} may not publish: staff give the permission.")
+    if token is not None and (first := _sent_before(terms, publisher, token)):
+        return first
+    facts = catalogue.find(terms.symbol)
+    if facts is None:
+        raise SignalRefused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
+    quote = _tradable(facts, quote, "symbol")
+    entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
+    # The machine's clock may have been set: a signal is not of before the quote that it was made on.
+    at = moment(max(clock.now_ms(), quote.time_ms))
+    signal = Signal(
+        user=publisher,
+        instrument=Instrument.objects.get(pk=facts.id),
+        direction=terms.direction,
+        entry=entry,
+        stop_loss=terms.stop_loss,
+        take_profit=terms.take_profit,
+        tradable_price=tradable,
+        token=token,
+        published_at=at,
+        expires_at=at + LIFETIME,
+    )
+    try:
+        with transaction.atomic():
+            check_room(publisher, at)
+            _check_series(facts, quote)
+            enter_feed(signal, quote)
+    except IntegrityError:
+        # The same form at the same moment: the other was first.
+        first = None if token is None else _sent_before(terms, publisher, token)
+        if first is None:
+            raise
+        return first
+    return signal
+
+
+@transaction.atomic
+def enter_feed(signal: Signal, quote: Quoted) -> None:
+    """Into the feed, with the quote that stood when it was made."""
+    signal.save(force_insert=True)
+    entry = Evidence.objects.create(
+        signal=signal,
+        kind=Evidence.Kind.ENTRY,
+        source=Evidence.Source.TICK,
+        rule=rules.QUOTE,
+        at=quote.at,
+        bid=quote.bid,
+        ask=quote.ask,
+        epoch=quote.epoch,
+        seq=quote.seq,
+    )
+    event = ControlEvent.objects.publish(EventKind.SIGNAL_PUBLISHED, signal=str(signal.pk))
+    # After the event, but locking nothing that this transaction does not hold already.
+    Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
+    names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
+    LedgerEntry.objects.append(
+        [Fact(LedgerEntry.Kind.PUBLISH, signal.pk, publication_payload(signal, entry) | names)]
+    )
+
+
+def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
+    """Its publisher closes it at the current price of the exit side."""
+    if signal.user_id != by.pk or not by.has_perm(PERMISSION):
+        raise SignalRefused("", "Only its publisher closes a signal by hand.")
+    facts = catalogue.known(signal.instrument.symbol)
+    if facts is None or not facts.active:
+        raise SignalRefused(
+            "", f"{signal.instrument.symbol} is not traded here any more; staff can cancel the signal."
+        )
+    quote = _tradable(facts, quote, "")
+    if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms())):
+        raise SignalNotActive("This signal was closed before.")
+
+
+@transaction.atomic
+def cancel(signal: Signal, *, reason: str, by: str) -> None:
+    """Staff take a signal back. It closes at the next tradable price, and its result counts."""
+    if not reason.strip():
+        raise ValueError("A cancellation needs a written reason.")
+    # By the market's time, as it ends at the market's next price.
+    at = max(moment(clock.now_ms()), signal.published_at)
+    signal.cancel_reason, signal.cancelled_at = reason.strip(), at
+    marked = (
+        Signal.objects.active()
+        .filter(pk=signal.pk, cancel_reason="")
+        .update(cancel_reason=signal.cancel_reason, cancelled_at=signal.cancelled_at)
+    )
+    if not marked:
+        raise SignalNotActive("This signal was closed or cancelled before.")
+    ControlEvent.objects.publish(
+        EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
+    )
+    LedgerEntry.objects.append(
+        # The ledger is public: who of the staff it was is in the event.
+        [Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal))]
+    )
+
+
+@transaction.atomic
+def remove_demo(publishers: list[int]) -> None:
+    """The demo goes, and the ledger says so; the database removes the signals of nobody else."""
+    signals = Signal.objects.filter(user__in=publishers)
+    ControlEvent.objects.publish(EventKind.SIGNALS_REMOVED, by="demo")
+    LedgerEntry.objects.append(
+        [
+            Fact(LedgerEntry.Kind.REMOVE, pk, {})
+            for pk in signals.order_by("published_at", "pk").values_list("pk", flat=True)
+        ]
+    )
+    signals.delete()
+
+
+def _tradable(facts: InstrumentFacts, quote: Quoted | None, field: str) -> Quoted:
+    now = quote_state(facts, quote, clock.now_ms())
+    if quote is None or now != "open":
+        raise SignalRefused(field, NOT_TRADED["stale" if now == "open" else now].format(symbol=facts.symbol))
+    return quote
+
+
+def _check_series(facts: InstrumentFacts, quote: Quoted) -> None:
+    """Simulated prices may have given way to real ones since it was quoted, or real ones to simulated."""
+    if quote.time_ms < hold_series(facts.id):
+        raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
+
+
+def _sent_before(terms: SignalTerms, publisher: User, token: UUID) -> Signal | None:
+    """Whoever goes back to a form that was sent, changes it and sends it again means another signal."""
+    first = Signal.objects.filter(user=publisher, token=token).select_related("instrument").first()
+    if first is None:
+        return None
+    published = SignalTerms(
+        first.instrument.symbol, first.direction, first.stop_loss, first.take_profit, first.entry
+    )
+    if terms not in (published, published._replace(entry=None)):
+        raise SignalRefused(
+            "",
+            f"This form was sent before, and published a {first.direction} of {first.instrument.symbol} that "
+            "keeps its terms. For another signal open the page again.",
+        )
+    return first
+
+
+TOO_MANY = (
+    "You published {most} signals within a minute, which is the most. Wait a minute, then publish this one."
+)
+TOO_MANY_ACTIVE = "{most} of your signals are active, which is the most. Close one, or wait until one ends."
+
+
+def check_room(publisher: User, at: datetime) -> None:
+    """In the transaction that publishes: the lock makes those of one publisher take turns."""
+    User.objects.select_for_update(no_key=True).get(pk=publisher.pk)
+    own = Signal.objects.filter(user=publisher)
+    most = settings.PUBLICATIONS_PER_MINUTE
+    if most and own.filter(published_at__gt=at - timedelta(minutes=1)).count() >= most:
+        raise SignalRefused("", TOO_MANY.format(most=most))
+    most = settings.ACTIVE_SIGNALS_PER_PUBLISHER
+    if most and own.active().count() >= most:
+        raise SignalRefused("", TOO_MANY_ACTIVE.format(most=most))
+
+
+def current_quote(symbol: str) -> Quoted | None:
+    """From this process' board; a command has none, and asks the engine's last checkpoint."""
+    quote = market.quote(symbol)
+    if quote is not None:
+        return Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
+    row = LastQuote.objects.select_related("instrument").filter(instrument__symbol=symbol).first()
+    if row is None or row.bid is None or row.ask is None or row.quoted_at is None:
+        return None
+    bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
+    return Quoted(bid, ask, ms(row.quoted_at), market.epoch_written(), row.seq)
+
+
+def quote_state(facts: InstrumentFacts, quote: Quoted | None, now_ms: int) -> str:
+    """open, closed or stale: as the board says it, and stale as soon as the engine is not heard. Others may
+    know a newer price then."""
+    if not facts.hours.is_open(now_ms):
+        return "closed"
+    is_old = quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000
+    is_stale = is_old or not market.is_heard()
+    return "stale" if is_stale else "open"

@@ -1,0 +1,188 @@
+"""The settings panel's page for publishers: a form beside the live quote, and their signals."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import User
+from accounts.panel.requests import PersonRequest, post_only
+from core import clock
+from instruments.catalogue import InstrumentFacts, catalogue
+from market import runtime as market
+from signals_feed.judging.rules import exit_price, result
+from signals_feed.models import Signal
+
+from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, publish
+from .terms import SignalRefused, SignalTerms
+
+PRICE = {"inputmode": "decimal", "autocomplete": "off"}
+
+
+def offered() -> list[tuple[str, str]]:
+    found = sorted(catalogue.active(), key=lambda facts: facts.symbol)
+    return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
+
+
+def price_input(help_text: str) -> forms.DecimalField:
+    return forms.DecimalField(
+        max_digits=18,
+        decimal_places=8,
+        widget=forms.TextInput(attrs=PRICE),
+        help_text=help_text,
+    )
+
+
+def traded(wanted: str) -> str:
+    """The instrument that is asked for, or the first of which something can be published now."""
+    found = [facts for symbol, _ in offered() if (facts := catalogue.find(symbol)) is not None]
+    if any(facts.symbol == wanted for facts in found):
+        return wanted
+    is_open = (facts.symbol for facts in found if market.state(facts) == "open")
+    return next(is_open, found[0].symbol if found else "")
+
+
+class PublishForm(forms.Form):
+    symbol = forms.ChoiceField(choices=offered, label="Instrument")
+    direction = forms.ChoiceField(choices=Signal.Direction.choices)
+    entry = price_input("A buy may not be below the ask, a sell not above the bid, and neither 1 % away.")
+    stop_loss = price_input("Below the entry of a buy, above that of a sell. From here to the entry is 1 R.")
+    take_profit = price_input("On the other side.")
+    # The same form sent twice is one signal.
+    token = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
+
+    @property
+    def chosen_symbol(self) -> str:
+        """Whose quote stands beside the form."""
+        return traded(str(self["symbol"].value()))
+
+
+STATES = {
+    "open": "open",
+    "closed": "closed: nothing can be published or closed by hand now",
+    "stale": "stale: its source has gone quiet, so nothing can be published or closed by hand now",
+}
+
+
+def quote_of(facts: InstrumentFacts) -> dict[str, Any]:
+    """The quote beside the form. Prices are text with all their decimals."""
+    quote, state = market.quote(facts.symbol), market.state(facts)
+    described: dict[str, Any] = {"symbol": facts.symbol, "state": state, "words": STATES[state]}
+    if quote is None:
+        return described
+    prices = {"bid": quote.bid, "ask": quote.ask, "spread": quote.spread}
+    shown = {name: f"{price:.{facts.digits}f}" for name, price in prices.items()}
+    return described | shown | {"age_ms": max(0, clock.now_ms() - quote.time_ms)}
+
+
+def age_words(age_ms: int) -> str:
+    """As the page's script says it."""
+    seconds = round(age_ms / 1000)
+    if seconds < 1:
+        return "now"
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{round(minutes / 60)} h"
+
+
+def result_now(signal: Signal) -> dict[str, Any]:
+    """What closing it at this moment would earn; nothing where there is no quote."""
+    quote = current_quote(signal.instrument.symbol)
+    if quote is None:
+        return {}
+    price = exit_price(signal.direction, quote.bid, quote.ask)
+    terms = signal.entry, signal.stop_loss, signal.tradable_price
+    earned = result(signal.direction, *terms, price, signal.instrument.pip_size)
+    return {
+        "price": f"{price:.{signal.instrument.digits}f}",
+        "pnl": f"{earned.pnl:+}",
+        "pnl_r": f"{earned.pnl_r:+.2f}",
+        "tone": "gain" if earned.pnl_r > 0 else "loss" if earned.pnl_r < 0 else "",
+    }
+
+
+PAGE = "publish_signals"
+CLOSED_SHOWN = 20
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@never_cache
+def publish_signals(request: PersonRequest) -> HttpResponse:
+    if not request.user.has_perm(PERMISSION):
+        status = 403 if request.method == "POST" else 200
+        return render(request, "signals/not_a_publisher.html", status=status)
+    if request.method != "POST":
+        return page(request, PublishForm(initial={"symbol": traded(request.GET.get("symbol", ""))}))
+    form = PublishForm(request.POST)
+    if form.is_valid() and publish_form(form, request.user):
+        signal = form.cleaned_data
+        messages.success(request, f"Published: {signal['direction']} {signal['symbol']}.")
+        return redirect(PAGE)
+    return page(request, form, status=400)
+
+
+def publish_form(form: PublishForm, user: User) -> Signal | None:
+    """None where it is refused; the reason then stands beside its field."""
+    values = dict(form.cleaned_data)
+    token: UUID = values.pop("token")
+    try:
+        return publish(SignalTerms(**values), user, current_quote(values["symbol"]), token)
+    except SignalRefused as refusal:
+        form.add_error(refusal.field or None, str(refusal))
+        return None
+
+
+@post_only
+@login_required
+@never_cache
+def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
+    signal = get_object_or_404(Signal.objects.select_related("instrument"), pk=pk, user=request.user)
+    try:
+        close_by_hand(signal, by=request.user, quote=current_quote(signal.instrument.symbol))
+    except (SignalRefused, SignalNotActive) as refusal:
+        messages.error(request, str(refusal))
+    else:
+        signal.refresh_from_db()
+        messages.success(
+            request, f"Closed: {signal.direction} {signal.instrument.symbol}, {signal.pnl:+} pips."
+        )
+    return redirect(PAGE)
+
+
+@require_safe
+@login_required
+@never_cache
+def live_signals(request: PersonRequest) -> HttpResponse:
+    """For the page's script: the quote of one instrument, and where the person's signals stand."""
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied
+    facts = catalogue.find(request.GET.get("symbol", ""))
+    active = Signal.objects.active().filter(user=request.user).select_related("instrument")
+    results = [{"id": str(signal.pk), **result_now(signal)} for signal in active]
+    return JsonResponse({"quote": None if facts is None else quote_of(facts), "signals": results})
+
+
+def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> HttpResponse:
+    own = Signal.objects.filter(user=request.user).for_feed().select_related("instrument")
+    facts = catalogue.find(form.chosen_symbol)
+    quote = {} if facts is None else quote_of(facts)
+    context = {
+        "form": form,
+        "quote": quote,
+        "age": age_words(quote["age_ms"]) if "age_ms" in quote else "",
+        "active": [(signal, result_now(signal)) for signal in own.active()],
+        "closed": own.with_status("closed")[:CLOSED_SHOWN],
+        "has_published": own.exists(),
+    }
+    return render(request, "signals/publish.html", context, status=status)

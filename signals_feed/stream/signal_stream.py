@@ -1,0 +1,250 @@
+"""Signals in this process: what is announced goes to its hub in commit order, and to those who were away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.utils import timezone
+
+from core.background import cancel_and_wait
+from core.clock import now_ms
+from core.events.feed import EventFeed, feed
+from core.events.handlers import PASSING
+from core.events.kinds import EventKind
+from core.fault_log import LastingFault
+from core.plain_json import encode
+from core.threads import in_thread
+from instruments.catalogue import catalogue
+from market.streams.hub.subscribers import Subscriber
+from market.streams.protocol.messages import ALL, SIGNALS
+from market.streams.protocol.subscriptions import Subscriptions
+from market.streams.stream import Stream
+from market.streams.wire import SENT, OutgoingFrame
+from serving.websocket.framing import frame
+from signals_feed.models import LIFETIME, Announcement
+from signals_feed.wire import COLUMNS, describe
+
+CLOSED = "closed/"
+AFTER_CLOSURE = "closed:"
+AFTER_POSITION = "after:"
+
+# As long as a signal lives that nothing else closes.
+REPLAYED_FOR = LIFETIME
+LATEST = 2**63 - 1
+DIGITS = re.compile("[0-9]{1,18}")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Announced(NamedTuple):
+    position: int
+    topics: frozenset[str]
+    """Of which a client has one, if it is to hear of it."""
+    frame: bytes
+
+    def outgoing(self, sent_ms: int) -> OutgoingFrame:
+        return OutgoingFrame(self.frame, 0, sent_ms)
+
+
+def topics_of(subscribed: Subscriptions) -> set[str]:
+    names = subscribed.symbols
+    if "signal.closed" not in subscribed.events:
+        return set(names)
+    return {*names, *(CLOSED + name for name in names)}
+
+
+def variant_of(subscribed: Subscriptions) -> int:
+    """Frames have no numbers here: those of the outbox have holes where nothing was lost."""
+    return SENT * ("lag" in subscribed.features)
+
+
+def read(after: int, upto: int, limit: int) -> list[Announced]:
+    columns = [f"signal__{name}" for name in COLUMNS]
+    rows = Announcement.objects.between(after, upto).values_list("position", "kind", *columns)
+    return [announced(*row) for row in rows[:limit]]
+
+
+def announced(position: int, kind: str, *row: Any) -> Announced:
+    """A signal may be closed by the time its publication is told: its terms are still the same."""
+    signal = dict(zip(COLUMNS, row, strict=True))
+    symbol: str = signal["instrument__symbol"]
+    if kind == Announcement.Kind.CLOSED:
+        item = {"type": "signal.closed", **describe(*row), "time": time_ms(signal["closed_at"])}
+        return Announced(position, frozenset((CLOSED + symbol, CLOSED + ALL)), encode(item))
+    item = describe(*(signal | {"status": "active"}).values())
+    del item["status"]
+    item["time"] = time_ms(signal["published_at"])
+    return Announced(position, frozenset((symbol, ALL)), encode(item))
+
+
+def last_position() -> int:
+    return Announcement.objects.last_position()
+
+
+def place(position: int) -> str:
+    """What a client says in `since` that has heard of no signal yet."""
+    return f"{AFTER_POSITION}{position}"
+
+
+def position_of(since: str) -> int | None:
+    """Where a client goes on that had this last: a signal, its end or a place; None where nobody can say."""
+    if since.startswith(AFTER_POSITION):
+        return _position_of_place(since.removeprefix(AFTER_POSITION))
+    return _position_of_signal(since)
+
+
+def _position_of_place(digits: str) -> int | None:
+    if not DIGITS.fullmatch(digits):
+        return None
+    position = int(digits)
+    return position if Announcement.objects.is_whole_after(position, timezone.now() - REPLAYED_FOR) else None
+
+
+def _position_of_signal(signal_id: str) -> int | None:
+    is_closure = signal_id.startswith(AFTER_CLOSURE)
+    try:
+        wanted = UUID(signal_id.removeprefix(AFTER_CLOSURE))
+    except ValueError:
+        return None
+    kind = Announcement.Kind.CLOSED if is_closure else Announcement.Kind.PUBLISHED
+    return Announcement.objects.position_of(wanted, kind, timezone.now() - REPLAYED_FOR)
+
+
+def time_ms(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+logger = logging.getLogger(__name__)
+telling_waits = LastingFault(logger, "Announced signals wait for the database")
+Read = Callable[[int, int, int], Awaitable[list[Announced]]]
+
+# Fewer than may wait for a slow reader.
+CHUNK = 500
+AGAIN_S = 0.25
+
+
+async def read_in_thread(after: int, upto: int, limit: int) -> list[Announced]:
+    return await in_thread(read, after, upto, limit)
+
+
+class Missed(NamedTuple):
+    """The first portion of what a client missed."""
+
+    upto: int
+    """So far it was looked for; there may be more before, if the portion is full."""
+    found: list[Announced]
+
+
+class SignalStream(Stream):
+    """Control events only say that there is something to read: what is told, and its order, is in the
+    database. So none is lost while the database is away, and none comes twice."""
+
+    def __init__(self, events: EventFeed, read: Read = read_in_thread, chunk: int = CHUNK) -> None:
+        super().__init__(SIGNALS)
+        self.position = 0
+        """Of the last announcement that the hub was given."""
+        self._read, self._chunk = read, chunk
+        self._wake, self._telling = asyncio.Event(), asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        for kind in (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED):
+            events.on(kind, self._look)
+
+    def symbols_of(self, topics: frozenset[str]) -> set[str]:
+        return {topic for topic in topics if not topic.startswith(CLOSED)}
+
+    async def start(self) -> None:
+        """After the control events: what is announced from now on wakes it."""
+        self._wake, self._telling = asyncio.Event(), asyncio.Lock()
+        self.position = await in_thread(last_position)
+        self._task = asyncio.create_task(self._follow(), name="signal stream")
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._task)
+        self.clear()
+
+    async def find(self, signal_id: str) -> int | None:
+        return await in_thread(position_of, signal_id)
+
+    async def tell(self) -> None:
+        """All that is new, to whoever listens."""
+        async with self._telling:
+            while found := await self._read(self.position, LATEST, self._chunk):
+                for announced in found:
+                    # Both in one step: whoever joins has either had it or will.
+                    self.position = announced.position
+                    self.hub.publish(announced.outgoing(now_ms()), *announced.topics)
+
+    async def look_back(self, after: int) -> Missed:
+        if after > self.position:
+            # It was told by another process, which is ahead of this one.
+            await self.tell()
+        upto = self.position
+        return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
+
+    async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
+        """What `topics` bring that the subscriber did not hear before, then have the hub go on from there."""
+        had = subscriber.topics
+        await subscriber.drained()
+        while subscriber.is_open:
+            upto, found = missed
+            send(
+                subscriber,
+                [each for each in found if each.topics & topics and not each.topics & had],
+                variant,
+            )
+            after = upto if len(found) < self._chunk else found[-1].position
+            if after >= self.position:
+                break
+            await subscriber.drained()
+            if subscriber.is_open:
+                missed = await self.look_back(after)
+        # No await since the comparison: nothing was told meanwhile.
+        self.move(subscriber, topics, variant)
+
+    def move(self, subscriber: Subscriber, topics: set[str], variant: int) -> None:
+        """From now on it hears these."""
+        self.hub.unsubscribe(subscriber, subscriber.topics - topics)
+        self.hub.subscribe(subscriber, topics, variant)
+
+    def _look(self, facts: dict[str, Any]) -> None:
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.tell()
+                telling_waits.over()
+            except PASSING as error:
+                telling_waits.tell(error)
+                await self._try_again()
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("Announced signals could not be told, trying again")
+                await self._try_again()
+
+    async def _try_again(self) -> None:
+        await asyncio.sleep(AGAIN_S)
+        self._wake.set()
+
+
+def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
+    sent_ms = now_ms()
+    if missed:
+        subscriber.send(b"".join(frame(each.outgoing(sent_ms).payload(variant)) for each in missed))
+
+
+signals = SignalStream(feed)
+
+
+def tell_ended(gone: list[str]) -> None:
+    """They stay subscribed to: what was published before still closes."""
+    signals.tell_ended(gone, now_ms())
+
+
+catalogue.on_deactivated.append(tell_ended)

@@ -1,0 +1,68 @@
+"""Who is let in, and what the pages behind may load."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_user
+
+from .office import Office, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def policy(client: Client, path: str) -> str:
+    return client.get(path).headers["Content-Security-Policy"]
+
+
+def test_the_login_is_allauths_and_leads_back() -> None:
+    answer = Client().get("/admin/news/newsitem/", follow=True)
+    assert [path for path, _ in answer.redirect_chain] == [
+        "/admin/login/?next=/admin/news/newsitem/",
+        "/accounts/login/?next=%2Fadmin%2Fnews%2Fnewsitem%2F",
+    ]
+
+
+def test_a_password_posted_to_the_admin_opens_nothing() -> None:
+    make_user("boss", "boss-pass-1", is_staff=True)
+    client = Client()
+    answer = client.post("/admin/login/", {"username": "boss", "password": "boss-pass-1"})
+    assert (answer.status_code, "_auth_user_id" in client.session) == (302, False)
+
+
+def test_a_customer_reads_why_and_as_whom() -> None:
+    client = Client()
+    client.force_login(make_user("ada"))
+    answer = client.get("/admin/", follow=True)
+    assert answer.status_code == 403
+    assert "For staff only" in text_of(answer)
+    assert "<strong>ada</strong>" in text_of(answer)
+
+
+def test_the_admin_may_evaluate_but_not_inline() -> None:
+    office = Office(make_user(is_staff=True))
+    directives = policy(office.client, "/admin/").split("; ")
+    assert "script-src 'self' 'unsafe-eval'" in directives
+    assert "style-src 'self'" in directives
+    assert "style-src-attr 'unsafe-inline'" in directives
+
+
+def test_no_other_page_shares_its_policy() -> None:
+    office = Office(make_user(is_staff=True))
+    assert "unsafe" not in policy(office.client, "/accounts/logout/")
+    assert "unsafe" not in policy(office.client, "/admin/nothing/of/the/kind")
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/market/status/", "/admin/news/newsitem/", "/admin/news/newsitem/add/"]
+)
+def test_nothing_is_inline_or_from_another_host(office: Office, path: str) -> None:
+    page = text_of(office.get(path))
+    sources = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)
+    assert sources
+    assert all(source.startswith("/") and not source.startswith("//") for source in sources)
+    assert "<style" not in page
+    assert not re.search(r"<script(?![^>]*src=)(?![^>]*type=\"application/json\")", page)

@@ -1,0 +1,121 @@
+"""Lists of 100,000 rows: few queries, and for candles no count and no scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Account, ApiKey, Tier, User
+from core.events.outbox import ControlEvent
+from market.models import Candle
+from news.models import NewsItem
+from signals_feed.models import Signal
+from tests.factories import make_account, make_candle, make_instrument, make_key, make_news, make_signal
+
+from .copies import copy, sql
+from .office import Office, list_of, text_of
+
+pytestmark = pytest.mark.django_db
+ROWS, MAX_QUERIES = 100_000, 14
+
+
+def candles() -> None:
+    row = make_candle(make_instrument())
+    copy(row, ROWS, opened_at=sql("minutes_ago", column="opened_at"))
+
+
+def signals() -> None:
+    copy(make_signal(), ROWS, id=sql("uuid"), published_at=sql("minutes_ago", column="published_at"))
+
+
+def news() -> None:
+    copy(make_news(), ROWS, title="'Item ' || n")
+
+
+def keys() -> None:
+    make_key()
+    copy(ApiKey.objects.get(), ROWS, prefix="'tw_' || n", digest=sql("hex", width=64))
+
+
+def customers() -> None:
+    user = make_account().user
+    copy(user, ROWS, username="'user-' || n")
+    tier = Tier.objects.get(name="free").pk
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO accounts_account (user_id, tier_id, is_demo, created_at)"
+            " SELECT id, %s, %s, date_joined FROM accounts_user WHERE username LIKE 'user-%%'",
+            [tier, False],
+        )
+
+
+def events() -> None:
+    with transaction.atomic():
+        row = ControlEvent.objects.publish("key.issued", by="boss", key=1)
+    copy(row, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("fill", "models"),
+    [
+        (candles, [Candle]),
+        (signals, [Signal]),
+        (news, [NewsItem]),
+        (keys, [ApiKey]),
+        (customers, [Account, User]),
+        (events, [ControlEvent]),
+    ],
+)
+def test_a_list_of_100_000_rows_takes_few_queries(
+    office: Office, fill: Callable[[], None], models: list[Any]
+) -> None:
+    fill()
+    for model in models:
+        with CaptureQueriesContext(connection) as asked:
+            answer = office.get(list_of(model))
+        assert answer.status_code == 200
+        assert len(answer.context["cl"].result_list) == 100
+        assert len(asked) <= MAX_QUERIES, "\n".join(query["sql"] for query in asked)
+
+
+def queries_of(office: Office, address: str) -> list[str]:
+    with CaptureQueriesContext(connection) as asked:
+        assert office.get(address).status_code == 200
+    return [query["sql"] for query in asked if "market_candle" in query["sql"]]
+
+
+def test_candles_are_never_counted(office: Office) -> None:
+    make_candle(make_instrument())
+    for extra in ("", "?_facets=True", "?p=2", "?all="):
+        assert not any("COUNT(" in query for query in queries_of(office, list_of(Candle) + extra))
+
+
+@pytest.mark.parametrize("chosen", ["", "?timeframe=1h", "?instrument=0", "?instrument=x&timeframe=2h"])
+def test_candles_are_always_asked_of_one_instrument_and_timeframe(office: Office, chosen: str) -> None:
+    make_candle(make_instrument())
+    queries = queries_of(office, list_of(Candle) + chosen)
+    assert queries
+    for query in queries:
+        assert '"market_candle"."instrument_id" = ' in query
+        assert '"market_candle"."timeframe" = ' in query
+        assert 'ORDER BY "market_candle"."opened_at" DESC' in query
+
+
+def test_candles_of_the_chosen_timeframe_are_shown(office: Office) -> None:
+    eurusd = make_instrument()
+    make_candle(eurusd, "1m", close=Decimal("1.0801"))
+    make_candle(eurusd, "1h", close=Decimal("1.0803"))
+    page = office.get(f"{list_of(Candle)}?instrument={eurusd.pk}&timeframe=1h")
+    assert [candle.timeframe for candle in page.context["cl"].result_list] == ["1h"]
+
+
+def test_prices_have_the_decimals_of_their_instrument(office: Office) -> None:
+    make_candle(make_instrument(digits=3), close=Decimal("1.08"))
+    page = text_of(office.get(list_of(Candle)))
+    assert ">1.080<" in page
+    assert "1.08000000" not in page

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.keys.issuing import (
+    DAY,
+    MAX_USABLE_KEYS,
+    MOST_KEYS_A_DAY,
+    TooManyKeys,
+    issue_key,
+    revoke_key,
+    roll_key,
+)
+from accounts.keys.lookup import find_caller
+from accounts.keys.text import digest_of
+from accounts.limits.tiers import change_tier, save_tier, save_user_access
+from accounts.models import Account, ApiKey, Tier
+from accounts.open_streams.registry import MOST_CLOSED_A_DAY, TooManyClosed, close_stream
+from core.events.outbox import ControlEvent
+from tests.factories import make_account
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account()
+
+
+def opens(secret: str) -> bool:
+    return find_caller(digest_of(secret, settings.KEY_PEPPER)) is not None
+
+
+def events() -> list[str]:
+    return list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
+
+
+def test_issued_key_opens_the_api_and_only_its_digest_is_stored(account: Account) -> None:
+    key, secret = issue_key(account, "bot", by="test")
+    assert opens(secret)
+    assert key.digest == digest_of(secret, settings.KEY_PEPPER)
+    assert not [value for value in vars(key).values() if secret[16:] in str(value)]
+
+
+def test_every_act_is_told(account: Account) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    successor, _ = roll_key(key, overlap_hours=1, by="test")
+    revoke_key(successor, by="test")
+    change_tier(account, Tier.objects.get(name="pro"), by="test")
+    save_tier(account.tier, by="test")
+    save_user_access(account, by="test")
+    assert events() == [
+        *["key.issued", "key.issued", "key.rolled", "key.revoked"],
+        *["account.changed", "tier.changed", "account.changed"],
+    ]
+    assert set(ControlEvent.objects.values_list("by", flat=True)) == {"test"}
+
+
+def test_account_holds_no_more_than_its_number_of_usable_keys(account: Account) -> None:
+    made = [issue_key(account, "bot", by="test")[0] for _ in range(MAX_USABLE_KEYS)]
+    with pytest.raises(TooManyKeys):
+        issue_key(account, "one too many", by="test")
+    revoke_key(made[0], by="test")
+    issue_key(account, "in its place", by="test")
+
+
+def rolled_on_and_on(account: Account, times: int) -> ApiKey:
+    key, _ = issue_key(account, "bot", by="test")
+    for _ in range(times - 1):
+        key, _ = roll_key(key, overlap_hours=0, by="test")
+    return key
+
+
+def test_account_is_given_no_more_than_its_number_of_keys_a_day(account: Account) -> None:
+    began_at = timezone.now()
+    with time_machine.travel(began_at, tick=False):
+        key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+        told = len(events())
+        with pytest.raises(TooManyKeys, match="100 keys .* tomorrow"):
+            roll_key(key, overlap_hours=0, by="test")
+        with pytest.raises(TooManyKeys, match="can be revoked at any time"):
+            issue_key(account, "another", by="test")
+        assert (account.keys.count(), len(events())) == (MOST_KEYS_A_DAY, told)
+        issue_key(make_account(), "of somebody else", by="test")
+    with time_machine.travel(began_at + DAY, tick=False):
+        roll_key(key, overlap_hours=0, by="test")
+
+
+def test_key_is_revoked_however_many_were_issued(account: Account) -> None:
+    key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+    assert revoke_key(key, by="test")
+    assert not account.keys.usable(timezone.now()).exists()
+
+
+def test_staff_help_whoever_has_had_too_many(account: Account) -> None:
+    key = rolled_on_and_on(account, MOST_KEYS_A_DAY)
+    successor, _ = roll_key(key, overlap_hours=0, by="staff", most_a_day=None)
+    issue_key(account, "another", by="staff", most_a_day=None)
+    assert successor.state(timezone.now()) == "active"
+
+
+def test_account_closes_no_more_than_its_number_of_streams_a_day(account: Account) -> None:
+    began_at = timezone.now()
+    with time_machine.travel(began_at, tick=False):
+        for number in range(MOST_CLOSED_A_DAY):
+            close_stream(account, "/ws/market", float(number), by="test")
+        with pytest.raises(TooManyClosed, match="revoke its key"):
+            close_stream(account, "/ws/market", 1.0, by="test")
+        assert len(events()) == MOST_CLOSED_A_DAY
+    with time_machine.travel(began_at + DAY, tick=False):
+        close_stream(account, "/ws/market", 1.0, by="test")
+
+
+def test_rolled_key_works_for_the_overlap_and_then_no_more(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    rolled_at = timezone.now()
+    with time_machine.travel(rolled_at, tick=False):
+        successor, new = roll_key(key, overlap_hours=72, by="test")
+        assert (opens(old), opens(new)) == (True, True)
+    with time_machine.travel(rolled_at + timedelta(hours=72, seconds=-1), tick=False):
+        assert (opens(old), opens(new)) == (True, True)
+    with time_machine.travel(rolled_at + timedelta(hours=72), tick=False):
+        assert (opens(old), opens(new)) == (False, True)
+    assert successor.name == "bot"
+
+
+def test_rolling_without_overlap_ends_the_old_key_at_once(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    _, new = roll_key(key, overlap_hours=0, by="test")
+    assert (opens(old), opens(new)) == (False, True)
+
+
+@pytest.mark.parametrize("hours", [-1, 73, float("nan")])
+def test_overlap_outside_0_to_72_hours_changes_nothing(account: Account, hours: int) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    with pytest.raises(ValueError, match="0 to 72"):
+        roll_key(key, overlap_hours=hours, by="test")
+    assert events() == ["key.issued"]
+
+
+def test_key_rolls_once(account: Account) -> None:
+    key, _ = issue_key(account, "bot", by="test")
+    roll_key(key, overlap_hours=72, by="test")
+    with pytest.raises(ValueError, match="active"):
+        roll_key(key, overlap_hours=72, by="test")
+    assert ApiKey.objects.count() == 2
+
+
+def test_rolled_key_can_be_revoked_before_its_time(account: Account) -> None:
+    key, old = issue_key(account, "bot", by="test")
+    roll_key(key, overlap_hours=72, by="test")
+    assert revoke_key(key, by="test")
+    assert not opens(old)
+
+
+def test_revoking_twice_says_so_and_tells_once(account: Account) -> None:
+    key, secret = issue_key(account, "bot", by="test")
+    assert [revoke_key(key, by="test"), revoke_key(key, by="test")] == [True, False]
+    assert not opens(secret)
+    assert events() == ["key.issued", "key.revoked"]
+
+
+def test_locked_out_user_s_keys_open_nothing(account: Account) -> None:
+    _, secret = issue_key(account, "bot", by="test")
+    account.user.is_active = False
+    account.user.save()
+    assert not opens(secret)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from accounts.keys.issuing import MOST_KEYS_A_DAY, issue_key, revoke_key
+from accounts.keys.text import digest_of, is_well_formed
+from accounts.models import Account, ApiKey, User
+from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+ROOT = Path(__file__).parents[3]
+
+
+def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command as a person runs it, on the database of the test."""
+    database = connection.settings_dict
+    url = (
+        f"sqlite:///{database['NAME']}"
+        if connection.vendor == "sqlite"
+        else f"postgresql://{database['USER']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+    )
+    environment = os.environ | {"DATABASE_URL": url, "KEY_PEPPER": settings.KEY_PEPPER}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+def test_key_stands_alone_on_standard_output() -> None:
+    done = manage("issue_key", "ada")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert is_well_formed(done.stdout.removesuffix("\n"))
+    stored = ApiKey.objects.get()
+    assert stored.digest == digest_of(done.stdout.strip(), settings.KEY_PEPPER)
+    assert stored.account.user.username == "ada"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("issue_key", "ada", "--tier", "gold"), "There is no tier 'gold'. It is one of free, pro, premium."),
+        (("revoke_key", "tw_live_unknown0"), "No key has this prefix."),
+        (("issue_key", "not a name"), "valid username"),
+    ],
+)
+def test_refusal_is_one_line_on_standard_error(arguments: tuple[str, ...], sentence: str) -> None:
+    done = manage(*arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert sentence in done.stderr
+    assert not User.objects.exists()
+
+
+def test_new_account_is_on_the_free_tier_and_cannot_log_in(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("issue_key", "ada")
+    account = Account.objects.get()
+    assert account.tier.name == "free"
+    assert not account.user.has_usable_password()
+    assert said(capsys).count("\n") == 1
+
+
+def test_tier_is_changed_for_an_account_that_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("issue_key", "ada")
+    call_command("issue_key", "ada", tier="premium", name="second")
+    account = Account.objects.get()
+    assert account.tier.name == "premium"
+    assert {key.name for key in account.keys.all()} == {"issued by command", "second"}
+
+
+def test_account_keeps_its_tier_unless_told(capsys: pytest.CaptureFixture[str]) -> None:
+    account = make_account(tier="pro")
+    call_command("issue_key", account.user.username)
+    account.refresh_from_db()
+    assert account.tier.name == "pro"
+
+
+@pytest.mark.parametrize("length", [16, 50])
+def test_prefix_and_whole_key_revoke(length: int, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = make_key()
+    call_command("revoke_key", secret[:length])
+    assert ApiKey.objects.get().revoked_at is not None
+    assert secret[:16] in (out := said(capsys))
+    assert secret not in out
+
+
+def test_revoking_again_is_refused() -> None:
+    secret = make_key()
+    call_command("revoke_key", secret)
+    with pytest.raises(CommandError, match="revoked before"):
+        call_command("revoke_key", secret)
+
+
+@pytest.mark.parametrize("prefix", ["", "tw_live_"])
+def test_part_of_a_prefix_revokes_nothing(prefix: str) -> None:
+    make_key()
+    with pytest.raises(CommandError):
+        call_command("revoke_key", prefix)
+    assert ApiKey.objects.get().revoked_at is None
+
+
+def test_command_is_not_bound_by_the_keys_of_a_day(capsys: pytest.CaptureFixture[str]) -> None:
+    account = make_account()
+    for number in range(MOST_KEYS_A_DAY):
+        revoke_key(issue_key(account, f"{number}", by="test")[0], by="test")
+    call_command("issue_key", account.user.username)
+    assert is_well_formed(said(capsys).strip())

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import OperationalError
+from django.db.backends.utils import CursorWrapper
+from django.utils import timezone
+
+from accounts.keys.issuing import revoke_key
+from accounts.keys.lookup import ApiKeyCache
+from accounts.keys.text import generate_key, prefix_of
+from accounts.limits.tiers import change_tier, save_tier
+from accounts.models import ApiKey, Tier, User
+from core.events.feed import EventFeed
+from core.events.outbox import ControlEvent
+from core.threads import in_thread
+from tests.factories import make_account, make_key
+from tests.patience import PATIENCE_S
+from tests.queries import count_queries
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+@pytest.fixture
+async def feed() -> AsyncIterator[EventFeed]:
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+def ring(feed: EventFeed) -> ApiKeyCache:
+    return ApiKeyCache(feed)
+
+
+@pytest.fixture
+def key() -> str:
+    return make_key()
+
+
+def row(key: str) -> ApiKey:
+    return ApiKey.objects.select_related("account__tier").get(prefix=prefix_of(key))
+
+
+async def act(change: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return await in_thread(lambda: change(*args, **options))
+
+
+@contextmanager
+def around_statements(act: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Let `act` run each statement of every thread, or not."""
+    execute: Callable[..., Any] = CursorWrapper.execute
+
+    def acted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        return act(sql, lambda: execute(self, sql, params))
+
+    CursorWrapper.execute = acted  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        CursorWrapper.execute = execute  # type: ignore[method-assign]
+
+
+async def test_known_key_is_found_without_asking_again(ring: ApiKeyCache, key: str) -> None:
+    first = await ring.find(key)
+    with count_queries() as asked:
+        assert await ring.find(key) == first
+    assert first is not None
+    assert (first.allowances.tier, first.allowances.requests) == ("free", 60)
+    assert asked == []
+
+
+async def test_malformed_key_never_reaches_the_database(ring: ApiKeyCache, key: str) -> None:
+    with count_queries() as asked:
+        for malformed in ("", "x", key[:-1], key + "0", key.swapcase(), "\udc80" * 50, "é" * 50):
+            assert await ring.find(malformed) is None
+    assert asked == []
+
+
+@pytest.mark.parametrize("ended", ["revoked", "expired", "user locked out"])
+async def test_unknown_and_ended_keys_are_asked_for_alike_and_never_remembered(
+    ring: ApiKeyCache, key: str, ended: str
+) -> None:
+    match ended:
+        case "revoked":
+            await act(lambda: ApiKey.objects.update(revoked_at=timezone.now()))
+        case "expired":
+            await act(lambda: ApiKey.objects.update(expires_at=timezone.now()))
+        case _:
+            await act(lambda: User.objects.update(is_active=False))
+    statements = []
+    for refused in (generate_key(), key, generate_key(), key):
+        with count_queries() as asked:
+            assert await ring.find(refused) is None
+        statements.append(asked)
+    assert [len(asked) for asked in statements] == [1, 1, 1, 1]
+    assert len({sql for asked in statements for sql in asked}) == 1
+    assert not ring._known
+
+
+async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    revoked = await act(row, key)
+    answered, go = threading.Event(), threading.Event()
+
+    def hold_lookups(sql: str, run: Callable[[], Any]) -> Any:
+        """After the database answered and before anybody learns of it."""
+        result = run()
+        if sql.startswith("SELECT") and '"digest" = ' in sql:
+            answered.set()
+            go.wait(PATIENCE_S)
+        return result
+
+    with around_statements(hold_lookups):
+        lookup = asyncio.create_task(ring.find(key))
+        assert await asyncio.to_thread(answered.wait, PATIENCE_S)
+        await act(revoke_key, revoked, by="test")
+        await feed.read()
+        go.set()
+        caller = await lookup
+    # This one request was under way before the revocation; the key opened nothing after it.
+    assert caller is not None
+    assert await ring.find(key) is None
+
+
+async def test_revoked_key_is_refused_as_soon_as_the_event_is_read(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    assert await ring.find(key)
+    await act(revoke_key, await act(row, key), by="test")
+    await feed.read()
+    assert await ring.find(key) is None
+
+
+async def test_revoking_one_account_leaves_the_others_known(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    other = await act(make_key)
+    assert await ring.find(key)
+    assert await ring.find(other)
+    await act(revoke_key, await act(row, key), by="test")
+    await feed.read()
+    with count_queries() as asked:
+        assert await ring.find(other)
+    assert asked == []
+
+
+async def test_change_of_tier_is_known_as_soon_as_the_event_is_read(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    await ring.find(key)
+    account = (await act(row, key)).account
+    await act(change_tier, account, await act(Tier.objects.get, name="pro"), by="test")
+    await feed.read()
+    caller = await ring.find(key)
+    assert caller is not None
+    assert (caller.allowances.tier, caller.allowances.requests) == ("pro", 120)
+
+
+async def test_edited_tier_holds_for_every_account_on_it(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    await ring.find(key)
+    tier = (await act(row, key)).account.tier
+    tier.requests_per_minute = 7
+    await act(save_tier, tier, by="test")
+    await feed.read()
+    caller = await ring.find(key)
+    assert caller is not None
+    assert caller.allowances.requests == 7
+
+
+async def test_while_events_cannot_be_read_each_key_is_asked_for(
+    feed: EventFeed, ring: ApiKeyCache, key: str
+) -> None:
+    await ring.find(key)
+    await feed.stop()
+    await act(lambda: ApiKey.objects.update(revoked_at=timezone.now()))
+    assert await ring.find(key) is None
+
+
+async def test_remembered_key_ends_at_its_expiry(ring: ApiKeyCache, key: str) -> None:
+    expires_at = timezone.now() + timedelta(hours=1)
+    await act(lambda: ApiKey.objects.update(expires_at=expires_at))
+    assert await ring.find(key)
+    with count_queries() as asked:
+        with time_machine.travel(expires_at - timedelta(seconds=5)):
+            assert await ring.find(key)
+        with time_machine.travel(expires_at):
+            assert await ring.find(key) is None
+    assert asked == []
+
+
+async def test_last_use_is_recorded(ring: ApiKeyCache, key: str) -> None:
+    before = timezone.now()
+    await ring.find(key)
+    await ring.record_use()
+    last_used_at = (await act(row, key)).last_used_at
+    assert last_used_at is not None
+    assert before <= last_used_at <= timezone.now()
+
+
+async def test_last_use_survives_a_database_that_is_away(ring: ApiKeyCache, key: str) -> None:
+    def refuse_updates(sql: str, run: Callable[[], Any]) -> Any:
+        if sql.startswith("UPDATE"):
+            raise OperationalError("the database is away")
+        return run()
+
+    await ring.find(key)
+    with around_statements(refuse_updates), pytest.raises(OperationalError):
+        await ring.record_use()
+    await ring.record_use()
+    assert (await act(row, key)).last_used_at is not None
+
+
+async def test_nothing_shows_more_of_a_key_than_its_prefix(
+    ring: ApiKeyCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    key = await act(lambda: make_key(make_account()))
+    caller = await ring.find(key)
+    stored = await act(row, key)
+    await act(revoke_key, stored, by="test")
+    events = await act(lambda: list(ControlEvent.objects.values()))
+    shown = "\n".join(map(repr, (caller, stored, str(stored), vars(stored), ring.used, events))) + caplog.text
+    assert prefix_of(key) in shown
+    assert key[len(prefix_of(key)) :] not in shown
+    assert key not in shown

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.keys import text as text_module
+from accounts.keys.text import (
+    API_KEY_LEAD,
+    derive_key,
+    digest_of,
+    generate_key,
+    is_well_formed,
+    prefix_of,
+    with_checksum,
+)
+
+BASE62 = set(string.digits + string.ascii_letters)
+
+# As an environment variable can hold it: HMAC pads its key with NUL, so "a" and "a\0" would be one pepper.
+peppers = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+bodies = st.text(st.sampled_from(text_module.BASE62), min_size=36, max_size=36)
+
+
+def test_key_has_the_form_of_the_contract() -> None:
+    key = generate_key()
+    assert len(key) == 8 + 36 + 6
+    assert key.startswith("tw_live_")
+    assert set(key.removeprefix("tw_live_")) <= BASE62
+    assert is_well_formed(key)
+
+
+def test_checksum_is_the_crc32_that_anybody_can_compute() -> None:
+    # CRC32's check value for these digits is 0xCBF43926; to the base of 62: 3 45 35 27 22 14.
+    assert with_checksum("123456789") == "123456789" + "3jZRME"
+
+
+def test_prefix_is_the_first_sixteen_characters() -> None:
+    assert prefix_of("tw_live_0123456789") == "tw_live_01234567"
+
+
+def test_keys_are_never_the_same_twice() -> None:
+    assert len({generate_key() for _ in range(2_000)}) == 2_000
+
+
+@given(bodies)
+def test_completed_key_is_well_formed(body: str) -> None:
+    assert is_well_formed(with_checksum(API_KEY_LEAD + body))
+
+
+@given(bodies, st.integers(0, 49), st.sampled_from([*text_module.BASE62, "-", "é", "\udc80", " "]))
+def test_one_wrong_character_is_found(body: str, place: int, character: str) -> None:
+    key = with_checksum(API_KEY_LEAD + body)
+    changed = key[:place] + character + key[place + 1 :]
+    assert is_well_formed(changed) == (changed == key)
+
+
+@given(bodies, st.integers(8, 48))
+def test_swapped_neighbours_are_found(body: str, place: int) -> None:
+    key = with_checksum(API_KEY_LEAD + body)
+    changed = key[:place] + key[place + 1] + key[place] + key[place + 2 :]
+    assert is_well_formed(changed) == (changed == key)
+
+
+@given(st.text())
+def test_other_text_is_refused_without_an_error(text: str) -> None:
+    assert not is_well_formed(text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
+def test_derived_key_is_stable_and_well_formed(secret: str, purpose: str) -> None:
+    key = derive_key(secret, purpose)
+    assert key == derive_key(secret, purpose)
+    assert is_well_formed(key)
+
+
+def test_derived_keys_differ_by_secret_and_purpose() -> None:
+    made = {derive_key(secret, purpose) for secret in ("a", "b") for purpose in ("x", "y")}
+    assert len(made) == 4
+
+
+def test_derived_key_outlives_a_release() -> None:
+    assert derive_key("secret", "demo") == "tw_live_yetuoFe3mcJdYQwy1sjfMciNXEg0UaDwFLIT2RF0E5"
+
+
+@given(bodies, peppers, peppers)
+def test_digest_is_the_same_for_the_same_pepper_only(body: str, pepper: str, other: str) -> None:
+    key = API_KEY_LEAD + body
+    assert (digest_of(key, pepper) == digest_of(key, other)) == (pepper == other)
+    assert len(digest_of(key, pepper)) == 64

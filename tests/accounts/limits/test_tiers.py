@@ -1,0 +1,178 @@
+"""Asking for another tier: by the customer, and as staff decide it."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.urls import reverse
+
+from accounts.limits.tiers import (
+    MOST_A_DAY,
+    TierRequestRefused,
+    accept_request,
+    ask_for_tier,
+    decline_request,
+    withdraw_request,
+)
+from accounts.models import Account, Tier, TierRequest
+from core.events.outbox import ControlEvent
+from tests.accounts.back_office.office import Office, address, logged, said
+from tests.factories import make_account, make_user
+
+pytestmark = pytest.mark.django_db
+PAGE = "/settings/tier"
+
+
+@pytest.fixture
+def ada() -> Account:
+    return make_account(make_user("ada"))
+
+
+@pytest.fixture
+def client(ada: Account) -> Client:
+    client = Client()
+    client.force_login(ada.user)
+    return client
+
+
+@pytest.fixture
+def office() -> Office:
+    return Office(make_user("boss", is_staff=True, is_superuser=True))
+
+
+def tier(name: str) -> Tier:
+    return Tier.objects.get(name=name)
+
+
+def ask(account: Account, name: str = "pro") -> TierRequest:
+    return ask_for_tier(account, tier(name), "A bot for gold.", by="ada")
+
+
+def form(name: str = "pro", why: str = "A bot for gold.") -> dict[str, str]:
+    return {"wanted": str(tier(name).pk), "why": why}
+
+
+def events() -> list[tuple[str, str]]:
+    return list(ControlEvent.objects.order_by("position").values_list("kind", "by"))
+
+
+def test_the_page_says_what_each_tier_allows(client: Client) -> None:
+    page = client.get(PAGE).text
+    assert [f">{limit}<" in page for limit in (60, 120, 300)] == [True] * 3
+    assert page.count("yours</span>") == 1
+
+
+def test_a_request_is_sent_and_waits(client: Client, ada: Account) -> None:
+    page = client.post(PAGE, form(), follow=True).text
+    assert "You asked for Pro" in page
+    assert "Send the request" not in page
+    assert events() == [("tier.asked", "ada")]
+
+
+def test_a_second_request_is_refused_in_words(client: Client, ada: Account) -> None:
+    ask(ada)
+    answer = client.post(PAGE, form("premium"))
+    assert (answer.status_code, "Withdraw it to send another." in answer.text) == (409, True)
+    assert TierRequest.objects.count() == 1
+
+
+def test_the_database_holds_one_open_request_for_an_account(ada: Account) -> None:
+    ask(ada)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        TierRequest.objects.create(account=ada, wanted=tier("pro"), why="Again.")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"wanted": "", "why": "A bot."}, "Choose a tier."),
+        ({"wanted": "0", "why": "A bot."}, "Select a valid choice."),
+        ({"why": "  "}, "Say in a sentence why."),
+        ({"why": "A\nbot"}, "one line of printable characters"),
+        ({"why": "x" * 501}, "at most 500 characters"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(client: Client, fields: dict[str, str], words: str) -> None:
+    answer = client.post(PAGE, form() | fields)
+    assert (answer.status_code, words in answer.text) == (400, True)
+
+
+def test_nobody_asks_for_the_tier_they_have(ada: Account) -> None:
+    with pytest.raises(TierRequestRefused, match="on the Free tier already"):
+        ask(ada, "free")
+
+
+def test_requests_of_a_day_are_bounded(ada: Account) -> None:
+    for _ in range(MOST_A_DAY):
+        withdraw_request(ask(ada), by="ada")
+    with pytest.raises(TierRequestRefused, match="tomorrow"):
+        ask(ada)
+
+
+def test_a_request_can_be_withdrawn(client: Client, ada: Account) -> None:
+    path = reverse("withdraw_tier_request", args=[ask(ada).pk])
+    assert "Your request is withdrawn." in client.post(path, follow=True).text
+    assert "It was decided before" in client.post(path, follow=True).text
+    assert TierRequest.objects.get().state == "withdrawn"
+
+
+def test_nobody_withdraws_the_request_of_another(client: Client) -> None:
+    path = reverse("withdraw_tier_request", args=[ask(make_account()).pk])
+    assert client.post(path).status_code == 404
+    assert TierRequest.objects.get().state == "open"
+
+
+def test_accepting_changes_the_tier_and_tells_who_did_it(
+    client: Client, office: Office, ada: Account
+) -> None:
+    request = ask(ada)
+    office.post(address(request, "accept", request.pk), answered="1")
+    ada.refresh_from_db()
+    assert ada.tier.name == "pro"
+    assert events() == [("tier.asked", "ada"), ("account.changed", "boss")]
+    assert logged(request) == [("boss", "Accepted: Pro.")]
+    assert logged(ada) == [("boss", "Tier Pro, as asked for.")]
+    assert "Accepted by boss" in client.get(PAGE).text
+    assert "The tier changed to Pro." in client.get("/settings/events").text
+
+
+def test_declining_needs_a_reason_that_the_customer_reads(
+    client: Client, office: Office, ada: Account
+) -> None:
+    request = ask(ada)
+    decline_it = address(request, "decline", request.pk)
+    assert office.post(decline_it, answered="1", answer="").status_code == 200
+    office.post(decline_it, answered="1", answer="Tell us more.")
+    assert Account.objects.get(pk=ada.pk).tier.name == "free"
+    assert events()[1:] == [("tier.declined", "boss")]
+    assert logged(request) == [("boss", "Declined.")]
+    assert "Tell us more." in client.get(PAGE).text
+    assert "was declined: Tell us more." in client.get("/settings/events").text
+
+
+def test_of_two_decisions_the_second_is_told(office: Office, ada: Account) -> None:
+    request = ask(ada)
+    accept_request(TierRequest.objects.get(), by="other")
+    answer = office.post(address(request, "decline", request.pk), answered="1", answer="No.")
+    assert said(answer) == ["Somebody was faster: this request is no longer waiting."]
+    assert TierRequest.objects.get().decided_by == "other"
+    assert logged(request) == []
+
+
+def test_opening_a_decision_decides_nothing(office: Office, ada: Account) -> None:
+    request = ask(ada)
+    for name in ("accept", "decline"):
+        assert "A bot for gold." in office.get(address(request, name, request.pk)).content.decode()
+    assert TierRequest.objects.get().state == "open"
+
+
+def test_only_those_who_may_decide(ada: Account) -> None:
+    request, reader = ask(ada), Office(make_user(is_staff=True))
+    assert reader.post(address(request, "accept", request.pk), answered="1").status_code == 403
+    assert TierRequest.objects.get().state == "open"
+
+
+def test_a_decline_without_words_is_refused_by_the_database(ada: Account) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        decline_request(ask(ada), "", by="boss")

@@ -1,0 +1,128 @@
+"""The back office behind a second factor: every address of it, taken from the URLconf."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts.models import User
+from tests.factories import make_account, make_user
+from tests.staff import staff_client
+
+from .factors import PASSWORD, PERIOD_S, code_of, enrol, log_in
+
+pytestmark = pytest.mark.django_db
+HERE: dict[str, Any] = {"headers": {"host": "127.0.0.1:8000"}, "SERVER_NAME": "127.0.0.1"}
+ASKS = "A second factor, please"
+
+# Its own door, which sends on to allauth's.
+DOOR = "/admin/login/"
+
+
+@pytest.fixture(autouse=True)
+def _long_period(settings: Any) -> None:
+    settings.MFA_TOTP_PERIOD = PERIOD_S
+
+
+@pytest.fixture
+def boss() -> User:
+    return make_user("boss", PASSWORD, is_staff=True, is_superuser=True)
+
+
+def addresses(patterns: list[URLPattern | URLResolver], before: str = "/") -> Iterator[str]:
+    for pattern in patterns:
+        address = before + filled_in(str(pattern.pattern))
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern.url_patterns, address)
+        elif address.startswith("/admin/") and address != DOOR:
+            yield address
+
+
+def filled_in(route: str) -> str:
+    """With something in the place of each parameter."""
+    route = re.sub(r"\(\?P<app_label>(\w+)[^)]*\)", r"\1", route)
+    route = re.sub(r"\(\?P<url>.*\)", "nothing/", route)
+    return re.sub(r"<[^>]+>", "1", route).lstrip("^").rstrip("$")
+
+
+ADDRESSES = sorted(set(addresses(get_resolver().url_patterns)))
+
+
+def is_turned_away(answer: Any) -> bool:
+    sent_to = str(answer.headers.get("Location", ""))
+    return answer.status_code == 302 and (sent_to.startswith(f"{DOOR}?next=") or sent_to == "/admin/")
+
+
+def reached(client: Client, *, by_post: bool = False) -> list[str]:
+    ask = client.post if by_post else client.get
+    # Leaving leads to the overview, which turns away in its turn.
+    return [path for path in ADDRESSES if not is_turned_away(ask(path))]
+
+
+def test_staff_without_a_factor_reach_no_page_of_the_admin(boss: User) -> None:
+    client = log_in("boss")
+    assert len(ADDRESSES) > 100
+    assert reached(client) == []
+    assert reached(client, by_post=True) == []
+
+
+def test_staff_with_a_factor_reach_them(boss: User) -> None:
+    client = staff_client(boss)
+    lists = [path for path in ADDRESSES if "/1/" not in path]
+    assert len(lists) > 40
+    assert [path for path in lists if is_turned_away(client.get(path))] == []
+
+
+def test_the_door_says_what_to_do(boss: User) -> None:
+    answer = log_in("boss").get("/admin/", follow=True)
+    assert answer.status_code == 403
+    assert ASKS in answer.text
+    assert 'href="/accounts/2fa/totp/activate/"' in answer.text
+    assert 'href="/accounts/2fa/webauthn/add/"' in answer.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_enrols_is_in_without_another_login(boss: User) -> None:
+    client = log_in("boss")
+    enrol(client)
+    assert 'href="/admin/"' in client.get("/accounts/2fa/recovery-codes/").text
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_session_from_before_the_factor_has_to_show_it(boss: User) -> None:
+    old = log_in("boss")
+    secret = enrol(log_in("boss"))
+    page = old.get("/admin/accounts/tier/", follow=True)
+    assert (page.status_code, ASKS in page.text) == (403, True)
+    show = "/accounts/2fa/reauthenticate/?next=%2Fadmin%2Faccounts%2Ftier%2F"
+    assert f'href="{show}"' in page.text
+    answer = old.post(show, {"code": code_of(secret)}, follow=True)
+    assert (answer.wsgi_request.path, answer.status_code) == ("/admin/accounts/tier/", 200)
+
+
+def test_without_the_factor_the_admin_closes_again(boss: User) -> None:
+    client = staff_client(boss)
+    assert client.get("/admin/").status_code == 200
+    Authenticator.objects.all().delete()
+    assert is_turned_away(client.get("/admin/"))
+
+
+def test_a_factor_of_somebody_else_opens_nothing(boss: User) -> None:
+    client = staff_client(boss)
+    other = make_user("other", PASSWORD, is_staff=True)
+    client.force_login(other)
+    assert is_turned_away(client.get("/admin/"))
+
+
+def test_other_staff_need_one_in_the_demo_too(boss: User, settings: Any) -> None:
+    make_account(boss)
+    settings.DEMO = True
+    client = Client(**HERE)
+    client.force_login(boss)
+    assert is_turned_away(client.get("/admin/"))

@@ -1,0 +1,79 @@
+"""/settings/events"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from accounts.keys.issuing import issue_key, revoke_key, roll_key
+from accounts.limits.tiers import change_tier, save_tier, save_user_access
+from accounts.models import Account, ApiKey, Tier
+from accounts.panel import events
+from tests.accounts.browser import browser, logged_in
+from tests.factories import make_account, make_user
+
+pytestmark = pytest.mark.django_db
+PAGE = "/settings/events"
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account(make_user("ada"))
+
+
+@pytest.fixture
+def page(account: Account) -> Client:
+    return logged_in(account.user)
+
+
+def told(page: Client) -> list[str]:
+    """Each event in words, with who did it."""
+    rows = re.findall(r"<li>(.*?) <span class=\"hint\">(?:By (.*?), )?<time", page.get(PAGE).text)
+    return [f"{words} {by}".strip() for words, by in rows]
+
+
+def test_page_asks_for_a_login() -> None:
+    assert browser().get(PAGE).status_code == 302
+
+
+def test_what_happened_to_keys_and_tier_is_told_newest_first(page: Client, account: Account) -> None:
+    key, _ = issue_key(account, "laptop", by="ada")
+    successor, _ = roll_key(key, overlap_hours=1, by="ada")
+    revoke_key(ApiKey.objects.get(pk=successor.pk), by="grace")
+    change_tier(account, Tier.objects.get(name="premium"), by="grace")
+    save_user_access(account, by="grace")
+    account.user.set_password("a longer walk 8")
+    account.user.save()
+    assert told(logged_in(account.user)) == [
+        "The password changed. ada",
+        "Access was taken away or given back. grace",
+        "The tier changed to Premium. grace",
+        f"Key {successor.prefix}… was revoked. grace",
+        f"Key {key.prefix}… was rolled: another follows it. ada",
+        f"Key {successor.prefix}… was issued. ada",
+        f"Key {key.prefix}… was issued. ada",
+    ]
+
+
+def test_nobody_is_told_of_others_or_of_all(page: Client) -> None:
+    issue_key(make_account(), "theirs", by="eve")
+    save_tier(Tier.objects.get(name="pro"), by="grace")
+    assert told(page) == []
+    assert "Nothing has happened yet." in page.get(PAGE).text
+
+
+def test_names_are_shown_as_text(page: Client, account: Account) -> None:
+    issue_key(account, "laptop", by="<b>eve</b>")
+    assert told(page)[0].endswith("&lt;b&gt;eve&lt;/b&gt;")
+
+
+def test_page_ends_somewhere_and_says_so(
+    page: Client, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        issue_key(account, "laptop", by="ada")
+    monkeypatch.setattr(events, "SHOWN", 2)
+    assert len(told(page)) == 2
+    assert "Older ones are not listed." in page.get(PAGE).text

@@ -1,0 +1,88 @@
+"""Where somebody is logged in, and ending it from elsewhere."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from accounts.keys.browser_tokens import read_browser_token
+from accounts.keys.lookup import find_browser_caller
+from accounts.models import User
+from core.events.outbox import ControlEvent
+from tests.accounts.browser import browser, token_of
+from tests.factories import make_account, make_user
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long walk 7"
+PAGE = "/accounts/sessions/"
+
+
+@pytest.fixture
+def user() -> User:
+    return make_account(make_user("ada", PASSWORD)).user
+
+
+def log_in(name: str = "ada", address: str = "192.0.2.1", agent: str = "Firefox") -> Client:
+    client = browser(address, HTTP_USER_AGENT=agent)
+    assert client.post("/accounts/login/", {"login": name, "password": PASSWORD}).status_code == 302
+    return client
+
+
+def ends(page: Client) -> list[str]:
+    """The addresses that end a session, as the page has them."""
+    return re.findall(r'action="(/settings/sessions/\d+/end)"', page.get(PAGE).text)
+
+
+def is_logged_in(client: Client) -> bool:
+    return client.get("/settings/keys").status_code == 200
+
+
+def test_page_lists_each_session_with_where_it_is(user: User) -> None:
+    here, _ = log_in(), log_in(address="192.0.2.2", agent="<b>Chrome</b>")
+    text = here.get(PAGE).text
+    assert [address in text for address in ("192.0.2.1", "192.0.2.2")] == [True, True]
+    assert "&lt;b&gt;Chrome&lt;/b&gt;" in text
+    assert text.count("this one") == 1
+    assert len(ends(here)) == 1
+
+
+def test_ended_session_is_logged_out_and_its_page_opens_nothing(user: User) -> None:
+    here, elsewhere = log_in(), log_in(address="192.0.2.2")
+    token = read_browser_token(token_of(elsewhere))
+    (end,) = ends(here)
+    assert here.post(end, follow=True).status_code == 200
+    assert (is_logged_in(here), is_logged_in(elsewhere)) == (True, False)
+    assert token is not None
+    assert find_browser_caller(token.page_session) is None
+    assert ControlEvent.objects.get().kind == "session.ended"
+    assert ends(here) == []
+
+
+def test_all_others_end_at_once(user: User) -> None:
+    here, *others = (log_in(address=f"192.0.2.{number}") for number in range(1, 4))
+    assert here.post(PAGE).status_code == 302
+    assert [is_logged_in(each) for each in (here, *others)] == [True, False, False]
+
+
+def test_nobody_ends_the_sessions_of_others(user: User) -> None:
+    make_user("eve", PASSWORD)
+    ada, _ = log_in(), log_in(address="192.0.2.2")
+    (end,) = ends(ada)
+    assert log_in("eve", "192.0.2.3").post(end).status_code == 404
+    assert len(ends(ada)) == 1
+
+
+def test_looking_at_the_address_ends_nothing(user: User) -> None:
+    here, elsewhere = log_in(), log_in(address="192.0.2.2")
+    (end,) = ends(here)
+    assert here.get(end).status_code == 405
+    assert is_logged_in(elsewhere)
+
+
+def test_own_session_is_ended_by_logging_out(user: User) -> None:
+    here, elsewhere = log_in(), log_in(address="192.0.2.2")
+    (end,) = ends(here)
+    assert elsewhere.post(end)["Location"] == "/accounts/logout/"
+    assert is_logged_in(elsewhere)

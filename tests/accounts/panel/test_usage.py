@@ -1,0 +1,101 @@
+"""/settings/usage, and that the service counts what it is asked."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from accounts.models import Account, AiUsage, Usage, UsageCounts
+from accounts.usage.buffer import usage_buffer
+from tests.accounts.browser import browser, logged_in
+from tests.client import Api, Server
+from tests.contract.streams.client import Socket
+from tests.factories import make_account, make_instrument, make_key
+
+PAGE = "/settings/usage"
+
+
+@pytest.fixture
+def account(db: None) -> Account:
+    return make_account(tier="pro")
+
+
+@pytest.fixture
+def page(account: Account) -> Client:
+    return logged_in(account.user)
+
+
+def used(account: Account, requests: int, streams: int = 0, *, days_ago: int = 0) -> None:
+    at = int((timezone.now() - timedelta(days=days_ago)).timestamp()) // 60 * 60
+    Usage.objects.add({(account.pk, at): UsageCounts(requests, streams)})
+
+
+def labels(text: str) -> list[str]:
+    return re.findall(r'role="img" aria-label="([^"]+)"', text)
+
+
+def test_page_asks_for_a_login() -> None:
+    assert browser().get(PAGE).status_code == 302
+
+
+def test_new_account_has_used_nothing(page: Client) -> None:
+    text = page.get(PAGE).text
+    assert labels(text) == []
+    assert text.count(">None.<") == 5
+
+
+def test_charts_tell_in_words_what_they_show(page: Client, account: Account) -> None:
+    used(account, 1200, 3)
+    used(account, 34, days_ago=29)
+    used(account, 5, days_ago=30)
+    AiUsage.objects.create(account=account, day=timezone.now().date(), used=4)
+    assert labels(page.get(PAGE).text) == [
+        "Requests today, by minute: 1,200 in all, 1,200 at most.",
+        "Streams opened today, by minute: 3 in all, 3 at most.",
+        "Requests of 30 days, by day: 1,234 in all, 1,200 at most.",
+        "Streams opened in 30 days, by day: 3 in all, 3 at most.",
+        "AI calls of 30 days, by day: 4 in all, 4 at most.",
+    ]
+
+
+def test_days_stand_in_a_table_newest_first(page: Client, account: Account) -> None:
+    used(account, 7, 2)
+    used(account, 34, days_ago=3)
+    cells = re.findall(r"<td>([\d,]+)</td>", page.get(PAGE).text)
+    assert cells == ["7", "2", "0", "34", "0", "0"]
+
+
+def test_nobody_sees_the_usage_of_others(page: Client) -> None:
+    used(make_account(), 1234)
+    assert "1,234" not in page.get(PAGE).text
+
+
+def test_page_is_not_kept_and_costs_as_many_queries_for_a_full_month(
+    page: Client, account: Account, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for days in range(30):
+        used(account, 1, days_ago=days)
+    # The session, its user, the account, minutes, days, AI calls.
+    with django_assert_num_queries(6):
+        assert "no-store" in page.get(PAGE)["Cache-Control"]
+
+
+def test_service_counts_requests_and_streams_but_not_what_is_free_or_refused(server: Server) -> None:
+    account = make_account(tier="pro")
+    make_instrument("EURUSD")
+    key = make_key(account)
+    with Api(server, key) as api:
+        for path in ("/api/symbols", "/api/nothing", "/api/news?limit=0", "/api/limits"):
+            api.ask(path)
+        api.ask("/api/symbols", key=key[:-1])
+    with Socket(server, key=key) as socket:
+        for _ in range(2):
+            socket.subscribe("EURUSD")
+        server.run(usage_buffer.record())
+    today = account.usage.get(span="day")
+    assert (today.requests, today.streams) == (3, 1)

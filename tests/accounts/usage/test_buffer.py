@@ -1,0 +1,133 @@
+"""What accounts use is counted in memory, and added up in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import OperationalError
+
+from accounts.models import Account, Minute, Usage, UsageCounts
+from accounts.panel.usage import BARS_HEIGHT, bars
+from accounts.usage import buffer
+from accounts.usage.buffer import UsageBuffer
+from tests.factories import NOON, make_account
+from tests.queries import count_queries
+
+NOON_S = int(NOON.timestamp())
+MIDNIGHT = NOON - timedelta(hours=12)
+
+
+@pytest.fixture
+def account(transactional_db: None) -> Account:
+    return make_account()
+
+
+def rows(account: Account) -> list[tuple[str, datetime, int, int]]:
+    found = account.usage.order_by("-span", "starts_at")
+    return list(found.values_list("span", "starts_at", "requests", "streams"))
+
+
+def add(account: Account, at: int, *spent: int) -> None:
+    Usage.objects.add({(account.pk, at): UsageCounts(*spent)})
+
+
+def test_minutes_add_up_and_so_do_their_days(account: Account) -> None:
+    add(account, NOON_S, 3, 1)
+    add(account, NOON_S, 4)
+    Usage.objects.add(
+        {(account.pk, NOON_S + 60): UsageCounts(5), (account.pk, NOON_S + 120): UsageCounts(0, 2)}
+    )
+    assert rows(account) == [
+        ("minute", NOON, 7, 1),
+        ("minute", NOON + timedelta(minutes=1), 5, 0),
+        ("minute", NOON + timedelta(minutes=2), 0, 2),
+        ("day", MIDNIGHT, 12, 3),
+    ]
+
+
+def test_many_minutes_are_one_write(account: Account) -> None:
+    many: dict[Minute, UsageCounts] = {
+        (account.pk, NOON_S + 60 * place): UsageCounts(1) for place in range(200)
+    }
+    with count_queries() as asked:
+        Usage.objects.add(many)
+    assert len([sql for sql in asked if "accounts_" in sql]) <= 2
+    assert account.usage.get(span="day").requests == 200
+
+
+def test_account_that_has_gone_is_left_out(account: Account) -> None:
+    gone = make_account()
+    both = {(gone.pk, NOON_S): UsageCounts(1), (account.pk, NOON_S): UsageCounts(2)}
+    gone.user.delete()
+    Usage.objects.add(both)
+    assert [row.requests for row in Usage.objects.all()] == [2, 2]
+
+
+def test_minutes_are_kept_for_2_days_and_days_for_400(account: Account) -> None:
+    for days in (0, 1, 3, 399, 401):
+        add(account, NOON_S - days * 86_400, 1)
+    Usage.objects.prune(NOON)
+    assert [account.usage.filter(span=span).count() for span in ("minute", "day")] == [2, 4]
+
+
+def test_what_is_noted_is_written_once(account: Account) -> None:
+    tally = UsageBuffer()
+    for _ in range(3):
+        tally.note_request(account.pk)
+    tally.note_stream(account.pk)
+
+    async def record() -> None:
+        await tally.record()
+        await tally.record()
+
+    asyncio.run(record())
+    day = account.usage.get(span="day")
+    assert (day.requests, day.streams) == (3, 1)
+    assert day.starts_at.date() == datetime.now(UTC).date()
+
+
+class AwayOnce(UsageBuffer):
+    """Its database does not answer the first time; something is noted meanwhile."""
+
+    def __init__(self, account: Account) -> None:
+        super().__init__()
+        self.account = account
+        self.is_away = True
+
+    async def write(self, spent: dict[Minute, UsageCounts]) -> None:
+        if self.is_away:
+            self.is_away = False
+            self.note_request(self.account.pk)
+            raise OperationalError("the database is away")
+        await super().write(spent)
+
+
+def test_nothing_is_lost_while_the_database_is_away(account: Account) -> None:
+    tally = AwayOnce(account)
+    tally.note_request(account.pk)
+    with pytest.raises(OperationalError):
+        asyncio.run(tally.record())
+    asyncio.run(tally.record())
+    assert account.usage.get(span="day").requests == 2
+
+
+def test_what_waits_is_bounded_and_its_loss_is_told(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(buffer, "MOST_WAITING", 0)
+    tally = AwayOnce(account)
+    tally.note_request(account.pk)
+    with pytest.raises(OperationalError):
+        asyncio.run(tally.record())
+    asyncio.run(tally.record())
+    assert account.usage.get(span="day").requests == 1
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_highest_bar_is_as_high_as_the_drawing_and_none_stands_for_nothing() -> None:
+    drawn = bars([0, 1, 4, 2])
+    assert drawn == (4, f"M1.5 {BARS_HEIGHT}V75.0M2.5 {BARS_HEIGHT}V0.0M3.5 {BARS_HEIGHT}V50.0", 4, 7)
+    assert bars([]) == (0, "", 0, 0)
+    assert bars([0, 0]) == (2, "", 0, 0)

@@ -1,0 +1,175 @@
+"""Signals in the back office: to look at, to cancel, and to publish under one's own name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.utils import timezone
+
+from accounts.models import User
+from market import runtime as market
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.models import Signal
+from tests.accounts.back_office.office import (
+    Office,
+    add_to,
+    address,
+    change,
+    list_of,
+    logged,
+    published,
+    said,
+    text_of,
+)
+from tests.contract.published import end, make_published, quoted
+from tests.factories import NOON, make_instrument, make_signal, make_user, put_quote
+
+pytestmark = pytest.mark.django_db
+
+
+def reasons() -> list[str]:
+    return list(Signal.objects.order_by("pk").values_list("cancel_reason", flat=True))
+
+
+def test_the_button_cancels_with_a_reason(office: Office) -> None:
+    signal = make_signal()
+    office.post(address(signal, "cancel", signal.pk), reason="Fat finger", answered="1")
+    assert reasons() == ["Fat finger"]
+    assert logged(signal) == [("boss", "Cancelled: Fat finger")]
+    assert published() == [("signal.cancelled", "boss")]
+
+
+def test_the_action_cancels_all_that_were_chosen(office: Office) -> None:
+    signals = [make_signal(), make_signal()]
+    office.answer("cancel_chosen", *signals, reason="Bad feed")
+    assert reasons() == ["Bad feed", "Bad feed"]
+    assert [logged(signal) for signal in signals] == [[("boss", "Cancelled: Bad feed")]] * 2
+
+
+def test_cancelling_asks_for_the_reason_first(office: Office) -> None:
+    signal = make_signal(user=make_user("ada"))
+    page = text_of(office.act("cancel_chosen", signal))
+    assert "buy EURUSD at 1.08420 by ada" in page
+    assert reasons() == [""]
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "x" * 201])
+def test_no_reason_or_an_endless_one_cancels_nothing(office: Office, reason: str) -> None:
+    signal = make_signal()
+    assert office.answer("cancel_chosen", signal, reason=reason).status_code == 200
+    assert reasons() == [""]
+
+
+def test_a_closed_signal_is_refused_in_words_and_holds_up_nothing(office: Office) -> None:
+    closed, active = make_signal(status="closed"), make_signal()
+    told = said(office.answer("cancel_chosen", closed, active, reason="Bad feed"))
+    assert any("was closed or cancelled before" in message for message in told)
+    assert Signal.objects.get(pk=active.pk).cancel_reason == "Bad feed"
+    assert logged(closed) == []
+
+
+def test_a_signal_cannot_be_edited_or_deleted(office: Office) -> None:
+    signal = make_signal()
+    office.post(change(signal), entry="2", status="closed", close_price="9", pnl="1000")
+    assert office.post(address(signal, "delete", signal.pk), post="yes").status_code == 403
+    office.act("delete_selected", signal, post="yes")
+    kept = Signal.objects.get()
+    assert (kept.entry, kept.status, kept.pnl) == (signal.entry, "active", None)
+
+
+def test_a_signal_is_found_by_its_identifier(office: Office) -> None:
+    signal = make_signal()
+    make_signal()
+    page = text_of(office.get(f"{list_of(Signal)}?q={signal.pk}"))
+    assert "1 result" in page
+
+
+def test_a_reader_cannot_cancel() -> None:
+    reader: User = make_user(is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_signal"))
+    office, signal = Office(reader), make_signal()
+    assert office.post(address(signal, "cancel", signal.pk), reason="no", answered="1").status_code == 403
+    office.answer("cancel_chosen", signal, reason="no")
+    assert reasons() == [""]
+
+
+def test_an_expired_signal_still_waiting_can_be_cancelled(office: Office) -> None:
+    signal = make_signal(expires_at=timezone.now())
+    office.answer("cancel_chosen", signal, reason="Bad feed")
+    assert reasons() == ["Bad feed"]
+
+
+@pytest.fixture
+def _market() -> Iterator[None]:
+    make_instrument("EURUSD")
+    put_quote("EURUSD", 1.0841, 1.08424)
+    yield
+    market.prices.clear()
+
+
+def publish(office: Office, **changes: str) -> Any:
+    terms = {"symbol": "EURUSD", "direction": "buy", "entry": "1.08424", "stop_loss": "1.0810"}
+    fields = terms | {"take_profit": "1.0900", "token": str(uuid4()), "answered": "1"} | changes
+    return office.post(add_to(Signal), **fields)
+
+
+@pytest.mark.usefixtures("_market")
+def test_staff_publish_under_their_own_name(office: Office) -> None:
+    answer = publish(office)
+    signal = Signal.objects.get()
+    assert (signal.user, answer["Location"]) == (office.user, change(signal))
+    assert logged(signal) == [("boss", "Published.")]
+    assert published()[-1] == ("signal.published", "")
+
+
+@pytest.mark.usefixtures("_market")
+def test_the_checks_are_those_of_every_publisher(office: Office) -> None:
+    page = text_of(publish(office, entry="1.0700"))
+    assert "may not be below the ask, which is 1.08424" in page
+    assert not Signal.objects.exists()
+
+
+def test_the_form_asks_before_it_publishes(office: Office) -> None:
+    make_instrument("EURUSD")
+    page = text_of(office.get(add_to(Signal)))
+    assert "nobody publishes for somebody else" in page
+    assert 'type="hidden" name="token"' in page
+
+
+@pytest.mark.usefixtures("_market")
+def test_staff_without_the_permission_publish_nothing() -> None:
+    reader = make_user(is_staff=True)
+    reader.user_permissions.add(*Permission.objects.filter(codename__in=("view_signal", "add_signal")))
+    assert publish(Office(reader)).status_code == 403
+    assert not Signal.objects.exists()
+
+
+def test_page_of_a_signal_shows_its_evidence_and_leads_to_scorecard_and_ledger(office: Office) -> None:
+    eurusd = make_instrument("EURUSD")
+    signal = make_published(eurusd, quoted("1.08400", "1.08424", epoch="k3v9", seq=41), make_user("ada"))
+    end(signal, quoted("1.09300", "1.09330", NOON + timedelta(hours=1)), "target", "take_profit")
+    page = text_of(office.get(change(signal)))
+    assert "bid 1.08400, ask 1.08424" in page
+    assert "number 41 of k3v9" in page
+    assert "The target fills at its own price." in page
+    assert 'href="/publishers/ada"' in page
+    assert f"{list_of(LedgerEntry)}?q={signal.pk}" in page
+
+
+def test_ledger_is_found_by_signal_and_never_changed(office: Office) -> None:
+    eurusd = make_instrument("EURUSD")
+    signal = make_published(eurusd, quoted("1.08400", "1.08424"))
+    other = make_published(eurusd, quoted("1.08400", "1.08424"))
+    entry = LedgerEntry.objects.get(signal=signal.pk)
+    page = text_of(office.get(f"{list_of(LedgerEntry)}?q={signal.pk}"))
+    assert entry.hash in page
+    assert str(other.pk) not in page
+    assert entry.hash not in text_of(office.get(f"{list_of(LedgerEntry)}?q=nothing"))
+    office.post(change(entry), payload="{}")
+    assert LedgerEntry.objects.get(pk=entry.pk).payload == entry.payload
+    assert office.post(address(entry, "delete", entry.pk), post="yes").status_code == 403

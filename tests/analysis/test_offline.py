@@ -1,0 +1,295 @@
+"""The model that always answers: a pure function of frozen facts."""
+
+from __future__ import annotations
+
+from math import fsum, isfinite
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from analysis.answer import Analysis, Driver, iso_ms
+from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
+from analysis.offline import analyse
+from news.labels import sentiment_label
+
+from .made_facts import (
+    HOUR_MS,
+    NOW_MS,
+    make_all_bars,
+    make_bars,
+    make_facts,
+    make_flow,
+    make_news_fact,
+    make_signal_fact,
+    mirrored,
+    rising,
+)
+
+EMPTY = Facts("EURUSD", 5, "forex", NOW_MS, "stale")
+ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
+prices = st.floats(0.0001, 200_000)
+factors = st.lists(st.floats(0.97, 1.03), min_size=0, max_size=90)
+
+
+def walk(start: float, steps: list[float]) -> list[float]:
+    closes = [start] if steps else []
+    for step in steps:
+        closes.append(closes[-1] * step)
+    return closes
+
+
+walks = st.builds(lambda start, steps: walk(start, steps), st.floats(0.01, 100_000), factors)
+flows = st.none() | st.builds(make_flow, st.floats(0, 1e9), st.floats(0, 1e9), st.integers(1, 10_000))
+items = st.lists(st.builds(make_news_fact, st.floats(-1, 1), st.floats(0, 80)), max_size=5).map(tuple)
+sides = st.lists(st.sampled_from((1, -1)).map(make_signal_fact), max_size=5).map(tuple)
+facts = st.builds(
+    lambda closes, flow, news, signals, state: make_facts(
+        bars=make_all_bars(closes),
+        quote=QuoteFact(closes[-1] * 0.9999, closes[-1] * 1.0001, NOW_MS) if closes else None,
+        flow=flow,
+        news=news,
+        signals=signals,
+        state=state,
+    ),
+    walks,
+    flows,
+    items,
+    sides,
+    st.sampled_from(("open", "closed", "stale")),
+)
+
+
+def driver(analysis: Analysis, name: str) -> Driver:
+    return next(each for each in analysis.drivers if each.name == name)
+
+
+def numbers(value: Any) -> list[float]:
+    """All that stand anywhere in it."""
+    if isinstance(value, dict):
+        return [number for part in value.values() for number in numbers(part)]
+    if isinstance(value, list):
+        return [number for part in value for number in numbers(part)]
+    return [value] if isinstance(value, int | float) else []
+
+
+def test_market_where_all_is_bullish_is_bullish() -> None:
+    analysis = analyse(make_facts())
+
+    assert analysis.direction == "bullish"
+    assert [each.direction for each in analysis.drivers if each.weight] == ["bullish"] * 4
+    assert analysis.weights_sum == 1
+    assert analysis.confidence > 0.5
+
+
+def test_nothing_known_is_neutral_without_any_confidence() -> None:
+    analysis = analyse(EMPTY)
+
+    assert (analysis.direction, analysis.score, analysis.confidence) == ("neutral", 0, 0)
+    assert analysis.weights_sum == 0
+    assert not any(each.available or each.weight or each.evidence for each in analysis.drivers)
+    assert (analysis.price, analysis.levels.atr_bands, analysis.levels.day) == (None, None, None)
+
+
+@given(facts)
+@examples(max_examples=30, deadline=None)
+def test_mirror_image_of_the_facts_mirrors_the_answer(one: Facts) -> None:
+    answer, mirror = analyse(one), analyse(mirrored(one))
+
+    assert mirror.score == pytest.approx(-answer.score, abs=0.0021)
+    assert mirror.confidence == pytest.approx(answer.confidence, abs=0.02)
+    assert mirror.weights_sum == answer.weights_sum
+    for mine, others in zip(answer.drivers, mirror.drivers, strict=True):
+        assert others.score == pytest.approx(-mine.score, abs=0.0021)
+
+
+@given(facts)
+@examples(max_examples=30, deadline=None)
+def test_answer_follows_from_itself(one: Facts) -> None:
+    analysis = analyse(one)
+
+    assert -1 <= analysis.score <= 1
+    assert 0 <= analysis.confidence <= 1
+    assert analysis.direction == sentiment_label(analysis.score)
+    assert analysis.score == pytest.approx(fsum(each.contribution for each in analysis.drivers), abs=0.001)
+    assert analysis.weights_sum == pytest.approx(fsum(each.weight for each in analysis.drivers))
+    assert all(each.weight == 0 for each in analysis.drivers if not each.available)
+
+
+@given(facts)
+@examples(max_examples=15, deadline=None)
+def test_same_facts_give_the_same_answer(one: Facts) -> None:
+    encode = msgspec.json.encode
+
+    assert encode(analyse(one)) == encode(analyse(one))
+
+
+@given(
+    st.lists(st.tuples(ANY_NUMBER, ANY_NUMBER, ANY_NUMBER), max_size=70),
+    st.tuples(ANY_NUMBER, ANY_NUMBER),
+    st.lists(ANY_NUMBER, max_size=3),
+    st.tuples(ANY_NUMBER, ANY_NUMBER),
+)
+@examples(max_examples=60, deadline=None)
+def test_whatever_comes_in_no_answer_holds_what_is_no_number(
+    candles: list[tuple[float, float, float]],
+    quote: tuple[float, float],
+    scores: list[float],
+    stops: tuple[float, float],
+) -> None:
+    bars = tuple(
+        AnalysedBar(NOW_MS - (len(candles) - number) * HOUR_MS, *prices)
+        for number, prices in enumerate(candles)
+    )
+    signal = replace(make_signal_fact(), entry=stops[0], stop_loss=stops[1])
+    analysis = analyse(
+        make_facts(
+            bars={"1h": bars},
+            quote=QuoteFact(*quote, NOW_MS),
+            news=tuple(make_news_fact(score) for score in scores),
+            signals=(signal,),
+            day=bars[-1] if bars else None,
+        )
+    )
+
+    assert all(isfinite(number) for number in numbers(msgspec.to_builtins(analysis)))
+    assert "nan" not in analysis.summary.lower().split()
+
+
+@given(facts, st.integers(1, 10 * HOUR_MS))
+@examples(max_examples=15, deadline=None)
+def test_what_comes_later_changes_nothing(one: Facts, later_ms: int) -> None:
+    seen = {
+        "bars": {
+            name: (*bars, AnalysedBar(NOW_MS - NOW_MS % HOUR_MS + HOUR_MS, 9e9, 8e9, 9e9))
+            for name, bars in one.bars.items()
+        },
+        "news": (*one.news, make_news_fact(-1, age_h=-later_ms / HOUR_MS)),
+        "signals": (*one.signals, replace(make_signal_fact(-1), published_ms=NOW_MS + later_ms)),
+    }
+
+    assert analyse(replace(one, **seen)) == analyse(one)
+
+
+def test_candles_are_as_recent_as_the_finest_of_them() -> None:
+    day, ended_ms = make_bars("1d", rising()), NOW_MS - 20 * HOUR_MS
+    fine = tuple(replace(bar, opened_ms=bar.opened_ms - 20 * HOUR_MS) for bar in make_bars("15m", rising()))
+
+    assert analyse(make_facts(bars={"1d": day, "15m": fine})).as_of.candles == iso_ms(ended_ms)
+
+
+def test_candle_that_still_forms_is_left_out() -> None:
+    closed = make_bars("1h", rising())
+    forming = AnalysedBar(NOW_MS - HOUR_MS + 1, 2.0, 1.0, 1.9)
+
+    assert analyse(make_facts(bars={"1h": (*closed, forming)})) == analyse(make_facts(bars={"1h": closed}))
+
+
+@pytest.mark.parametrize(("surer", "less_sure"), [("open", "closed"), ("closed", "stale"), ("open", "stale")])
+def test_market_that_is_not_fresh_lowers_the_confidence_alone(surer: str, less_sure: str) -> None:
+    fresh, old = (analyse(make_facts(state=state)) for state in (surer, less_sure))
+
+    assert old.confidence < fresh.confidence
+    assert (old.score, old.drivers, old.levels) == (fresh.score, fresh.drivers, fresh.levels)
+
+
+@pytest.mark.parametrize(
+    ("missing", "name", "weight"),
+    [
+        ({"news": ()}, "news", 0.3),
+        ({"flow": None}, "order_flow", 0.15),
+        ({"signals": ()}, "signals", 0.2),
+        ({"bars": {}}, "trend", 0.35),
+    ],
+)
+def test_missing_data_leave_a_hole_that_is_told(missing: dict[str, Any], name: str, weight: float) -> None:
+    whole, part = analyse(make_facts()), analyse(make_facts(**missing))
+
+    assert not driver(part, name).available
+    assert driver(part, name).evidence is None
+    assert part.weights_sum == pytest.approx(1 - weight)
+    assert part.score == pytest.approx(whole.score - driver(whole, name).contribution, abs=0.001)
+    assert part.confidence < whole.confidence
+    assert driver(part, name).text in part.summary
+
+
+def test_contradiction_lowers_the_confidence() -> None:
+    agreeing = analyse(make_facts())
+    quarrelling = analyse(make_facts(news=(make_news_fact(-0.9),), signals=(make_signal_fact(-1),)))
+
+    assert quarrelling.confidence < agreeing.confidence
+
+
+def test_wild_hour_lowers_the_confidence() -> None:
+    calm = make_facts()
+    wild = make_bars("1h", rising())[:-20] + make_bars("1h", rising(), width=0.01)[-20:]
+    answer = analyse(replace(calm, bars={**calm.bars, "1h": wild}))
+
+    assert driver(answer, "volatility").text.startswith("An hour moves")
+    assert answer.confidence < analyse(calm).confidence
+    assert driver(answer, "volatility").weight == 0
+
+
+def test_fall_after_a_rise_shows_on_the_fine_timeframe_first() -> None:
+    closes = rising()
+    falling = [close * 1.08 / 1.02 for close in [*closes[:60], *rising(60, -0.001, 1.02)]]
+    found = analyse(make_facts(bars={"15m": make_bars("15m", falling), "4h": make_bars("4h", closes)}))
+
+    assert driver(found, "trend").text == "The trend points up on 4h; down on 15m."
+
+
+def test_flat_market_has_no_trend() -> None:
+    flat = analyse(make_facts(bars=make_all_bars([1.08] * 120), quote=QuoteFact(1.08, 1.08, NOW_MS)))
+
+    assert driver(flat, "trend").score == 0
+
+
+def test_market_that_never_moved_divides_by_nothing() -> None:
+    bars = {"1h": tuple(AnalysedBar(bar.opened_ms, 1.0, 1.0, 1.0) for bar in make_bars("1h", [1.0] * 120))}
+
+    assert driver(analyse(make_facts(bars=bars)), "trend").score == 0
+
+
+def test_few_ticks_press_less_than_many() -> None:
+    few, many = (
+        driver(analyse(make_facts(flow=make_flow(count=count))), "order_flow") for count in (2, 2000)
+    )
+
+    assert 0 < few.score < many.score
+
+
+def test_guessed_sides_press_less_than_known_ones() -> None:
+    guessed, known = (
+        driver(analyse(make_facts(flow=make_flow(has_sides=sides))), "order_flow") for sides in (False, True)
+    )
+
+    assert guessed.score < known.score
+    assert "tick rule" in guessed.text
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "span"),
+    [(1_000, "minute"), (60_000, "2 minutes"), (3_540_000, "60 minutes"), (9_000_000, "60 minutes")],
+)
+def test_flow_says_how_long_it_was_heard(age_ms: int, span: str) -> None:
+    found = driver(analyse(make_facts(flow=make_flow(since_ms=NOW_MS - age_ms))), "order_flow")
+
+    assert found.text == f"Buyers pressed more in the last {span} (delta +60)."
+
+
+def test_flow_without_volume_presses_nowhere() -> None:
+    flow = FlowFact((FlowWindow(60, 0.0, 0.0, 5),), 0.0, True, NOW_MS, NOW_MS)
+
+    assert driver(analyse(make_facts(flow=flow)), "order_flow").score == 0
+
+
+def test_two_signals_against_one_are_no_chorus() -> None:
+    signals = (make_signal_fact(), make_signal_fact(), make_signal_fact(-1))
+    found = driver(analyse(make_facts(signals=signals)), "signals")
+
+    assert found.score == 0.2
+    assert found.text == "2 buys and 1 sell are active, with 2.95 R at risk."

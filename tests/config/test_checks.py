@@ -1,0 +1,72 @@
+"""Production does not start with secrets that are none, with every host, or with mails in its log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from pytest_django.fixtures import Settings
+
+from config.checks import refuse_unsafe, unsafe_settings
+
+ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
+SAFE: dict[str, Any] = {
+    "PRODUCTION": True,
+    "SECRET_KEY": ONE,
+    "KEY_PEPPER": OTHER,
+    "ALLOWED_HOSTS": ["api.example.com", ".example.org"],
+    "CSRF_TRUSTED_ORIGINS": ["https://api.example.com", "https://*.example.com"],
+    "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+}
+
+
+def found(settings: Settings, **changes: Any) -> list[str | None]:
+    for name, value in (SAFE | changes).items():
+        setattr(settings, name, value)
+    return [message.id for message in unsafe_settings()]
+
+
+def test_what_is_safe_is_let_through(settings: Settings) -> None:
+    assert found(settings) == []
+    refuse_unsafe()
+
+
+@pytest.mark.parametrize(
+    ("changes", "id_"),
+    [
+        ({"SECRET_KEY": "long and random"}, "tickwire.E002"),
+        ({"SECRET_KEY": "a" * 64}, "tickwire.E002"),
+        ({"SECRET_KEY": "changeme" * 8}, "tickwire.E002"),
+        ({"KEY_PEPPER": "pepper" * 10}, "tickwire.E003"),
+        ({"KEY_PEPPER": ONE}, "tickwire.E004"),
+        ({"KEY_PEPPER": f"pepper:{ONE}"}, "tickwire.E004"),
+        ({"ALLOWED_HOSTS": ["api.example.com", "*"]}, "tickwire.E005"),
+        ({"ALLOWED_HOSTS": ["."]}, "tickwire.E005"),
+        ({"CSRF_TRUSTED_ORIGINS": ["http://api.example.com"]}, "tickwire.E006"),
+        ({"CSRF_TRUSTED_ORIGINS": ["https://*"]}, "tickwire.E006"),
+        ({"CSRF_TRUSTED_ORIGINS": ["https://*.com"]}, "tickwire.E006"),
+        ({"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}, "tickwire.E007"),
+        ({"TRUSTED_PROXIES": "*"}, "tickwire.E008"),
+    ],
+    ids=str,
+)
+def test_what_is_not_is_an_error_that_stops_the_start(
+    settings: Settings, changes: dict[str, Any], id_: str
+) -> None:
+    assert found(settings, **changes) == [id_]
+    with pytest.raises(ImproperlyConfigured, match="PRODUCTION=1 does not start like this"):
+        refuse_unsafe()
+
+
+def test_no_message_repeats_a_secret(settings: Settings) -> None:
+    found(settings, SECRET_KEY="hunter2hunter2", KEY_PEPPER="hunter2hunter2")
+    assert all("hunter2" not in f"{message.msg} {message.hint}" for message in unsafe_settings())
+
+
+def test_a_random_secret_of_hexadecimal_digits_is_long_enough_with_32(settings: Settings) -> None:
+    assert found(settings, SECRET_KEY="9f86d081884c7d659a2feaa0c55ad015") == []
+
+
+def test_outside_production_nobody_asks(settings: Settings) -> None:
+    assert found(settings, PRODUCTION=False, SECRET_KEY="x", KEY_PEPPER="x", ALLOWED_HOSTS=["*"]) == []

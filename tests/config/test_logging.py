@@ -1,0 +1,117 @@
+"""No line of the log holds a secret, or more than one line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+
+from accounts.keys.browser_tokens import issue_browser_token
+from accounts.keys.text import generate_key
+from config.logging import Redactor, StrangersLeaveNoTraceback, line_formatter
+
+KEY = generate_key()
+INGEST = generate_key("tw_ingest_")
+OWN = "correct-horse-battery"
+redact = Redactor([OWN, "short"])
+
+
+def line(message: str, *args: object, json_: bool = False, name: str = "test", **facts: Any) -> str:
+    record = logging.LogRecord(name, logging.ERROR, __file__, 1, message, args, facts.pop("exc_info", None))
+    record.__dict__.update(facts)
+    StrangersLeaveNoTraceback().filter(record)
+    return line_formatter(json=json_).format(record)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GET /api/symbols?api_key=KEY",
+        "GET /x?a=1&API_KEY=KEY&b=2",
+        "<ASGIRequest: GET '/docs?key=KEY'>",
+        "X-API-Key: KEY",
+        '{"action": "subscribe", "api_key": "KEY"}',
+        "KeyError: 'KEY'",
+        "Invalid HTTP_HOST header: 'KEY.example.com'",
+        "https%3A%2F%2Fx%3Fapi_key%3DKEY",
+    ],
+)
+def test_key_is_taken_out_wherever_it_stands(text: str) -> None:
+    assert KEY[16:] not in redact(text.replace("KEY", KEY))
+
+
+def test_public_prefix_of_a_key_stays() -> None:
+    assert KEY[:16] in redact(f"refused: {KEY}")
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abc.def.ghi", "abc.def"),
+        ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+        ("postgresql://tickwire:hunter2@db:5432/x", "hunter2"),
+        ("rediss://:hunter2@cache:6379", "hunter2"),
+        ("POST /?password=hunter2&x=1", "hunter2"),
+        ("GET /?token=abcdef", "abcdef"),
+        ("{'sessionid': 'abcdef'}", "abcdef"),
+        ("GET /demo-login/IjEyMyI:1wAbc:xyz", "1wAbc"),
+        ("/accounts/password/reset/key/1a-c9x8y7/", "c9x8y7"),
+        (f"the secret {OWN} of this installation", OWN),
+    ],
+)
+def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
+    assert secret not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["GET /api/market/EURUSD/quote 200 1.2 ms req_abc", "short", "http://127.0.0.1:8000/x@y", "key: 7"],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_ingest_key_is_taken_out() -> None:
+    assert INGEST[18:] not in redact(f"sent {INGEST}")
+
+
+def test_page_token_is_taken_out(db: None) -> None:
+    token, _ = issue_browser_token(7)
+    assert token[5:] not in redact(f"sent {token}.")
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_secrets_go_from_arguments_extras_and_exceptions(json_: bool) -> None:
+    try:
+        raise ValueError(f"no {KEY}, nor {settings.SECRET_KEY}")
+    except ValueError:
+        text = line("of %s", KEY, request=f"GET /?k={KEY}", json_=json_, exc_info=sys.exc_info())
+    assert "ValueError" in text
+    assert KEY[16:] not in text
+    assert settings.SECRET_KEY not in text
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_what_was_sent_stays_on_one_line_escaped_and_cut(json_: bool) -> None:
+    text = line("GET %s", "/\n2026 forged\r\x1b[2J\u2028" + "x" * 100_000, json_=json_)
+    assert len(text.splitlines()) == 1
+    assert "\x1b" not in text
+    assert len(text) < 6_000
+
+
+def test_lines_of_production_are_json(caplog: object) -> None:
+    assert json.loads(line("of %s", KEY, json_=True))["event"].startswith(f"of {KEY[:16]}")
+
+
+def test_another_host_leaves_a_line_without_a_traceback() -> None:
+    try:
+        raise DisallowedHost("Invalid HTTP_HOST header: 'evil.example'.")
+    except DisallowedHost as error:
+        text = line(str(error), name="django.security.DisallowedHost", exc_info=sys.exc_info())
+    assert len(text.splitlines()) == 1
+    assert "Traceback" not in text

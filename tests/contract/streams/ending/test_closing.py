@@ -1,0 +1,122 @@
+"""Open streams in the settings panel, and closing one from there."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from django.test import Client
+
+from accounts.models import Account
+from accounts.open_streams.registry import open_streams
+from core.events.outbox import ControlEvent
+from tests.accounts.browser import logged_in
+from tests.client import Server
+from tests.contract.streams.client import MARKET, ORDERFLOW, code_of
+from tests.contract.streams.conftest import Open
+from tests.factories import make_account, make_key
+
+PAGE, CLOSE = "/settings/streams", "/settings/streams/close"
+FIELDS = r'name="path" value="([^"]+)">\s*<input type="hidden" name="opened_at" value="([\d.]+)"'
+
+
+@pytest.fixture
+def page(account: Account) -> Client:
+    return logged_in(account.user)
+
+
+def close(client: Client, service: Server, account: Account, path: str) -> str:
+    """As the page's form would, whoever presses."""
+    (at,) = (each.opened_at for each in service.run(open_streams.of(account.pk)) if each.path == path)
+    return press(client, service, path, f"{at:.6f}")
+
+
+def press(client: Client, service: Server, path: str, opened_at: str) -> str:
+    """At the server itself: the streams of all processes are asked for on its own loop."""
+    cookies = {"sessionid": client.cookies["sessionid"].value}
+    with httpx.Client(base_url=service.url, cookies=cookies, follow_redirects=True) as browser:
+        (token,) = set(re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get(PAGE).text))
+        fields = {"csrfmiddlewaretoken": token, "path": path, "opened_at": opened_at}
+        answer = browser.post(CLOSE, data=fields)
+    assert (answer.status_code, answer.url.path) == (200, PAGE)
+    return answer.text
+
+
+def events_of(account: Account) -> int:
+    return ControlEvent.objects.filter(account_id=account.pk, kind="stream.closed").count()
+
+
+def test_stream_is_closed_for_good_and_the_others_are_not(
+    service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
+) -> None:
+    sockets = {path: opened(path, key=key) for path in (MARKET, ORDERFLOW)}
+    for socket in sockets.values():
+        socket.subscribe(symbol)
+    close(page, service, account, MARKET)
+    refused = sockets[MARKET].refused()
+    assert (code_of(refused), sockets[MARKET].closed) == (("taken_over", True, False), 4409)
+    assert "settings panel" in refused["error"]["message"]
+    assert sockets[ORDERFLOW].is_open
+    assert [stream.path for stream in service.run(open_streams.of(account.pk))] == [ORDERFLOW]
+
+
+def test_nobody_closes_the_streams_of_others(
+    service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
+) -> None:
+    socket, eve = opened(key=key), make_account(tier=account.tier)
+    socket.subscribe(symbol)
+    assert "No such stream is open any more: nothing was done." in close(
+        logged_in(eve.user), service, account, MARKET
+    )
+    assert events_of(eve) == 0
+    # Its own comes after it, and is heard in the same order.
+    other = opened(key=make_key(eve))
+    other.subscribe(symbol)
+    close(logged_in(eve.user), service, eve, MARKET)
+    assert other.refused()["error"]["code"] == "taken_over"
+    assert socket.is_open
+
+
+@pytest.mark.parametrize("fields", [{}, {"path": MARKET}, {"path": MARKET, "opened_at": "soon"}])
+def test_nonsense_closes_nothing(page: Client, fields: dict[str, str]) -> None:
+    before = ControlEvent.objects.count()
+    assert page.post(CLOSE, fields)["Location"] == PAGE
+    assert ControlEvent.objects.count() == before
+
+
+def test_a_stream_that_is_not_open_is_not_written_of(
+    service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
+) -> None:
+    socket = opened(key=key)
+    socket.subscribe(symbol)
+    for path, opened_at in ((MARKET, "1700000000.000001"), ("/nowhere", "0"), (ORDERFLOW, "-1")):
+        assert "No such stream is open any more" in press(page, service, path, opened_at)
+    assert (events_of(account), socket.is_open) == (0, True)
+    assert f"The stream on {MARKET} closes within 2 seconds." in close(page, service, account, MARKET)
+    assert events_of(account) == 1
+
+
+def test_closing_takes_a_post(page: Client) -> None:
+    assert page.get(CLOSE).status_code == 405
+
+
+def shown(service: Server, page: Client) -> str:
+    """By the server itself: the streams of all processes are asked for on its own loop."""
+    cookies = {"sessionid": page.cookies["sessionid"].value}
+    return httpx.get(f"{service.url}{PAGE}", cookies=cookies).text
+
+
+def test_page_shows_what_is_open_and_closes_it(
+    service: Server, opened: Open, page: Client, account: Account, key: str, symbol: str
+) -> None:
+    assert "None is open." in shown(service, page)
+    socket = opened(ORDERFLOW, key=key)
+    socket.subscribe(symbol)
+    text = shown(service, page)
+    assert f"1 of the {account.tier.streams}" in text
+    ((path, opened_at),) = re.findall(FIELDS, text)
+    assert path == ORDERFLOW
+    press(page, service, path, opened_at)
+    assert code_of(socket.refused()) == ("taken_over", True, False)
+    assert "None is open." in shown(service, page)

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from core.background import cancel_and_wait
+from core.contract.errors import Overloaded
+from core.events import handlers
+from core.events.feed import BATCH, EventFeed
+from core.events.handlers import Handler
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from core.threads import in_thread
+from tests.patience import PATIENCE_S
+
+from .test_outbox import publish_and_fail
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+class Listener:
+    """A handler that notes what it hears, and fails first with the errors it was given."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.heard: list[int] = []
+        self.errors = list(errors)
+        self._more = asyncio.Event()
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.heard.append(facts["number"])
+        self._more.set()
+
+    async def hears(self, count: int) -> list[int]:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.heard) < count:
+                self._more.clear()
+                await self._more.wait()
+        return self.heard
+
+
+@pytest.fixture
+async def feed() -> AsyncIterator[EventFeed]:
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+def publish_now(*numbers: int, kind: str = "test") -> None:
+    with transaction.atomic():
+        for number in numbers:
+            ControlEvent.objects.publish(kind, by="test", number=number)
+
+
+async def publish(*numbers: int, kind: str = "test") -> None:
+    await in_thread(publish_now, *numbers, kind=kind)
+
+
+async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    await publish(1, 2)
+    await publish(3)
+    await publish(9, kind="other")
+    assert await listener.hears(3) == [1, 2, 3]
+    await feed.read()
+    assert listener.heard == [1, 2, 3]
+
+
+async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    await publish(*range(BATCH + 3))
+    assert await listener.hears(BATCH + 3) == list(range(BATCH + 3))
+
+
+async def test_feed_starts_after_what_was_there_before() -> None:
+    await publish(1)
+    feed, listener = EventFeed(), Listener()
+    feed.on("test", listener)
+    await feed.start()
+    await publish(2)
+    assert await listener.hears(1) == [2]
+    await feed.stop()
+
+
+async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
+    listener = Listener()
+    feed.on("test", listener)
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(publish_and_fail)
+    await publish(2)
+    assert await listener.hears(1) == [2]
+
+
+async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytest.LogCaptureFixture) -> None:
+    broken, sound = Listener(KeyError("a bug")), Listener()
+    feed.on("test", broken)
+    feed.on("test", sound)
+    await publish(1, 2)
+    assert await sound.hears(2) == [1, 2]
+    assert broken.heard == [2]
+    assert "A handler of" in caplog.text
+
+
+async def outrun(feed: EventFeed, slow: Handler) -> Listener:
+    """Another event is heard while one waits for this handler; returns the one after it."""
+    after, other = Listener(), Listener()
+    for handler in (slow, after):
+        feed.on("test", handler)
+    feed.on("other", other)
+    await publish(1)
+    await publish(2, kind="other")
+    assert await other.hears(1) == [2]
+    return after
+
+
+async def test_handler_that_hangs_deafens_nobody_for_long(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def hang(facts: dict[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(handlers, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(handlers, "GIVE_UP_S", 0.5)
+    after = await outrun(feed, hang)
+    assert after.heard == []
+    assert await after.hears(1) == [1]
+    assert "A handler of test failed" in caplog.text
+
+
+async def test_handler_that_takes_long_is_not_cut_short(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on beside, again after a fault that passes, and those after it only then."""
+    go, faults, slow = asyncio.Event(), [OperationalError("away")], Listener()
+
+    async def take_long(facts: dict[str, Any]) -> None:
+        await go.wait()
+        if faults:
+            raise faults.pop()
+        slow(facts)
+
+    monkeypatch.setattr(handlers, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(handlers, "AGAIN_S", 0.01)
+    after = await outrun(feed, take_long)
+    assert (slow.heard, after.heard) == ([], [])
+    go.set()
+    assert await after.hears(1) == [1]
+    assert (slow.heard, faults) == ([1], [])
+
+
+async def test_who_waits_no_longer_leaves_the_handler_at_work(feed: EventFeed) -> None:
+    go, begun = asyncio.Event(), []
+
+    async def take_long(facts: dict[str, Any]) -> None:
+        begun.append(facts["number"])
+        await go.wait()
+        listener(facts)
+
+    listener = Listener()
+    feed.on("test", take_long)
+    await feed.stop()
+    await feed.start()
+    await cancel_and_wait(*feed._tasks)
+    await publish(1)
+    for _ in range(3):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await feed.read()
+    go.set()
+    await feed.read()
+    assert (begun, listener.heard) == ([1], [1])
+
+
+@pytest.mark.parametrize("is_filled_again", [True, False])
+async def test_events_whose_positions_went_back_are_heard(
+    feed: EventFeed, caplog: pytest.LogCaptureFixture, *, is_filled_again: bool
+) -> None:
+    """A backup was restored, or a standby took over that had not heard all."""
+    listener = Listener()
+    asked_anew: list[dict[str, Any]] = []
+    feed.on("test", listener)
+    feed.on(EventKind.BEGAN_ANEW, asked_anew.append)
+    await publish(1, 2, 3)
+    await listener.hears(3)
+    await in_thread(go_back, 2 if is_filled_again else 0)
+    await until(lambda: len(asked_anew) == 1)
+    await publish(6)
+    assert (await listener.hears(4))[3:] == [6]
+    await feed.read()
+    assert asked_anew == [{}]
+    assert "The database has other control events than before" in caplog.text
+
+
+async def test_control_a_database_that_goes_on_is_asked_for_nothing_anew(feed: EventFeed) -> None:
+    listener = Listener()
+    asked_anew: list[dict[str, Any]] = []
+    feed.on("test", listener)
+    feed.on(EventKind.BEGAN_ANEW, asked_anew.append)
+    for number in range(5):
+        await publish(number)
+        await feed.read()
+    await in_thread(ControlEvent.objects.filter(position__lt=feed._position).delete)
+    await feed.read()
+    assert (listener.heard, asked_anew) == ([0, 1, 2, 3, 4], [])
+
+
+def go_back(refilled: int) -> None:
+    """The last events are gone, and so many others stand in their places."""
+    with transaction.atomic():
+        lost = list(ControlEvent.objects.order_by("-position")[:2])
+        ControlEvent.objects.filter(pk__in=[event.pk for event in lost]).delete()
+        for event in lost[:refilled]:
+            ControlEvent.objects.create(position=event.position, kind="test", facts={"number": 5})
+        # Where both databases give the next position.
+        ControlEvent.objects.create(position=lost[0].position + 1, kind="nothing").delete()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - what other tasks do
+            await asyncio.sleep(0.01)
+
+
+async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:
+    listener = Listener()
+
+    async def handle(facts: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        listener(facts)
+
+    feed.on("test", handle)
+    await publish(1)
+    assert await listener.hears(1) == [1]
+
+
+@pytest.mark.parametrize("fault", [OperationalError("the database is away"), Overloaded(retry_after=1)])
+async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
+    feed: EventFeed, fault: Exception
+) -> None:
+    before, unlucky, after = Listener(), Listener(fault, fault), Listener()
+    for listener in (before, unlucky, after):
+        feed.on("test", listener)
+    await publish(1, 2)
+    assert await after.hears(2) == [1, 2]
+    assert (before.heard, unlucky.heard) == ([1, 2], [1, 2])
+
+
+async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
+    listener, go = Listener(), threading.Event()
+    feed.on("test", listener)
+    busy = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(100)]
+    try:
+        await asyncio.sleep(0)
+        publisher = threading.Thread(target=publish_and_leave, args=(1,))
+        publisher.start()
+        assert await listener.hears(1) == [1]
+        assert feed.is_current
+    finally:
+        go.set()
+        await asyncio.gather(*busy)
+        publisher.join()
+
+
+async def test_what_is_known_is_trusted_while_the_database_owes_an_answer(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before it is known to be away: in between nobody is refused."""
+    go, asked = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait() -> list[ControlEvent]:
+        loop.call_soon_threadsafe(asked.set)
+        go.wait(PATIENCE_S)
+        return []
+
+    monkeypatch.setattr(feed, "_next", wait)
+    feed.look_now()
+    await asked.wait()
+    feed._read_at -= 2 * feed.STALE_AFTER_S
+    trusted = feed.is_current, feed.may_be_trusted
+    go.set()
+
+    assert trusted == (False, True)
+
+
+def publish_and_leave(number: int) -> None:
+    publish_now(number)
+    connection.close()
+
+
+async def test_stopped_feed_is_not_current(feed: EventFeed) -> None:
+    assert feed.is_current
+    await feed.stop()
+    assert not feed.is_current
+
+
+async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -> None:
+    for _ in range(20):
+        feed.look_now()
+        await asyncio.sleep(0)
+        await asyncio.wait_for(feed.stop(), PATIENCE_S)
+        await feed.start()

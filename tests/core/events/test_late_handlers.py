@@ -1,0 +1,147 @@
+"""What is known while a handler takes its time, or whoever asked went away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core.contract.errors import Overloaded
+from core.events.feed import EventFeed
+from core.events.outbox import ControlEvent
+from tests.patience import PATIENCE_S
+
+from .test_feed import Listener, publish, until
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+@pytest.fixture
+async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
+    monkeypatch.setattr("core.events.feed.POLL_S", 0.05)
+    monkeypatch.setattr("core.events.handlers.HANDLE_WITHIN_S", 3600)
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+class Slow:
+    """A handler that ends when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, facts: dict[str, Any]) -> None:
+        self.begun.set()
+        await self.go.wait()
+
+
+class Frozen:
+    """A database that does not answer until it is thawed."""
+
+    def __init__(self, feed: EventFeed, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._thawed, self._next = threading.Event(), feed._next
+        monkeypatch.setattr(feed, "_next", self.ask)
+
+    def ask(self) -> list[ControlEvent]:
+        self._thawed.wait(PATIENCE_S)
+        return self._next()
+
+    def thaw(self) -> None:
+        self._thawed.set()
+
+
+async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow()
+    feed.on("test", slow)
+    await publish(1)
+    await slow.begun.wait()
+    frozen = Frozen(feed, monkeypatch)
+    feed._read_at -= 2 * feed.STALE_AFTER_S
+    try:
+        await until(lambda: feed.may_be_trusted)
+        assert not feed.is_current
+        await until(lambda: feed.is_database_away)
+    finally:
+        frozen.thaw()
+        slow.go.set()
+
+
+@pytest.mark.parametrize("kind", ["key.revoked", "tier.changed"])
+async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_else(
+    feed: EventFeed, kind: str
+) -> None:
+    slow, revoked = Slow(), Listener()
+    feed.on("instruments.changed", slow)
+    feed.on(kind, revoked)
+    await publish(1, kind="instruments.changed")
+    await slow.begun.wait()
+    await publish(2, kind=kind)
+    assert await revoked.hears(1) == [2]
+    slow.go.set()
+    await feed.read()
+    await feed.read()
+    assert revoked.heard == [2]
+
+
+async def test_keys_stay_known_beside_a_slow_handler_of_what_ends_nobodys_access(feed: EventFeed) -> None:
+    slow = Slow()
+    feed.on("tier.changed", slow)
+    await publish(1, kind="tier.changed")
+    await slow.begun.wait()
+    feed._read_at -= 2 * feed.STALE_AFTER_S
+    await until(lambda: feed.is_current)
+    slow.go.set()
+
+
+async def test_control_nothing_is_current_beside_a_slow_handler_of_a_revocation(feed: EventFeed) -> None:
+    slow, early = Slow(), Listener()
+    feed.on("account.changed", slow)
+    feed.on("key.revoked", early)
+    await publish(1, kind="account.changed")
+    await slow.begun.wait()
+    feed._read_at -= 2 * feed.STALE_AFTER_S
+    await publish(2, kind="key.revoked")
+    assert await early.hears(1) == [2]
+    assert not feed.is_current
+    slow.go.set()
+
+
+async def test_question_that_its_asker_left_is_still_owed(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.events.feed.SURE_WITHIN_S", 0.05)
+    monkeypatch.setattr("core.events.feed.POLL_S", 3600)
+    await feed.read()
+    frozen, asked_at = Frozen(feed, monkeypatch), feed._own_now()
+    with contextlib.suppress(Overloaded):
+        await feed.make_sure()
+    try:
+        assert feed._asked_at is not None
+        assert feed._asked_at - asked_at < 1
+    finally:
+        frozen.thaw()
+    await until(lambda: feed._asked_at is None)
+
+
+async def test_standstill_of_our_own_is_no_silence_of_the_database(
+    feed: EventFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = Frozen(feed, monkeypatch)
+    await until(lambda: feed._asked_at is not None)
+    time.sleep(2 * feed.STALE_AFTER_S)  # noqa: ASYNC251 - the loop stands still, as all of a paused machine
+    try:
+        assert not feed.is_current
+        assert not feed.is_database_away
+    finally:
+        frozen.thaw()
+    await feed.make_sure()
+    assert feed.is_current

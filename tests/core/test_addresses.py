@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+
+from core.addresses import is_loopback
+
+HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "127.0.0.1:8000"}
+
+
+def test_this_machine_naming_itself_is_loopback() -> None:
+    assert is_loopback(RequestFactory().get("/", **HERE))
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.2", "[::1]:8000"])
+def test_every_name_of_this_machine_is_loopback(host: str) -> None:
+    assert is_loopback(RequestFactory().get("/", **HERE | {"HTTP_HOST": host}))
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"REMOTE_ADDR": "10.0.0.7"},
+        {"REMOTE_ADDR": ""},
+        {"SERVER_NAME": "10.0.0.5"},
+        {"SERVER_NAME": "0.0.0.0"},  # noqa: S104 - an address to refuse
+        {"HTTP_HOST": "tickwire.example"},
+        {"HTTP_HOST": "10.0.0.5:8000"},
+        {"HTTP_HOST": "127.0.0.1.tickwire.example"},
+        {"HTTP_HOST": ""},
+        {"HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+        {"HTTP_FORWARDED": "for=127.0.0.1"},
+        {"HTTP_X_REAL_IP": "127.0.0.1"},
+        {"HTTP_VIA": "1.1 proxy"},
+    ],
+    ids=str,
+)
+def test_anything_else_is_not(elsewhere: dict[str, Any]) -> None:
+    assert not is_loopback(RequestFactory().get("/", **HERE | elsewhere))

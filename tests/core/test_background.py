@@ -1,0 +1,55 @@
+"""Tasks end, also those that lose a cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+
+from core.background import cancel_and_wait
+from tests.patience import PATIENCE_S
+
+
+async def deaf(times: int) -> None:
+    """Loses so many cancellations, as a task in `wait_for` may."""
+    for _ in range(times):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+    await asyncio.Event().wait()
+
+
+async def broken() -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise ValueError("on the way out")
+
+
+async def begun(coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(coroutine)
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_task_that_lost_a_cancellation_is_told_again() -> None:
+    task = await begun(deaf(2))
+
+    async with asyncio.timeout(PATIENCE_S):
+        await cancel_and_wait(task, again_s=0.01)
+
+    assert task.cancelled()
+
+
+async def test_fault_on_the_way_out_ends_a_task_too() -> None:
+    quick, faulty = await begun(deaf(0)), await begun(broken())
+
+    await cancel_and_wait(quick, faulty, None)
+
+    assert (quick.cancelled(), faulty.done()) == (True, True)
+
+
+async def test_ended_task_is_ended_already() -> None:
+    task = await begun(asyncio.sleep(0))
+    await task
+
+    await cancel_and_wait(task)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from django.conf import settings
+
+from core.contract.errors import Overloaded
+from core.threads import MAX_WAITING, in_reserved_thread, in_thread
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+ROOM = settings.API_THREADS + MAX_WAITING
+
+
+async def test_answer_comes_from_a_thread_of_its_own() -> None:
+    assert (await in_thread(threading.current_thread)).name.startswith("database")
+    assert (await in_reserved_thread(threading.current_thread)).name.startswith("control-events")
+
+
+async def test_error_is_raised_where_it_is_awaited() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_thread(divmod, 1, 0)
+
+
+async def test_full_queue_refuses_and_says_when_to_come_back() -> None:
+    go = threading.Event()
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
+    await asyncio.sleep(0)
+    try:
+        with pytest.raises(Overloaded) as refused:
+            await in_thread(go.wait, PATIENCE_S)
+        assert refused.value.headers == {"Retry-After": "1"}
+        assert await in_reserved_thread(int, "7") == 7
+    finally:
+        go.set()
+        await asyncio.gather(*waiting)
+    assert await in_thread(int, "8") == 8
+
+
+async def test_callers_who_leave_make_room() -> None:
+    go = threading.Event()
+    waiting = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(ROOM)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    go.set()
+    assert await in_thread(int, "8") == 8

@@ -1,0 +1,126 @@
+"""What is answered with 503 is told by a line now and then, however many ask; a bug keeps its traceback."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import InternalError, OperationalError
+
+from accounts.keys.text import generate_key
+from core.contract.errors import Overloaded, QuoteUnavailable, answer_error, as_refusal
+from core.fault_log import EVERY_S, UnavailableLog, unavailable
+from tests.client import Server
+from tests.patience import PATIENCE_S
+
+ASKED = 50
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> Iterator[None]:
+    unavailable._kinds.clear()
+    yield
+    unavailable._kinds.clear()
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_each_kind_is_told_at_once_and_then_every_ten_seconds_with_how_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    told = UnavailableLog(clock)
+    for tenth in range(250):
+        clock.now = tenth / 10
+        told.tell("overloaded", f"req_{tenth}", OperationalError("away"))
+        if tenth < 3:
+            told.tell("overloaded", "req_x", Overloaded("busy", retry_after=1))
+    assert caplog.messages == [
+        "1 answered with 503 overloaded, the last one req_0: away",
+        "1 answered with 503 overloaded, the last one req_x: busy",
+        "100 answered with 503 overloaded, the last one req_100: away",
+        "100 answered with 503 overloaded, the last one req_200: away",
+    ]
+
+
+def most_lines(began_at: float) -> int:
+    """A slow machine takes longer, and may say it once more."""
+    return 1 + int((time.monotonic() - began_at) / EVERY_S)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("away"), Overloaded(retry_after=1), QuoteUnavailable("No quote yet.", retry_after=1)],
+)
+def test_refusals_with_503_are_one_line(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    began_at = time.monotonic()
+    answers = {answer_error(error, {"request_id": f"req_{number}"}).status_code for number in range(1000)}
+    assert answers == {503}
+    assert 1 <= len(caplog.records) <= most_lines(began_at)
+    assert "req_0" in caplog.messages[0]
+
+
+def test_control_each_bug_is_told_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(10):
+        with pytest.raises(ValueError, match="a bug") as caught:
+            raise ValueError("a bug")
+        assert answer_error(caught.value, {"request_id": f"req_{number}"}).status_code == 500
+    assert caplog.messages == [f"req_{number}: a bug" for number in range(10)]
+    assert all(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)
+
+
+@pytest.fixture
+def away(server: Server) -> Iterator[Server]:
+    """The database refuses whatever it is asked."""
+    execute: Callable[..., Any] = CursorWrapper.execute
+
+    def refused(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        raise OperationalError("the database is away")
+
+    CursorWrapper.execute = refused  # type: ignore[method-assign,assignment]
+    yield server
+    CursorWrapper.execute = execute  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("path", ["/api/symbols", "/publishers/ada"])
+def test_strangers_fill_no_log_while_the_database_is_away(
+    path: str, away: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with httpx.Client(base_url=away.url, timeout=PATIENCE_S) as client:
+
+        def ask() -> int:
+            return client.get(
+                path, headers={"X-API-Key": generate_key(), "Cookie": "sessionid=x"}
+            ).status_code
+
+        # The service may not have noticed yet.
+        assert 503 in (ask() for _ in range(1000))
+        began_at = time.monotonic()
+        caplog.clear()
+        unavailable._kinds.clear()
+        assert {ask() for _ in range(ASKED)} == {503}
+    ours = [record for record in caplog.records if record.name in ("core.fault_log", "core.contract.errors")]
+    by_django = [record for record in caplog.records if record.name.startswith("django")]
+    assert 1 <= len(ours) <= most_lines(began_at)
+    assert by_django == []
+    # A line of the service's own about the outage may stand between them.
+    assert len(caplog.records) < ASKED
+    assert not [record for record in ours if record.exc_info]
+
+
+def test_transaction_that_the_database_ended_may_be_tried_again_and_a_broken_one_is_our_fault() -> None:
+    asleep, broken = InternalError(), InternalError()
+    asleep.__cause__ = psycopg.errors.IdleInTransactionSessionTimeout()
+    broken.__cause__ = psycopg.errors.InFailedSqlTransaction()
+    assert [as_refusal(error).status_code for error in (asleep, broken)] == [503, 500]

@@ -1,0 +1,74 @@
+"""kill -9 in the middle of a minute: the candle is the aggregate of the ticks that were sent, not another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+from websockets.sync.client import connect
+
+from tests.patience import PATIENCE_S
+from tests.running import Serve
+
+from .conftest import keys_in
+from .small import prepare_small
+
+SYMBOL = "BTCUSD"
+MINUTE_MS = 60_000
+
+# So much of a minute has to be heard before the kill and after the minute began.
+HEARD = 15
+
+
+def ticks_until_killed(serve: Serve, key: str) -> list[dict[str, Any]]:
+    """All that a subscribed client was sent, up to the kill in the middle of a minute."""
+    ticks: list[dict[str, Any]] = []
+    address = f"{serve.url.replace('http', 'ws')}/ws/market"
+    with connect(address, open_timeout=PATIENCE_S) as client:
+        client.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": key}))
+        client.recv(PATIENCE_S)
+        begun_ms = 0
+        while sum(1 for tick in ticks if tick["time"] >= begun_ms) < HEARD or not begun_ms:
+            ticks.append(json.loads(client.recv(PATIENCE_S)))
+            if len(ticks) > 1 and ticks[-1]["time"] // MINUTE_MS > ticks[0]["time"] // MINUTE_MS:
+                begun_ms = ticks[-1]["time"] // MINUTE_MS * MINUTE_MS
+        os.kill(serve.pid, signal.SIGKILL)
+        try:
+            while True:
+                ticks.append(json.loads(client.recv(PATIENCE_S)))
+        except Exception:  # noqa: BLE001 - however the dead end says so
+            return [tick for tick in ticks if tick["time"] >= begun_ms]
+
+
+def candle_of(ticks: list[dict[str, Any]]) -> dict[str, float]:
+    bids = [tick["bid"] for tick in ticks]
+    volume = round(sum(tick["volume"] for tick in ticks), 8)
+    return {"open": bids[0], "high": max(bids), "low": min(bids), "close": bids[-1], "volume": volume}
+
+
+def test_the_interrupted_minute_is_what_was_sent(tmp_path: Path) -> None:
+    var_dir = prepare_small(tmp_path / "var")
+    with Serve(var_dir) as serve:
+        key = keys_in(serve.output)["premium"]
+        sent = ticks_until_killed(serve, key)
+    minute_ms = sent[0]["time"] // MINUTE_MS * MINUTE_MS
+    # Started within the minute, the feed would go on with it.
+    while time.time() * 1000 < minute_ms + MINUTE_MS:
+        time.sleep(0.2)
+
+    with Serve(var_dir) as serve:
+        key = keys_in(serve.output)["premium"]
+        query = {"timeframe": "1m", "bars": "5", "closed_only": "true"}
+        answer = httpx.get(
+            f"{serve.url}/api/market/{SYMBOL}", params=query, headers={"X-API-Key": key}, timeout=PATIENCE_S
+        )
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(minute_ms // 1000))
+    (candle,) = [bar for bar in answer.json()["ohlcv"] if bar["time"] == stamp]
+    expected = candle_of(sent)
+
+    assert {name: candle[name] for name in expected} == expected

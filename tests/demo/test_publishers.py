@@ -1,0 +1,99 @@
+"""The house publishers: once in a slot, a few at a time, and only those that the demo made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from core import clock
+from demo.people import seed_people
+from demo.publisher_rules import BARS, PUBLISHERS, ClosedBar, MarketView
+from demo.publishers import MOST_ACTIVE, SLOT_MS, DemoPublishers, publish_one, view_of
+from instruments.catalogue import catalogue
+from market import runtime as market
+from market.prices.candles import TIMEFRAMES
+from signals_feed.models import Signal
+from tests.factories import make_instrument, make_user, put_candles, put_quote
+
+pytestmark = pytest.mark.django_db
+BREAKOUT = PUBLISHERS[0]
+SYMBOLS = [f"SYM{number}" for number in range(MOST_ACTIVE + 1)]
+
+
+@pytest.fixture(autouse=True)
+def _market() -> Iterator[None]:
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+        put_quote(symbol, 1.0841, 1.08424)
+    yield
+    market.prices.clear()
+
+
+def views(*symbols: str) -> list[MarketView]:
+    """Each breaks out upwards."""
+    bars = [ClosedBar(1.084, 1.082, 1.083)] * BARS
+    return [MarketView(symbol, 1.0841, 1.08424, bars) for symbol in symbols]
+
+
+def test_the_strongest_idea_is_published_at_the_market() -> None:
+    seed_people()
+    signal = publish_one(BREAKOUT, views("SYM0"), clock.now_ms())
+    assert signal is not None
+    assert (signal.user.username, signal.direction) == ("house_breakout", "buy")
+    assert (signal.entry, signal.stop_loss) == (Decimal("1.08424"), Decimal("1.08224"))
+    assert signal.take_profit == Decimal("1.08824")
+
+
+def test_however_often_anybody_asks_one_is_published_in_a_slot() -> None:
+    seed_people()
+    at_ms = clock.now_ms()
+    slot_ms = at_ms - at_ms % SLOT_MS
+    moments = (slot_ms, slot_ms + 1, slot_ms + SLOT_MS - 1, slot_ms + SLOT_MS)
+    found = [publish_one(BREAKOUT, views(*SYMBOLS), each) is not None for each in moments]
+    assert found == [True, False, False, True]
+
+
+def test_no_instrument_is_published_twice_and_no_more_than_a_few_are_active() -> None:
+    seed_people()
+    for slot in range(MOST_ACTIVE + 3):
+        publish_one(BREAKOUT, views("SYM0", "SYM1"), slot * SLOT_MS)
+    assert Signal.objects.count() == 2
+    for slot in range(100, 103 + MOST_ACTIVE):
+        publish_one(BREAKOUT, views(*SYMBOLS), slot * SLOT_MS)
+    assert Signal.objects.active().count() == MOST_ACTIVE
+
+
+def test_person_who_has_the_name_already_is_left_alone() -> None:
+    person = make_user(BREAKOUT.name)
+    person.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    seed_people()
+    assert publish_one(BREAKOUT, views("SYM0"), clock.now_ms()) is None
+
+
+async def test_nobody_works_outside_the_demo(settings: Any) -> None:
+    house = DemoPublishers()
+    await house.start()
+    assert house._task is None
+    settings.DEMO = True
+    await house.start()
+    assert house._task is not None
+    await house.stop()
+    assert house._task is None
+
+
+def test_market_is_seen_by_its_last_closed_bars() -> None:
+    step_ms = TIMEFRAMES["15m"]
+    now_ms = clock.now_ms() - clock.now_ms() % step_ms
+    candles = put_candles("SYM0", "15m", [now_ms - number * step_ms for number in range(30, 0, -1)])
+    view = view_of(catalogue.get("SYM0"))
+    assert view is not None
+    assert view.bars == [ClosedBar(each.high, each.low, each.close) for each in candles[-BARS:]]
+
+
+def test_market_without_a_fresh_quote_is_not_seen() -> None:
+    put_quote("SYM0", at_ms=1)
+    assert view_of(catalogue.get("SYM0")) is None

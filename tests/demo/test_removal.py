@@ -1,0 +1,202 @@
+"""What the demo brought goes; what people made meanwhile stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from accounts.models import Account, User
+from core.events.outbox import ControlEvent
+from demo.people import PUBLISHERS, seed_people
+from demo.seeding import remove
+from instruments.models import Instrument, TradingCalendar
+from market.models import Candle, FormerQuote, FormingMinute, LastQuote
+from news.models import NewsItem
+from signals_feed.models import Signal
+from tests.factories import (
+    NOON,
+    make_account,
+    make_calendar,
+    make_candle,
+    make_instrument,
+    make_news,
+    make_signal,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def shipped() -> Instrument:
+    """EURUSD as the demo leaves it."""
+    seed_people()
+    instrument = make_instrument("EURUSD", calendar=make_calendar("forex", "Sun 17:00-Fri 17:00"))
+    make_candle(instrument, simulated=True, source="demo")
+    prices = {"open": 1, "high": 1, "low": 1, "close": 1, "volume": 1}
+    FormingMinute.objects.create(instrument=instrument, opened_at=NOON, source="demo", **prices)
+    quote = {"bid": 1, "ask": 1, "quoted_at": NOON}
+    LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", **quote)
+    make_signal(instrument, User.objects.get(username=PUBLISHERS[0]))
+    make_news("Demo news", is_demo=True)
+    return instrument
+
+
+def removed() -> None:
+    remove(lambda text: None)
+
+
+@pytest.mark.parametrize(
+    "model", [Account, User, Instrument, TradingCalendar, Candle, FormingMinute, LastQuote, Signal, NewsItem]
+)
+def test_nothing_of_the_demo_is_left(model: type[Account]) -> None:
+    removed()
+
+    assert not model.objects.exists()
+
+
+def test_people_and_their_accounts_stay() -> None:
+    account = make_account(make_user("alice"))
+
+    removed()
+
+    assert list(Account.objects.all()) == [account]
+
+
+def test_signal_of_a_person_stays_with_its_instrument(shipped: Instrument) -> None:
+    signal = make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    assert list(Signal.objects.all()) == [signal]
+    assert list(Instrument.objects.all()) == [shipped]
+
+
+def test_instrument_that_stays_does_not_keep_a_simulated_quote(shipped: Instrument) -> None:
+    make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    assert not LastQuote.objects.exists()
+    assert not FormingMinute.objects.exists()
+
+
+def test_imported_candle_stays_with_its_instrument(shipped: Instrument) -> None:
+    candle = make_candle(shipped, "1h", basis="bid")
+
+    removed()
+
+    assert list(Candle.objects.all()) == [candle]
+
+
+@pytest.mark.parametrize("timeframe", ["1m", "1h", "1d"])
+def test_real_candle_and_quote_of_the_same_time_stay(shipped: Instrument, timeframe: str) -> None:
+    make_candle(shipped, timeframe if timeframe != "1m" else "5m", simulated=True, source="demo")
+    real = make_candle(shipped, timeframe, source="push")
+    LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
+
+    removed()
+
+    assert list(Candle.objects.all()) == [real]
+    assert LastQuote.objects.get().source == "push"
+
+
+def test_hour_of_the_demo_and_a_replay_becomes_that_of_the_replay(shipped: Instrument) -> None:
+    for minute, source, close in ((0, "demo", "1.5"), (1, "replay", "1.1"), (2, "replay", "1.2")):
+        values = {"open": close, "high": close, "low": close, "close": close, "volume": 2}
+        at = NOON + timedelta(minutes=minute)
+        Candle.objects.filter(timeframe="1m", opened_at=at).delete()
+        make_candle(shipped, "1m", at, simulated=True, source=source, **values)
+    whole = {"open": "1.5", "high": "1.5", "low": "1.1", "close": "1.2", "volume": 6}
+    make_candle(shipped, "1h", NOON, simulated=True, source="demo+replay", **whole)
+    make_candle(shipped, "5m", NOON - timedelta(days=3), simulated=True, source="demo+replay", **whole)
+
+    removed()
+
+    hour = Candle.objects.exclude(timeframe="1m").get()
+    assert (hour.timeframe, hour.source, hour.simulated) == ("1h", "replay", True)
+    prices = hour.open, hour.high, hour.low, hour.close, hour.volume
+    assert [float(price) for price in prices] == [1.1, 1.2, 1.1, 1.2, 4.0]
+    assert Candle.objects.filter(timeframe="1m").count() == 2
+
+
+def test_real_quote_from_before_the_demo_comes_back(shipped: Instrument) -> None:
+    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "push"}
+    FormerQuote.objects.create(instrument=shipped, simulated=False, **quote)
+
+    removed()
+
+    row = LastQuote.objects.get()
+    assert (row.simulated, row.source, row.bid, row.ask) == (False, "push", Decimal(2), Decimal(3))
+    assert not FormerQuote.objects.exists()
+
+
+def test_simulated_quote_that_is_kept_beside_a_real_one_goes(shipped: Instrument) -> None:
+    LastQuote.objects.filter(pk=shipped.pk).update(simulated=False, source="push")
+    quote = {"bid": 2, "ask": 3, "quoted_at": NOON, "source": "demo"}
+    FormerQuote.objects.create(instrument=shipped, simulated=True, **quote)
+
+    removed()
+
+    assert not FormerQuote.objects.exists()
+    assert LastQuote.objects.filter(source="push").exists()
+
+
+def test_instrument_that_was_given_a_source_stays(shipped: Instrument) -> None:
+    Instrument.objects.filter(pk=shipped.pk).update(source="kraken")
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [shipped]
+    assert not LastQuote.objects.exists()
+
+
+def test_signal_of_a_person_ends_at_the_last_simulated_quote(shipped: Instrument) -> None:
+    LastQuote.objects.filter(pk=shipped.pk).update(bid="1.0850", ask="1.0852")
+    signal = make_signal(shipped, make_user("alice"))
+
+    removed()
+
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0850"))
+
+
+def test_news_that_people_wrote_stay_with_their_instrument(shipped: Instrument) -> None:
+    item = make_news("Real news")
+    item.symbols.add(shipped)
+
+    removed()
+
+    assert list(NewsItem.objects.all()) == [item]
+    assert list(item.symbols.all()) == [shipped]
+
+
+def test_instrument_and_calendar_that_staff_made_stay() -> None:
+    own = make_instrument("HOUSE1", calendar=make_calendar("house"))
+    make_candle(own, simulated=True, source="demo")
+    unused = make_calendar("unused")
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [own]
+    assert set(TradingCalendar.objects.all()) == {own.calendar, unused}
+
+
+def test_running_processes_hear_of_it() -> None:
+    removed()
+
+    kinds = list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
+    assert kinds[-1] == "instruments.changed"
+    assert "account.changed" in kinds
+
+
+def test_without_a_demo_nothing_is_touched() -> None:
+    removed()
+    instrument = make_instrument("EURUSD")
+    make_candle(instrument, close=Decimal("1.0802"))
+
+    removed()
+
+    assert list(Instrument.objects.all()) == [instrument]

@@ -1,0 +1,117 @@
+"""Instruments and calendars in the back office."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from instruments.models import Instrument, TradingCalendar
+from tests.accounts.back_office.office import Office, add_to, address, change, logged, published
+from tests.factories import make_calendar, make_instrument
+
+pytestmark = pytest.mark.django_db
+
+
+def fields(**changes: Any) -> dict[str, Any]:
+    return {
+        "symbol": "GBPUSD",
+        "name": "British Pound / US Dollar",
+        "type": "forex",
+        "calendar": make_calendar().pk,
+        "pip_size": "0.0001",
+        "contract_size": "100000",
+        "margin_rate": "0.05",
+        "min_lot": "0.01",
+        "max_lot": "100",
+        "digits": "5",
+        "volume_kind": "ticks",
+        "order_flow_source": "tick_rule",
+        "stale_after_s": "60",
+        "outlier_percent": "0.5",
+        "active": "on",
+    } | changes
+
+
+def test_a_new_instrument_is_told_to_every_process(office: Office) -> None:
+    office.post(add_to(Instrument), **fields())
+    assert published() == [("instruments.changed", "boss")]
+    assert logged(Instrument.objects.get(symbol="GBPUSD")) == [("boss", "Added.")]
+
+
+def test_an_edited_instrument_is_told_to_every_process(office: Office) -> None:
+    eurusd = make_instrument()
+    office.post(change(eurusd), **fields(digits="4"))
+    eurusd.refresh_from_db()
+    assert eurusd.digits == 4
+    assert published() == [("instruments.changed", "boss")]
+    assert [who for who, _ in logged(eurusd)] == ["boss"]
+
+
+def test_an_instrument_keeps_its_symbol(office: Office) -> None:
+    eurusd = make_instrument()
+    office.post(change(eurusd), **fields(symbol="OTHER"))
+    assert Instrument.objects.get().symbol == "EURUSD"
+
+
+def test_an_instrument_with_its_candles_cannot_be_deleted(office: Office) -> None:
+    eurusd = make_instrument()
+    assert office.post(address(eurusd, "delete", eurusd.pk), post="yes").status_code == 403
+    office.act("delete_selected", eurusd, post="yes")
+    assert Instrument.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("symbol", "gbpusd", "Upper-case letters"),
+        ("pip_size", "0", "Must be above 0."),
+        ("margin_rate", "1.1", "A share: 1 at most."),
+        ("max_lot", "0.001", "Must not be below min_lot."),
+        ("digits", "9", "8 at most."),
+        ("stale_after_s", "0", "Must be above 0."),
+    ],
+)
+def test_what_the_database_would_refuse_is_told_beside_its_field(
+    office: Office, field: str, value: str, reason: str
+) -> None:
+    answer = office.post(add_to(Instrument), **fields(**{field: value}))
+    errors = answer.context["adminform"].form.errors
+    assert list(errors) == [field]
+    assert reason in errors[field][0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("timezone", "Mars/Olympus"),
+        ("sessions", "always"),
+        ("holidays", "Christmas"),
+        ("holidays", "2026-12-25"),
+    ],
+)
+def test_a_fault_in_a_calendar_is_told_beside_its_field(office: Office, field: str, value: str) -> None:
+    values = {"name": "new", "timezone": "UTC", "sessions": "24/7", "holidays": ""} | {field: value}
+    answer = office.post(add_to(TradingCalendar), **values)
+    assert list(answer.context["adminform"].form.errors) == [field]
+
+
+def test_an_edited_calendar_is_told_to_every_process(office: Office) -> None:
+    calendar = make_calendar()
+    office.post(change(calendar), timezone="UTC", sessions="Mon-Fri 09:00-17:00", holidays="2026-12-25")
+    assert published() == [("instruments.changed", "boss")]
+    assert logged(calendar) == [("boss", "Changed Sessions and Holidays.")]
+
+
+def test_a_calendar_in_use_cannot_be_deleted(office: Office) -> None:
+    calendar = make_instrument().calendar
+    assert office.post(address(calendar, "delete", calendar.pk), post="yes").status_code == 403
+    office.act("delete_selected", calendar, post="yes")
+    assert TradingCalendar.objects.filter(pk=calendar.pk).exists()
+
+
+def test_an_unused_calendar_can_be_deleted(office: Office) -> None:
+    calendar = make_calendar()
+    office.post(address(calendar, "delete", calendar.pk), post="yes")
+    assert not TradingCalendar.objects.exists()
+    assert [who for who, _ in logged(calendar)] == ["boss"]

@@ -1,0 +1,95 @@
+"""A service in one process whose disk takes nothing: what is acknowledged then, and what staff hear of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pytest_django import Settings
+
+from core.threads import in_thread
+from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.local_journal import LocalJournal
+from market.engine.engine import Engine
+from market.engine.runner import Runner
+from market.models import EngineState
+from market.prices.quotes import Prices
+from market.push.keys import issue_ingest_key
+from market.runtime import market
+from tests.client import Server
+from tests.factories import make_instrument
+from tests.market.push.conftest import make_tick
+from tests.market.running import no_feed
+from tests.market.store.test_engine_store import broken_database
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture
+def client(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterator[httpx.Client]:
+    settings.REDIS_URL, settings.VAR_DIR = "", tmp_path
+    make_instrument("EURUSD")
+    key = issue_ingest_key("desk", "", by="test")[1]
+    with Server() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
+        client.headers["X-Ingest-Key"] = key
+        yield client
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.perf_counter() + PATIENCE_S
+    while not is_so():
+        assert time.perf_counter() < deadline
+        time.sleep(0.05)
+
+
+def test_ticks_are_taken_as_long_as_the_database_or_the_journal_keeps_them(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    def push() -> httpx.Response:
+        return client.post("/ingest/ticks", json=make_tick("EURUSD"))
+
+    def degraded() -> Any:
+        return client.get("/readyz").json()["degraded"]
+
+    journal = tmp_path / "journal"
+    with broken_database("market_lastquote"):
+        push()
+        until(lambda: market.runner is not None and market.runner._written_s == -inf)
+        assert push().status_code == 200
+
+    journal.rename(tmp_path / "away")
+    journal.write_text("")
+    push()
+    until(lambda: push().status_code == 200 and "journal" in degraded())
+
+    with broken_database("market_lastquote"):
+        until(lambda: push().status_code == 503)
+        refused = push()
+        assert refused.json()["error"]["code"] == "overloaded"
+        assert refused.headers["Retry-After"] == "2"
+
+    journal.unlink()
+    journal.mkdir()
+    until(lambda: push().status_code == 200 and "journal" not in degraded())
+
+
+def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_in_it(
+    tmp_path: Path, transactional_db: None
+) -> None:
+    async def start() -> tuple[str, str]:
+        bus = LocalBus(lambda records: None, LocalJournal(tmp_path, dict))
+        runner = Runner(Engine(Prices("bid")), no_feed, bus)
+        assert await runner.try_lease()
+        await runner.start()
+        written = await in_thread(lambda: EngineState.objects.get().epoch)
+        await runner.stop()
+        return written, bus.place.epoch
+
+    written, given = asyncio.run(start())
+
+    assert written == given

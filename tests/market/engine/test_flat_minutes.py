@@ -1,0 +1,225 @@
+"""Which minutes without a tick are flat: those in which whoever sent the last tick was alive, and had said
+nothing else since."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from instruments.catalogue import catalogue
+from instruments.models import Instrument
+from market.engine.engine import Engine
+from market.engine.feeds.supervisor import EngineInlet
+from market.prices.quotes import Prices
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.running import flush, restarted
+from tests.market.ticking import NOON_MS
+
+pytestmark = pytest.mark.django_db
+GOOD = Tick("EURUSD", 1.08, 1.0802, NOON_MS + 30_000)
+
+
+@pytest.fixture(autouse=True)
+def instrument() -> Instrument:
+    make_instrument("BTCUSD", source="push")
+    return make_instrument("EURUSD", source="push", outlier_percent=1, stale_after_s=600)
+
+
+def changed(**changes: Any) -> Tick:
+    return msgspec.structs.replace(GOOD, **changes)
+
+
+class Day:
+    """An engine, and who sends to it, from five minutes before noon on."""
+
+    def __init__(self, engine: Engine | None = None, at_s: int = -300) -> None:
+        self.engine = engine or Engine(Prices("bid"))
+        self.at_s = at_s
+        self.engine.keep_time(self.at_ms)
+
+    @property
+    def at_ms(self) -> int:
+        return NOON_MS + self.at_s * 1000
+
+    def go_on(self, until_s: int, *alive: str) -> None:
+        """Each of them gives a sign of life every ten seconds."""
+        while self.at_s < until_s:
+            self.at_s = min(self.at_s + 10, until_s)
+            for origin in alive:
+                self.engine.take(origin, [], self.at_ms)
+            self.engine.keep_time(self.at_ms)
+
+    def send(self, origin: str, tick: Tick) -> str | None:
+        return self.engine.take(origin, [tick], self.at_ms)[0]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        bars = self.engine.prices.history(catalogue.get("EURUSD")).bars("1m", 500, closed_only=True)
+        return msgspec.json.decode(b"[%s]" % bars.ohlcv, type=list[dict[str, Any]])
+
+    @property
+    def closed(self) -> list[int]:
+        """The closed minutes, counted from noon."""
+        times = [datetime.fromisoformat(row["time"]).timestamp() for row in self.rows]
+        return [round(time - NOON_MS / 1000) // 60 for time in times]
+
+
+def quoted_day(origin: str = "push:desk", *others: str) -> Day:
+    day = Day()
+    day.go_on(30, origin, *others)
+    assert day.send(origin, GOOD) is None
+    return day
+
+
+def test_quiet_source_that_is_alive_makes_flat_minutes() -> None:
+    day = quoted_day()
+    day.go_on(310, "push:desk")
+
+    assert day.closed == [0, 1, 2, 3, 4]
+
+
+def test_nothing_is_flat_because_another_source_is_alive() -> None:
+    day = quoted_day("push:desk", "push:coins")
+    for until_s in range(90, 610, 60):
+        day.go_on(until_s, "push:coins")
+        assert day.send("push:coins", Tick("BTCUSD", 90_000.0, 90_001.0, day.at_ms)) is None
+
+    # For a minute after its last word nobody knows that it is gone.
+    assert day.closed == [0]
+
+
+def test_source_that_takes_over_is_the_one_that_has_to_be_alive() -> None:
+    day = quoted_day("push:desk", "push:other")
+    day.go_on(100, "push:other", "push:desk")
+    assert day.send("push:other", changed(bid=1.07, time_ms=day.at_ms)) is None
+    day.go_on(310, "push:other")
+
+    assert day.closed == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"time_ms": 60_000}, "future"),
+        ({"bid": 1.09}, "crossed"),
+        ({"bid": -1.0}, "not_positive"),
+        ({"bid": 10.8, "ask": 10.9}, "outlier"),
+    ],
+)
+def test_nothing_is_flat_once_the_source_says_what_is_not_believed(
+    wrong: dict[str, Any], reason: str
+) -> None:
+    day = quoted_day()
+    day.go_on(130, "push:desk")
+    off_ms = wrong.pop("time_ms", 0)
+    for until_s in range(130, 600, 10):
+        day.go_on(until_s, "push:desk")
+        # An outlier that is repeated would be a new level.
+        if reason != "outlier" or until_s == 130:
+            assert day.send("push:desk", changed(time_ms=day.at_ms + off_ms, **wrong)) == reason
+
+    assert day.closed == [0, 1]
+    assert day.send("push:desk", changed(time_ms=day.at_ms)) is None
+    day.go_on(800, "push:desk")
+    assert day.closed == [0, 1, 9, 10, 11, 12]
+
+
+def test_nothing_is_flat_once_a_tick_came_too_late_that_is_younger_than_the_last() -> None:
+    day = quoted_day()
+    day.go_on(125, "push:desk")
+    assert day.send("push:desk", changed(bid=1.07, time_ms=NOON_MS + 119_000)) == "too_late"
+    day.go_on(400, "push:desk")
+
+    assert day.closed == [0, 1]
+
+
+@pytest.mark.parametrize("every_s", [1, 10])
+def test_source_with_a_clock_that_is_behind_makes_no_flat_minutes(every_s: int) -> None:
+    day, behind_s = quoted_day(), 395
+    day.go_on(130, "push:desk")
+    for until_s in range(130, 1_200, every_s):
+        day.go_on(until_s, "push:desk")
+        day.send("push:desk", changed(time_ms=day.at_ms - behind_s * 1000))
+
+    # First its ticks are older than the last one. Then they make their minutes, late.
+    assert day.closed[:13] == list(range((1_200 - behind_s) // 60))
+    assert all(row["volume"] > 0 for row in day.rows[2:])
+
+
+@pytest.mark.parametrize(
+    ("again", "reason"),
+    [
+        ({}, "duplicate"),
+        ({"time_ms": NOON_MS + 20_000, "bid": 1.07}, "older_than_last"),
+        ({"time_ms": NOON_MS - 5_000, "bid": 1.07}, "too_late"),
+    ],
+)
+def test_flat_minutes_go_on_after_what_is_sent_again_or_is_older(again: dict[str, Any], reason: str) -> None:
+    day = quoted_day()
+    day.go_on(40, "push:desk")
+    assert day.send("push:desk", changed(**again)) == reason
+    day.go_on(310, "push:desk")
+
+    assert day.closed == [0, 1, 2, 3, 4]
+
+
+def test_flat_minutes_go_on_after_all_that_was_sent_is_sent_again() -> None:
+    day = quoted_day()
+    first = changed(time_ms=NOON_MS + 20_000, bid=1.07)
+    day.go_on(130, "push:desk")
+    assert [day.send("push:desk", tick) for tick in (first, GOOD)] == ["too_late", "duplicate"]
+    day.go_on(310, "push:desk")
+
+    assert day.closed == [0, 1, 2, 3, 4]
+
+
+def test_what_a_stranger_sends_stops_no_flat_minutes(instrument: Instrument) -> None:
+    Instrument.objects.filter(pk=instrument.pk).update(source="push:desk")
+    catalogue.load_now()
+    day = quoted_day()
+    assert day.send("push:coins", changed(time_ms=day.at_ms + 60_000)) == "future"
+    day.go_on(310, "push:desk")
+
+    assert day.closed == [0, 1, 2, 3, 4]
+
+
+def test_nothing_is_flat_that_the_venue_does_not_serve(instrument: Instrument) -> None:
+    Instrument.objects.filter(pk=instrument.pk).update(source="kraken")
+    catalogue.load_now()
+    day = quoted_day("kraken")
+    day.go_on(130, "kraken")
+    inlet = EngineInlet(day.engine, "kraken", ["EURUSD"], lambda: None)
+    inlet.refuse("unknown_symbol", "EUR/USD is not served", ["EURUSD"])
+    day.go_on(300, "kraken")
+
+    assert day.closed == [0, 1]
+    assert day.send("kraken", changed(time_ms=day.at_ms)) is None
+    day.go_on(430, "kraken")
+    assert day.closed == [0, 1, 5, 6]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("origin", ["push:desk", "push:coins"])
+def test_after_a_restart_it_is_still_known_who_sent_the_last_tick(origin: str) -> None:
+    flush(quoted_day().engine)
+    day = Day(restarted(), at_s=60)
+    day.go_on(310, origin)
+
+    assert day.closed[1:] == ([2, 3, 4] if origin == "push:desk" else [])
+
+
+@pytest.mark.parametrize("origin", ["push:desk", "push:coins"])
+def test_successor_knows_who_sent_the_last_numbered_tick(origin: str) -> None:
+    day, successor = Day(), Engine(Prices("bid"))
+    day.go_on(30, "push:desk")
+    assert day.send("push:desk", changed(source_seq=7)) is None
+    for record in day.engine.records:
+        successor.repeat(record, day.at_ms)
+    later = Day(successor, at_s=30)
+    later.go_on(310, origin)
+
+    assert later.closed == ([0, 1, 2, 3, 4] if origin == "push:desk" else [0])

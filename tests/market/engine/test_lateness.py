@@ -1,0 +1,91 @@
+"""What may not have been read yet, and when the clock closes a minute all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import pairwise
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from market.engine.engine import Engine
+from market.engine.liveness import AWAY_S, Lateness
+from market.models import Candle
+from market.prices.candles import MINUTE_MS, interval_start
+from market.prices.quotes import Prices
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.running import make_runner
+from tests.patience import PATIENCE_S
+
+GRACE_S = 2.0
+
+# Eighths, whose sums are exact.
+gaps = st.lists((st.integers(1, 40) | st.just(480)).map(lambda eighths: eighths / 8), min_size=1, max_size=60)
+
+
+def looks(*gaps: float) -> list[float]:
+    """How late each look is, the first of them after a start."""
+    lateness, now_s = Lateness(GRACE_S), 1_000.0
+    found = [lateness.look(now_s)]
+    for gap in gaps:
+        now_s += gap
+        found.append(lateness.look(now_s))
+    return found
+
+
+def test_nobody_knows_what_waits_at_a_start_and_for_the_grace_after_it() -> None:
+    assert looks(0.25, 1.5, 0.5, 0.25) == [inf, inf, inf, 1.5, 1.5]
+
+
+def test_looks_on_time_are_not_late() -> None:
+    assert looks(*[0.25] * 20)[-10:] == [0.0] * 10
+
+
+def test_after_an_absence_all_of_it_may_wait_for_the_grace() -> None:
+    found = looks(*[0.25] * 12, 60.0, *[0.25] * 9)
+
+    assert found[-10:] == [60.0] * 8 + [0.0] * 2
+
+
+def test_machine_on_which_all_looks_are_late_is_as_late_as_one_of_them() -> None:
+    assert looks(*[1.5] * 40)[-30:] == [1.5] * 30
+
+
+@given(gaps)
+def test_what_counts_as_read_was_there_at_the_look_before_and_never_less(gaps: list[float]) -> None:
+    now_s, read = 1_000.0, []
+    for gap, late_s in zip([0.0, *gaps], looks(*gaps), strict=True):
+        now_s += gap
+        read.append(now_s - late_s)
+        assert gap <= AWAY_S or late_s >= gap
+
+    assert all(later >= before for before, later in pairwise(read))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_minute_is_closed_though_the_loop_is_never_free_for_long(transactional_db: None) -> None:
+    make_instrument("EURUSD", source="push")
+    engine = Engine(Prices("bid"), grace_ms=100)
+
+    async def run() -> None:
+        runner = make_runner(engine)
+        assert await runner.try_lease()
+        await runner.start()
+        minute_ms = interval_start(time.time_ns() // 1_000_000, MINUTE_MS) - MINUTE_MS
+        assert runner.push("push", [Tick("EURUSD", 1.1, 1.2, minute_ms, 1.0)]) == [None]
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            # An overloaded machine: every turn of the loop takes longer than a second.
+            time.sleep(AWAY_S + 0.05)  # noqa: ASYNC251
+            await asyncio.sleep(0.01)
+            if engine.prices.history(engine.books["EURUSD"].facts).last_closed_ms("1m") == minute_ms:
+                break
+        await runner.stop()
+
+    asyncio.run(run())
+
+    assert Candle.objects.filter(timeframe="1m", volume=1).exists()

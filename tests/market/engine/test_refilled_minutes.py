@@ -1,0 +1,107 @@
+"""What lies between, behind and around minutes out of a venue's history is of the prices that it repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from market.engine.engine import Engine
+from market.prices.candles import PriceBar
+from market.prices.quotes import Prices
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.ticking import MINUTE_MS, NOON_MS
+
+pytestmark = pytest.mark.django_db
+LAST_MS = NOON_MS + 10 * MINUTE_MS
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """It has sent a tick at 11:58 and 11:59, and was lost."""
+    make_instrument("EURUSD", source="kraken", stale_after_s=3600)
+    engine = Engine(Prices("bid"))
+    for minute in (-2, -1):
+        engine.accept(Tick("EURUSD", 1.0, 1.1, NOON_MS + minute * MINUTE_MS, 1.0), at_ms(minute), "kraken")
+    return engine
+
+
+def at_ms(minute: int) -> int:
+    return NOON_MS + minute * MINUTE_MS
+
+
+def bar(minute: int, ask_above: float = 0.0) -> PriceBar:
+    prices = 1.02, 1.09, 1.0, 1.05
+    return PriceBar(at_ms(minute), *prices, 1.0, 1.09 + ask_above, 1.0 + ask_above)
+
+
+def fill(engine: Engine, *minutes: PriceBar, basis: str = "trades") -> None:
+    engine.backfill("EURUSD", minutes, basis, LAST_MS)
+
+
+def go_on(engine: Engine, since: int, until: int) -> None:
+    """Alive, and without a tick."""
+    for second in range(since * 60, until * 60 + 10, 10):
+        engine.take("kraken", [], NOON_MS + second * 1000)
+        engine.keep_time(NOON_MS + second * 1000)
+
+
+def kept(engine: Engine, timeframe: str = "1m") -> dict[int, str]:
+    rows = [(candle, basis) for _, name, candle, basis in engine.rows if name == timeframe]
+    return {(candle.opened_ms - NOON_MS) // MINUTE_MS: basis for candle, basis in rows}
+
+
+def asks(engine: Engine) -> dict[int, tuple[float, float, float]]:
+    rows = [candle for _, name, candle, _ in engine.rows if name == "1m"]
+    return {
+        (each.opened_ms - NOON_MS) // MINUTE_MS: (each.close, each.ask_low, each.ask_high) for each in rows
+    }
+
+
+def test_quiet_minute_between_trades_is_of_trades_as_well(engine: Engine) -> None:
+    fill(engine, bar(1), bar(3))
+
+    assert kept(engine) == {-2: "bid", -1: "bid", 1: "trades", 2: "trades", 3: "trades"}
+
+
+def test_quiet_minutes_after_trades_are_of_trades_until_a_tick_comes(engine: Engine) -> None:
+    fill(engine, bar(8), bar(9))
+    go_on(engine, 10, 13)
+    engine.accept(Tick("EURUSD", 1.0, 1.1, at_ms(13) + 30_000, 1.0), at_ms(13) + 30_000, "kraken")
+    go_on(engine, 14, 16)
+
+    told = kept(engine)
+    assert [told[minute] for minute in range(9, 15)] == ["trades"] * 4 + ["bid"] * 2
+
+
+def test_what_ended_before_the_trades_is_our_own(engine: Engine) -> None:
+    fill(engine, bar(1))
+
+    assert kept(engine, "1h") == {-60: "bid"}
+    assert kept(engine, "5m") == {-5: "bid"}
+
+
+def test_what_holds_a_minute_of_trades_is_of_trades(engine: Engine) -> None:
+    fill(engine, bar(4), bar(6))
+
+    assert kept(engine, "5m") == {-5: "bid", 0: "trades"}
+
+
+@pytest.mark.parametrize(("basis", "above", "ask"), [("trades", 0.0, 1.05), ("bid", 0.02, 1.07)])
+def test_quiet_minute_has_the_ask_that_the_minute_before_ended_with(
+    engine: Engine, basis: str, above: float, ask: float
+) -> None:
+    fill(engine, bar(1, above), bar(3, above), basis=basis)
+
+    assert asks(engine)[2] == (1.05, ask, ask)
+
+
+def test_successor_comes_to_the_same(engine: Engine) -> None:
+    fill(engine, bar(8), bar(9))
+    go_on(engine, 10, 13)
+    successor = Engine(Prices("bid"))
+
+    for record in engine.records:
+        successor.repeat(record, LAST_MS)
+
+    assert successor.rows == engine.rows
+    assert kept(engine)[11] == "trades"

@@ -1,0 +1,134 @@
+"""`record_feed` as a person types it, and what it does with a feed."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from market.engine.feeds.feed import Inlet
+from market.engine.feeds.recorder import TickRecorder, record
+from market.engine.files.recording import encode
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
+
+TICKS = [Tick("EURUSD", 1.08, 1.0802, NOON_MS), Tick("EURUSD", 1.09, 1.08, NOON_MS - 5)]
+
+
+class EndlessFeed:
+    """Sends good and bad, and then nothing."""
+
+    def __init__(self) -> None:
+        self.was_cancelled = False
+
+    async def run(self, inlet: Inlet) -> None:
+        inlet.take([])
+        inlet.take(TICKS)
+        inlet.refuse("malformed")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+
+
+class FullDisk(io.BytesIO):
+    def write(self, _: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def replayed(settings: Settings, tmp_path: Path) -> Path:
+    """A feed that ends by itself."""
+    settings.REPLAY_DIR, settings.REPLAY_SPEED = tmp_path, 0.0
+    path = tmp_path / "EURUSD.jsonl"
+    path.write_bytes(encode(TICKS))
+    make_instrument("EURUSD", source="replay")
+    return path
+
+
+async def test_everything_is_recorded_the_bad_as_well() -> None:
+    out, feed = io.BytesIO(), EndlessFeed()
+    recorder = TickRecorder(out)
+
+    await record(feed, recorder, seconds=0.01)
+
+    assert out.getvalue() == encode(TICKS)
+    assert (recorder.ticks, recorder.refused) == (2, {"malformed": 1})
+    assert feed.was_cancelled
+
+
+async def test_full_disk_ends_it() -> None:
+    recorder = TickRecorder(FullDisk())
+
+    async with asyncio.timeout(PATIENCE_S):
+        await record(EndlessFeed(), recorder)
+
+    with pytest.raises(OSError, match="No space left"):
+        recorder.raise_fault()
+
+
+async def test_feed_that_breaks_is_not_hidden() -> None:
+    class BrokenFeed:
+        async def run(self, inlet: Inlet) -> None:
+            raise ConnectionResetError("gone")
+
+    with pytest.raises(ConnectionResetError, match="gone"):
+        await record(BrokenFeed(), TickRecorder(io.BytesIO()))
+
+
+@pytest.mark.django_db
+def test_recording_of_a_recording_is_the_same(replayed: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recording.jsonl"
+
+    call_command("record_feed", "replay", "--output", str(output))
+
+    assert output.read_bytes() == replayed.read_bytes()
+
+
+@pytest.mark.django_db
+def test_recording_is_appended_to(replayed: Path, tmp_path: Path) -> None:
+    output = tmp_path / "recording.jsonl"
+    output.write_bytes(encode(TICKS[:1]))
+
+    call_command("record_feed", "replay", "--symbols", "eurusd", "--output", str(output))
+
+    assert output.read_bytes() == encode([TICKS[0], *TICKS])
+
+
+@pytest.mark.django_db
+def test_number_of_ticks_is_told_at_the_end(
+    replayed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("record_feed", "replay", "--output", str(tmp_path / "recording.jsonl"))
+
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"2 ticks recorded, half within \d+ ms and 99 % within \d+ ms of their own time\n", said
+    )
+
+
+@pytest.mark.django_db
+def test_feed_that_nobody_names_is_told_with_the_way_out(replayed: Path) -> None:
+    with pytest.raises(CommandError, match=r"No instrument has kraken as its source.*--symbols"):
+        call_command("record_feed", "kraken")
+
+
+@pytest.mark.django_db
+def test_place_that_cannot_be_written_is_told(replayed: Path) -> None:
+    with pytest.raises(CommandError, match="x cannot be written: No such file"):
+        call_command("record_feed", "replay", "--output", "/nowhere/x")
+
+
+@pytest.mark.django_db
+def test_feed_that_does_not_exist_is_told() -> None:
+    with pytest.raises(CommandError, match="invalid choice: 'nasdaq'"):
+        call_command("record_feed", "nasdaq")

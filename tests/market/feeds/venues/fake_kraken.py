@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from market.engine.feeds.venues.kraken import KrakenFeed
+
+from .fake_websocket import FakeWebSocketVenue
+from .venue import NOON_MS, Visit
+
+STATUS = (
+    b'{"channel":"status","type":"update","data":[{"version":"2.0.x","system":"online",'
+    b'"api_version":"v2","connection_id":12345678901234567890}]}'
+)
+TIMES = {"time_in": "2023-09-25T09:04:31.742599Z", "time_out": "2023-09-25T09:04:31.742648Z"}
+
+
+def timestamp(time_ms: int) -> str:
+    return (
+        datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    )
+
+
+def message(channel: str, item: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"channel": channel, "type": "update", "data": [item]})
+
+
+class FakeKraken(FakeWebSocketVenue):
+    feed_class = KrakenFeed
+    symbols = {"EURUSD": "EUR/USD", "XAUUSD": "PAXG/USD"}
+    malformed = [
+        b'{"channel":"ticker","data":[{"symbol":"EUR/USD","bid":null,"ask":1.1}]}',
+        b'{"channel":"ticker","data":[{"symbol":"EUR/USD","bid":NaN,"ask":1.1}]}',
+        b'{"channel":"ticker","data":[{"symbol":"EUR/USD","bid":-1.0,"ask":1.1}]}',
+        b'{"channel":"ticker","data":[{"symbol":"EUR/USD","bid":"1.0","ask":1.1}]}',
+        b'{"channel":"ticker","data":[{"symbol":"EUR/USD","bid":1,"ask":1.1,"timestamp":"yesterday"}]}',
+        b'{"channel":"ticker","data":{"symbol":"EUR/USD"}}',
+        b'{"channel":"trade","data":[{"symbol":"EUR/USD","side":"up","price":1,"qty":1,"trade_id":1}]}',
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent_at_once = [STATUS]
+        self._channels: dict[int, set[tuple[str, str]]] = {}
+
+    def quote(self, name: str, bid: float, ask: float, time_ms: int, seq: int = 1) -> bytes:
+        sizes = {"bid_qty": 2.5, "ask_qty": 3.2, "last": bid, "volume": 163.28908096}
+        item = {"symbol": name, "bid": bid, "ask": ask, **sizes, "timestamp": timestamp(time_ms)}
+        return message("ticker", item)
+
+    def trade(self, name: str, price: float, size: float, side: int, time_ms: int, seq: int) -> bytes:
+        item = {"symbol": name, "side": "buy" if side > 0 else "sell", "price": price, "qty": size}
+        return message(
+            "trade", {**item, "ord_type": "limit", "trade_id": seq, "timestamp": timestamp(time_ms)}
+        )
+
+    def heartbeat(self) -> bytes:
+        return b'{"channel":"heartbeat"}'
+
+    def answers(self, request: dict[str, Any], visit: Visit) -> list[bytes]:
+        if request["method"] == "ping":
+            return [msgspec.json.encode({"method": "pong", **TIMES})]
+        params = request["params"]
+        return [self._acknowledge(name, params["channel"], visit) for name in params["symbol"]]
+
+    def _acknowledge(self, name: str, channel: str, visit: Visit) -> bytes:
+        if name in self.unknown:
+            error = {"error": "Currency pair not supported", "symbol": name}
+            return msgspec.json.encode({"method": "subscribe", "success": False, **error, **TIMES})
+        if channel == "trade":
+            visit.asked.add(name)
+        result = {"channel": channel, "symbol": name, "snapshot": channel == "ticker"}
+        return msgspec.json.encode({"method": "subscribe", "result": result, "success": True, **TIMES})
+
+    def history(self, path: str) -> bytes:
+        # The REST side names a pair without the slash.
+        name = path.partition("pair=")[2].partition("&")[0]
+        bars = next((bars for pair, bars in self.bars.items() if pair.replace("/", "") == name), [])
+        rows = [[ms // 1000, *[str(price)] * 5, "2.5", 3] for ms, price in bars]
+        forming = [NOON_MS // 1000, *["9.9"] * 5, "1.0", 1]
+        return msgspec.json.encode({"error": [], "result": {name: [*rows, forming], "last": 1}})

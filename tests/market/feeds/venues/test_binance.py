@@ -1,0 +1,223 @@
+"""Binance's messages, its own and recorded ones, and what it is asked first, as it takes a subscription to
+any name."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from market.engine.feeds.venues.binance import MOST_SYMBOLS, PER_MESSAGE, BinanceReader, venue_symbol
+from market.engine.feeds.venues.venue_feed import FeedLost
+from market.prices.records import Tick
+from tests.market.feeds.inlets import RecordingInlet, Waits, running
+
+from .fake_binance import FakeBinance
+from .venue import NOON_MS
+
+QUOTE = (
+    b'{"stream":"nknusdt@bookTicker","data":{"u":499869768,"s":"NKNUSDT","b":"0.35210000","B":"672.00000000",'
+    b'"a":"0.35260000","A":"3199.00000000"}}'
+)
+TRADE = (
+    b'{"stream":"nknusdt@aggTrade","data":{"e":"aggTrade","E":1633998523963,"s":"NKNUSDT","a":15683430,'
+    b'"p":"0.35280000","q":"58.00000000","f":19862790,"l":19862790,"T":1633998523963,"m":false,"M":true}}'
+)
+ACCEPTED = b'{"result":null,"id":1}'
+REFUSED = b'{"code":2,"msg":"Invalid request: unknown stream","id":%d}'
+SHUTDOWN = b'{"e":"serverShutdown","E":1770123456789}'
+TRADED_MS = 1_633_998_523_963
+RECEIVED_MS = TRADED_MS - 1_000
+
+
+class Binance:
+    """The venue's end of a reader."""
+
+    def __init__(self, *names: str) -> None:
+        self.said: list[dict[str, Any]] = []
+        self.refused: list[tuple[str, str]] = []
+        self.reader = BinanceReader(
+            {name: name for name in names or ["NKNUSDT"]},
+            lambda reason, what, name="": self.refused.append((reason, what)),
+            lambda text: self.said.append(json.loads(text)),
+        )
+
+    def sends(self, *messages: bytes) -> list[Tick]:
+        return [tick for raw in messages for tick in self.reader.read(raw, RECEIVED_MS)]
+
+    def refuses(self, number: int) -> None:
+        self.sends(REFUSED % number)
+
+    @property
+    def asked(self) -> list[set[str]]:
+        """The names of each request."""
+        return [{stream.split("@")[0] for stream in said["params"]} for said in self.said]
+
+
+def test_best_bid_and_ask_are_numbered_and_have_the_time_of_receipt() -> None:
+    assert Binance().sends(QUOTE) == [Tick("NKNUSDT", 0.3521, 0.3526, RECEIVED_MS, source_seq=499869768)]
+
+
+@pytest.mark.parametrize(("maker", "bought"), [(b'"m":false', 1), (b'"m":true', -1)])
+def test_trade_is_a_sale_where_the_buyer_was_the_maker(maker: bytes, bought: int) -> None:
+    trade = TRADE.replace(b'"m":false', maker)
+
+    assert Binance().sends(QUOTE, trade)[1:] == [
+        Tick("NKNUSDT", 0.3521, 0.3526, TRADED_MS, 58.0, bought, 0.3528, 15683430)
+    ]
+
+
+def test_book_and_trades_are_asked_for_by_small_names() -> None:
+    binance = Binance("BTCUSDT", "ETHUSDT")
+
+    binance.reader.subscribe()
+
+    streams = ["btcusdt@bookTicker", "btcusdt@aggTrade", "ethusdt@bookTicker", "ethusdt@aggTrade"]
+    assert binance.said == [{"method": "SUBSCRIBE", "params": streams, "id": 1}]
+
+
+def test_symbols_beyond_what_a_connection_carries_are_left_out_and_told() -> None:
+    names = [f"S{number:04}" for number in range(MOST_SYMBOLS + 1)]
+    binance = Binance(*names)
+
+    binance.reader.subscribe()
+
+    assert sum(len(asked) for asked in binance.asked) == MOST_SYMBOLS == 512
+    assert max(len(asked) for asked in binance.asked) == PER_MESSAGE
+    assert binance.refused == [("unknown_symbol", "S0512 is left out: a connection carries 512 symbols")]
+
+
+def test_bad_name_is_found_by_halving_and_told_with_the_way_out() -> None:
+    binance = Binance("AUSDT", "BUSDT", "XYZ")
+    binance.reader.subscribe()
+
+    binance.refuses(1)
+    binance.sends(b'{"result":null,"id":2}')
+    binance.refuses(3)
+    binance.sends(b'{"result":null,"id":4}')
+    binance.refuses(5)
+
+    assert binance.asked == [{"ausdt", "busdt", "xyz"}, {"ausdt"}, {"busdt", "xyz"}, {"busdt"}, {"xyz"}]
+    assert binance.refused == [
+        (
+            "unknown_symbol",
+            "XYZ is not served: Invalid request: unknown stream; "
+            "an instrument's source can name another symbol, like binance:BTCUSDT",
+        )
+    ]
+
+
+def test_refusal_may_come_as_an_error_beside_the_id() -> None:
+    binance = Binance("XYZ")
+    binance.reader.subscribe()
+
+    binance.sends(b'{"error":{"code":2,"msg":"Invalid symbol"},"id":1}')
+
+    assert "Invalid symbol" in binance.refused[0][1]
+
+
+@pytest.mark.parametrize("message", [REFUSED % 1, b'{"code":3,"msg":"Invalid JSON"}', b'{"hello":1}'])
+def test_answer_to_nothing_that_was_asked_makes_no_sense(message: bytes) -> None:
+    with pytest.raises(ValueError, match="what was refused|neither"):
+        Binance().sends(message)
+
+
+def test_answers_are_signs_of_life() -> None:
+    binance = Binance()
+    binance.reader.subscribe()
+    binance.reader.probe()
+
+    assert binance.sends(ACCEPTED, b'{"result":["nknusdt@aggTrade"],"id":0}') == []
+    assert binance.said[-1] == {"method": "LIST_SUBSCRIPTIONS", "id": 0}
+    assert binance.refused == []
+
+
+@pytest.mark.parametrize("message", [SHUTDOWN, b'{"stream":"","data":%s}' % SHUTDOWN])
+def test_server_that_will_shut_down_is_left_at_once(message: bytes) -> None:
+    with pytest.raises(FeedLost, match="shuts this server down"):
+        Binance().sends(message)
+
+
+def test_dollars_are_tethers() -> None:
+    assert [venue_symbol(name) for name in ("BTCUSD", "BTCUSDT", "ETHBTC")] == [
+        "BTCUSDT",
+        "BTCUSDT",
+        "ETHBTC",
+    ]
+
+
+SYMBOLS = {f"S{number}": f"S{number}USDT" for number in range(9)}
+
+
+async def test_only_names_that_it_has_are_subscribed_to_and_the_others_told() -> None:
+    async with FakeBinance() as venue:
+        inlet = RecordingInlet()
+        venue.unknown = {"S3USDT", "S7USDT"}
+        async with running(venue.make_feed(SYMBOLS), inlet):
+            visit = await venue.visited(names=7)
+            await venue.send(venue.quote("S1USDT", 1.0, 1.1, NOON_MS))
+            await inlet.until_ticks(1)
+
+    assert visit.asked == set(SYMBOLS.values()) - venue.unknown
+    assert sorted(inlet.complaints) == [
+        f"{name} is not served: the answer was 400: Invalid symbol; an instrument's source can name another"
+        " symbol, like binance:BTCUSDT"
+        for name in ("S3USDT", "S7USDT")
+    ]
+    assert inlet.refused == {"unknown_symbol": 2}
+
+
+async def test_a_name_with_other_letters_is_told_too() -> None:
+    async with FakeBinance() as venue:
+        inlet = RecordingInlet()
+        async with running(venue.make_feed({"BTCUSD": "BTC/USDT", "EURUSD": "EURUSDT"}), inlet):
+            visit = await venue.visited(names=1)
+
+    assert visit.asked == {"EURUSDT"}
+    assert inlet.complaints[0].startswith("BTC/USDT is not served: the answer was 400: Illegal characters")
+
+
+async def test_a_symbol_that_rests_is_told_and_followed_for_when_it_trades_again() -> None:
+    async with FakeBinance() as venue:
+        inlet = RecordingInlet()
+        venue.statuses = {"PAXGUSDT": "BREAK"}
+        async with running(venue.make_feed(), inlet):
+            visit = await venue.visited(names=2)
+
+    assert visit.asked == {"EURUSDT", "PAXGUSDT"}
+    assert inlet.complaints == ["PAXGUSDT is listed, but not traded there now: its status is BREAK"]
+
+
+async def test_where_none_is_known_nothing_is_subscribed_to_and_the_loss_says_so() -> None:
+    async with FakeBinance() as venue:
+        inlet, waits = RecordingInlet(), Waits()
+        venue.unknown = {"EURUSDT", "PAXGUSDT"}
+        async with running(venue.make_feed(sleep=waits), inlet):
+            (why,) = await inlet.until_lost()
+
+    assert why == "Binance has none of the instruments; see their sources"
+    assert venue.visit.asked == set()
+
+
+async def test_where_it_cannot_be_asked_all_are_followed(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeBinance() as venue:
+        inlet = RecordingInlet()
+        venue.has_broken_history = True
+        with caplog.at_level(logging.WARNING):
+            async with running(venue.make_feed(), inlet):
+                visit = await venue.visited(names=2)
+
+    assert visit.asked == {"EURUSDT", "PAXGUSDT"}
+    assert "nobody knows whether it has all instruments" in caplog.text
+
+
+async def test_hundreds_of_names_are_asked_for_in_few_requests() -> None:
+    symbols = {f"S{number}": f"S{number}USDT" for number in range(250)}
+    async with FakeBinance() as venue:
+        venue.unknown = {"S77USDT"}
+        async with running(venue.make_feed(symbols), RecordingInlet()):
+            await venue.visited(names=249)
+
+    assert len(venue.looked_up) <= 3 + 2 * 7

@@ -1,0 +1,256 @@
+"""What OANDA does besides what every venue does, over a real socket; the samples of its lines are its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from instruments.models import Instrument
+from market.engine.feeds.venues.oanda import LONGEST_LINE, Lines, LineTooLong, OandaReader, venue_symbol
+from market.engine.feeds.venues.venue_quotes import to_ms
+from market.prices.records import Tick
+from tests.factories import make_instrument
+from tests.market.feeds.inlets import RecordingInlet, Waits, running
+
+from .fake_oanda import ACCOUNT, TOKEN, FakeOanda
+from .venue import NOON_MS
+
+NAMES = {"EURUSD": "EUR_USD", "XAUUSD": "XAU_USD"}
+
+
+@pytest.fixture
+async def oanda() -> AsyncIterator[FakeOanda]:
+    async with FakeOanda() as fake:
+        yield fake
+
+
+async def test_prices_of_all_instruments_are_asked_for_at_once(oanda: FakeOanda) -> None:
+    async with running(oanda.make_feed(), RecordingInlet()):
+        await oanda.visited()
+
+    (request,) = oanda.http.requests
+    assert request.target == (
+        f"/v3/accounts/{ACCOUNT}/pricing/stream?instruments=EUR_USD%2CXAU_USD&snapshot=true"
+    )
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["accept-datetime-format"] == "RFC3339"
+
+
+async def test_line_may_come_in_two_chunks(oanda: FakeOanda) -> None:
+    inlet, line = RecordingInlet(), oanda.quote("EUR_USD", 1.08, 1.0802, NOON_MS) + b"\n"
+
+    async with running(oanda.make_feed(), inlet):
+        await oanda.visited()
+        await oanda.write(line[:50])
+        await oanda.write(line[50:] + line[:20])
+        await oanda.write(line[20:])
+        await inlet.until_ticks(2)
+
+    assert inlet.refused == {}
+
+
+async def test_weekend_is_not_silence(oanda: FakeOanda) -> None:
+    inlet = RecordingInlet()
+    closed = oanda.quote("EUR_USD", 1.08, 1.0802, NOON_MS).replace(b'"tradeable":true', b'"tradeable":false')
+
+    async with running(oanda.make_feed(), inlet):
+        await oanda.visited()
+        await oanda.send(closed, oanda.heartbeat(), oanda.quote("EUR_USD", 1.08, 1.0802, NOON_MS))
+        await inlet.until_ticks(1)
+
+    assert inlet.order == ["missing", "alive", "alive", "ticks"]
+
+
+async def test_stream_without_heartbeats_is_given_up(oanda: FakeOanda) -> None:
+    inlet = RecordingInlet()
+
+    async with running(oanda.make_feed(silent_s=0.05), inlet):
+        await oanda.visited(2)
+
+    assert inlet.losses[0] == "OANDA was silent for 0.05 s"
+
+
+async def test_stream_that_ends_is_begun_anew(oanda: FakeOanda) -> None:
+    inlet = RecordingInlet()
+
+    async with running(oanda.make_feed(), inlet):
+        await oanda.visited()
+        await oanda.close()
+        await oanda.visited(2)
+
+    assert inlet.losses == ["OANDA ended the stream"]
+
+
+async def test_line_without_end_is_a_loss(oanda: FakeOanda) -> None:
+    inlet = RecordingInlet()
+
+    async with running(oanda.make_feed(), inlet):
+        await oanda.visited()
+        await oanda.write(b"x" * (LONGEST_LINE + 1))
+        await oanda.visited(2)
+
+    assert inlet.losses == ["OANDA sends no lines: a line has more than 65536 bytes"]
+
+
+async def test_instrument_that_the_account_lacks_does_not_cost_the_others(oanda: FakeOanda) -> None:
+    inlet = RecordingInlet()
+    oanda.unknown = {"XAU_USD"}
+
+    async with running(oanda.make_feed(), inlet):
+        visit = await oanda.visited(names=1)
+        await oanda.close()
+        await oanda.visited(2, names=1)
+
+    assert visit.asked == {"EUR_USD"}
+    assert inlet.refused == {"unknown_symbol": 1}
+    assert [request.path.rsplit("/")[-1] for request in oanda.http.requests] == [
+        "stream",
+        "instruments",
+        "stream",
+        "stream",
+    ]
+
+
+async def test_account_that_lacks_all_instruments_is_told_and_asked_seldom(oanda: FakeOanda) -> None:
+    inlet, waits = RecordingInlet(), Waits()
+    oanda.unknown = set(NAMES.values())
+
+    async with running(oanda.make_feed(sleep=waits, chance=lambda: 0.0, longest_retry_s=60.0), inlet):
+        await inlet.until(lambda: bool(waits.seconds))
+
+    assert inlet.losses == ["OANDA has none of the instruments; see their sources"]
+    assert waits.seconds == [60.0]
+
+
+@pytest.fixture
+def instrument(db: None, request: pytest.FixtureRequest) -> Instrument:
+    return make_instrument("EURUSD", volume_kind=request.param)
+
+
+@pytest.mark.parametrize(("instrument", "volume"), [("ticks", 3), ("traded", 0)], indirect=["instrument"])
+@pytest.mark.parametrize(("price", "close"), [("bid", 1.08), ("mid", 1.58)])
+async def test_history_is_what_live_candles_are_made_of_and_asked_for_with_the_token(
+    oanda: FakeOanda, price: str, close: float, instrument: Instrument, volume: int
+) -> None:
+    inlet = RecordingInlet(missing={"EURUSD": NOON_MS - 60_000})
+    oanda.bars = {"EUR_USD": [(NOON_MS - 60_000, 1.08)]}
+    feed = oanda.make_feed(candle_price=price)
+    feed.now_ms = lambda: NOON_MS
+
+    async with running(feed, inlet):
+        await inlet.until(lambda: bool(inlet.backfilled))
+
+    (bar,) = inlet.backfilled["EURUSD"]
+    assert (bar.opened_ms, bar.close, bar.volume, bar.ask_low) == (NOON_MS - 60_000, close, volume, 2.08)
+    assert f"backfill {price}" in inlet.order
+    assert oanda.http.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"
+
+
+PRICE = (
+    b'{"type":"PRICE","instrument":"EUR_USD","time":"2016-10-27T08:38:45.664613867Z","status":"tradeable",'
+    b'"bids":[{"price":"1.09177","liquidity":10000000},{"price":"1.09175","liquidity":10000000}],'
+    b'"asks":[{"price":"1.09188","liquidity":10000000},{"price":"1.09190","liquidity":10000000}],'
+    b'"closeoutBid":"1.09173","closeoutAsk":"1.09192"}'
+)
+HEARTBEAT = b'{"type":"HEARTBEAT","time":"2016-10-27T08:38:44.327443673Z"}'
+BIDS = b'[{"price":"1.09177","liquidity":10000000},{"price":"1.09175","liquidity":10000000}]'
+ASKS = b'[{"price":"1.09188","liquidity":10000000},{"price":"1.09190","liquidity":10000000}]'
+
+
+def read(line: bytes, refused: Counter[str] | None = None) -> list[Tick]:
+    def refuse(reason: str, what: str, name: str = "") -> None:
+        assert refused is not None, reason
+        refused[reason] += 1
+
+    return OandaReader({"EURUSD": "EUR_USD"}, refuse).read(line, received_ms=0)
+
+
+def test_price_becomes_a_tick_of_the_best_bid_and_ask() -> None:
+    assert read(PRICE) == [Tick("EURUSD", 1.09177, 1.09188, 1_477_557_525_664)]
+
+
+@pytest.mark.parametrize(
+    ("part", "instead"),
+    [
+        (BIDS, b"[]"),
+        (ASKS, b"[]"),
+        (b'"status":"tradeable"', b'"status":"non-tradeable"'),
+        (b'"status":"tradeable"', b'"status":"invalid"'),
+        (b'"status":"tradeable"', b'"tradeable":false'),
+        (b'"type":"PRICE"', b'"type":"SOMETHING_NEW"'),
+    ],
+)
+def test_price_nobody_can_trade_at_is_but_a_sign_of_life(part: bytes, instead: bytes) -> None:
+    assert part in PRICE
+    assert read(PRICE.replace(part, instead)) == []
+
+
+def test_heartbeat_is_but_a_sign_of_life() -> None:
+    assert read(HEARTBEAT) == []
+
+
+def test_price_that_says_tradeable_the_new_way_is_a_tick() -> None:
+    assert len(read(PRICE.replace(b'"status":"tradeable"', b'"tradeable":true'))) == 1
+
+
+def test_instrument_nobody_asked_for_is_refused() -> None:
+    refused = Counter[str]()
+
+    assert read(PRICE.replace(b"EUR_USD", b"XAU_USD"), refused) == []
+    assert refused == {"unknown_symbol": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2016-10-27T08:38:45.999999999Z", 1_477_557_525_999),
+        ("2016-10-27T08:38:45Z", 1_477_557_525_000),
+        ("2016-10-27T10:38:45.5+02:00", 1_477_557_525_500),
+    ],
+)
+def test_time_is_truncated_to_milliseconds(text: str, time_ms: int) -> None:
+    assert to_ms(text) == time_ms
+
+
+@pytest.mark.parametrize("text", ["", "2016-10-27T08:38:45", "soon", "1477557525"])
+def test_time_that_is_none_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        to_ms(text)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 61, 62, 63, 500])
+def test_lines_are_the_same_wherever_chunks_end(size: int) -> None:
+    stream, lines = b"\n".join([HEARTBEAT, PRICE, HEARTBEAT, b""]), Lines()
+
+    cut = [line for at in range(0, len(stream), size) for line in lines.add(stream[at : at + size])]
+
+    assert cut == [HEARTBEAT, PRICE, HEARTBEAT]
+
+
+def test_empty_lines_are_none() -> None:
+    assert Lines().add(b"\n\r\n \nx\n") == [b"x"]
+
+
+def test_line_without_end_is_not_waited_for() -> None:
+    lines = Lines()
+    lines.add(b"x" * LONGEST_LINE)
+
+    with pytest.raises(LineTooLong):
+        lines.add(b"x")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("EURUSD", "EUR_USD"),
+        ("XAUUSD", "XAU_USD"),
+        ("US30", "US30"),
+        ("DE30_EUR", "DE30_EUR"),
+        ("NAS100", "NAS100"),
+    ],
+)
+def test_two_currencies_are_joined_by_an_underscore(symbol: str, name: str) -> None:
+    assert venue_symbol(symbol) == name

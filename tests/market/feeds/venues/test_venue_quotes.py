@@ -1,0 +1,88 @@
+"""What a connection has said so far, as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from market.engine.feeds.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
+
+from .venue import NOON_MS
+
+
+class Told:
+    """Quotes of one symbol, and what they refused."""
+
+    def __init__(self) -> None:
+        self.refused: Counter[str] = Counter()
+        self.quotes = VenueQuotes({"EURUSD": "EUR/USD"}, lambda reason, _: self.refused.update([reason]))
+
+    def quote(self, time_ms: int = NOON_MS, bid: float = 1.08, ask: float = 1.0802) -> list[int]:
+        return [tick.time_ms for tick in self.quotes.quote("EUR/USD", bid, ask, time_ms)]
+
+    def trade(
+        self, time_ms: int = NOON_MS, seq: int = 1, price: float = 1.08, size: float = 1.0
+    ) -> list[int]:
+        return [tick.time_ms for tick in self.quotes.trade("EUR/USD", price, size, 1, time_ms, seq)]
+
+
+def test_trade_that_its_channel_told_late_is_not_before_the_quote_that_it_follows() -> None:
+    told = Told()
+
+    assert told.quote(NOON_MS) == [NOON_MS]
+    assert told.trade(NOON_MS - OUT_OF_STEP_MS) == [NOON_MS]
+
+
+def test_quote_that_its_channel_told_late_is_not_before_the_trade_that_it_follows() -> None:
+    told = Told()
+    told.quote(NOON_MS - 1000)
+    told.trade(NOON_MS)
+
+    assert told.quote(NOON_MS - 1) == [NOON_MS]
+
+
+def test_what_is_much_older_keeps_its_time_for_the_engine_to_judge() -> None:
+    told = Told()
+    told.quote(NOON_MS)
+
+    assert told.trade(NOON_MS - OUT_OF_STEP_MS - 1) == [NOON_MS - OUT_OF_STEP_MS - 1]
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("field", ["bid", "ask", "price", "size"])
+def test_number_that_is_no_price_is_malformed(field: str, number: float) -> None:
+    told = Told()
+    told.quote()
+    say: Any = told.quote if field in ("bid", "ask") else told.trade
+
+    with pytest.raises(ValueError, match="no price or size"):
+        say(**{field: number})
+
+
+def test_number_of_a_trade_that_comes_again_is_no_hole() -> None:
+    told = Told()
+    told.quote()
+
+    for seq in (7, 8, 8, 6, 9):
+        told.trade(seq=seq)
+
+    assert told.refused == {}
+
+
+def test_hole_before_the_first_quote_is_counted_too() -> None:
+    told = Told()
+
+    told.trade(seq=7)
+    told.trade(seq=9)
+
+    assert told.refused == {"gap": 1}
+
+
+def test_crossed_quote_does_not_price_the_trade_after_it() -> None:
+    told = Told()
+    told.quote(bid=1.09, ask=1.08)
+
+    assert told.trade() == []
+    assert told.refused == {"crossed": 1}

@@ -1,0 +1,100 @@
+"""`export_candles` as a person types it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from instruments.models import Instrument
+from market.management.terminal import until_nobody_reads
+from tests.factories import NOON, make_candle, make_instrument
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def candles() -> None:
+    """Four of a minute each, the last first; and one of an hour."""
+    instrument = make_instrument("EURUSD")
+    for minute in (3, 2, 1, 0):
+        make_candle(instrument, opened_at=NOON + timedelta(minutes=minute))
+    make_candle(instrument, "1h")
+
+
+def export(*words: str) -> str:
+    out = io.StringIO()
+    call_command("export_candles", *words, stdout=out)
+    return out.getvalue()
+
+
+def times(*words: str) -> list[str]:
+    return [row["time"][11:16] for row in csv.DictReader(io.StringIO(export("EURUSD", "1m", *words)))]
+
+
+def test_csv_has_the_fields_of_the_interface() -> None:
+    assert export("EURUSD", "1h") == (
+        "time,open,high,low,close,volume\n2026-11-18T12:00:00Z,1.0801,1.0804,1.08,1.0802,12.0\n"
+    )
+
+
+def test_json_lines_are_as_the_interface_has_them() -> None:
+    assert json.loads(export("EURUSD", "1h", "--format", "jsonl")) == {
+        "time": "2026-11-18T12:00:00Z",
+        **{"open": 1.0801, "high": 1.0804, "low": 1.08, "close": 1.0802},
+        "volume": 12.0,
+    }
+
+
+def test_oldest_comes_first() -> None:
+    assert times() == ["12:00", "12:01", "12:02", "12:03"]
+
+
+def test_start_is_included_and_end_is_not() -> None:
+    assert times("--start", "2026-11-18T12:01", "--end", "2026-11-18T14:03+02:00") == ["12:01", "12:02"]
+
+
+def test_day_begins_at_midnight_utc() -> None:
+    assert len(times("--start", "2026-11-18", "--end", "2026-11-19")) == 4
+    assert times("--start", "2026-11-19") == []
+
+
+def test_instrument_that_is_no_longer_offered_is_exported() -> None:
+    Instrument.objects.update(active=False)
+
+    assert len(times()) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["EURUSX", "1m"], "Did you mean EURUSD"),
+        (["EURUSD", "7m"], "invalid choice: '7m'"),
+        (["EURUSD", "1m", "--start", "yesterday"], "yesterday is no date: write 2026-11-01"),
+    ],
+)
+def test_wrong_words_are_told(words: list[str], complaint: str) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        export(*words)
+
+
+def test_reader_that_has_enough_is_no_fault() -> None:
+    program = (
+        f"from {until_nobody_reads.__module__} import until_nobody_reads\n"
+        "with until_nobody_reads():\n    while True:\n        print('line')"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        complaint = process.communicate(timeout=PATIENCE_S)[1]
+
+    assert (process.returncode, complaint) == (0, b"")

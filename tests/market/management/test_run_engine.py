@@ -1,0 +1,89 @@
+"""A stand-in gets its turn while the database fails, and none writes to a database of another age."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.db import OperationalError
+
+from core.contract.errors import Overloaded
+from market.management.commands.run_engine import Command
+from market.runtime import market
+from tests.patience import PATIENCE_S
+from tests.running import environment
+
+
+class Runner:
+    """Its database fails while it starts."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error, self.done = error, list[str]()
+        self.deposed, self.is_running = asyncio.Event(), False
+
+    async def wait_for_lease(self) -> None:
+        self.done.append("lease")
+
+    async def start(self) -> None:
+        self.done.append("start")
+        raise self.error
+
+    def stand_down(self) -> None:
+        """Nothing that is half loaded is written."""
+        self.done.append("stand down")
+
+    async def stop(self) -> None:
+        self.done.append("stop")
+
+
+@pytest.mark.parametrize("error", [OperationalError("it restarts"), Overloaded(retry_after=1)])
+async def test_engine_outlives_a_database_that_fails_as_it_starts(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    runner = Runner(error)
+    monkeypatch.setattr(market, "separate_engine", lambda: runner)
+    await Command().take_a_turn(asyncio.Event())
+    assert runner.done == ["lease", "start", "stand down", "stop"]
+
+
+class Waiting(Runner):
+    """Its Redis does not come up."""
+
+    def __init__(self, ending: asyncio.Event) -> None:
+        super().__init__(OSError())
+        self.ending = ending
+
+    async def start(self) -> None:
+        self.done.append("start")
+        self.ending.set()
+        await asyncio.Event().wait()
+
+
+async def test_engine_that_waits_for_redis_ends_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = asyncio.Event()
+    runner = Waiting(ending)
+    monkeypatch.setattr(market, "separate_engine", lambda: runner)
+    await asyncio.wait_for(Command().take_a_turn(ending), PATIENCE_S)
+    assert runner.done == ["lease", "start", "stand down", "stop"]
+
+
+def run(var_dir: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    # Nobody is asked there: the database is looked at first.
+    env = environment(var_dir, DEMO="0", REDIS_URL="redis://127.0.0.1:1/0")
+    return subprocess.run(
+        [sys.executable, "manage.py", *words], env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_run_engine_refuses_a_database_that_is_behind_the_code(tmp_path: Path) -> None:
+    assert run(tmp_path, "migrate", "--verbosity", "0").returncode == 0
+    assert run(tmp_path, "migrate", "instruments", "0003", "--verbosity", "0").returncode == 0
+
+    refused = run(tmp_path, "run_engine")
+
+    assert refused.returncode == 1
+    assert "The database is behind the code: instruments.0004" in refused.stderr
+    assert "Run `manage.py migrate` first." in refused.stderr

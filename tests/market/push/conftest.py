@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+
+from core import clock
+from core.background import cancel_and_wait
+from market import runtime as market
+from market.engine.push_queue import PushQueue
+from market.push.keys import issue_ingest_key
+from tests.client import Server
+from tests.contract.conftest import (
+    db,  # noqa: F401
+    pytest_collection_modifyitems,  # noqa: F401
+    shared_server,  # noqa: F401
+)
+from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import PATIENCE_S
+
+_numbers = itertools.count(1)
+
+
+@contextmanager
+def engine_beside(server: Server) -> Iterator[None]:
+    """With Redis the engine is another process; here a task behind the same inbox stands for it."""
+    if not settings.REDIS_URL:
+        yield
+        return
+
+    def take(origin: str, ticks: list[Any]) -> list[str | None]:
+        return market.engine.take(origin, ticks, clock.now_ms())
+
+    async def serve() -> tuple[PushQueue, asyncio.Task[None]]:
+        inbox = PushQueue(settings.REDIS_URL)
+        return inbox, asyncio.create_task(inbox.serve(take))
+
+    async def leave(inbox: PushQueue, serving: asyncio.Task[None]) -> None:
+        await cancel_and_wait(serving)
+        await inbox.stop()
+
+    running = server.run(serve())
+    yield
+    server.run(leave(*running))
+
+
+@pytest.fixture(scope="module")
+def service(shared_server: Server) -> Iterator[Server]:  # noqa: F811
+    with engine_beside(shared_server):
+        yield shared_server
+
+
+@pytest.fixture(scope="module")
+def client(service: Server) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, timeout=PATIENCE_S) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def key(service: Server) -> str:
+    """An ingest key that may send everything."""
+    return make_ingest_key()
+
+
+@pytest.fixture
+def symbol(service: Server) -> str:
+    """An instrument that nobody has sent a tick of."""
+    return make_instrument(f"PUSHED{next(_numbers)}").symbol
+
+
+def make_ingest_key(name: str = "desk", symbols: str = "") -> str:
+    return issue_ingest_key(name, symbols, by="test")[1]
+
+
+def make_api_key() -> str:
+    """Of a tier of its own: those of the specification go with the database of the file before."""
+    return make_key(make_account(tier=make_tier("roomy")))
+
+
+def make_tick(symbol: str, **fields: Any) -> dict[str, Any]:
+    """A good one of now, as JSON."""
+    return {"symbol": symbol, "bid": 1.0841, "ask": 1.0843, **fields}

@@ -1,0 +1,85 @@
+"""docs/ingest.md is the only reference of this door, so it is held to the code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from core.contract.errors import ApiError
+from market.engine.push_queue import IngestUnavailable
+from market.push import refusals
+from market.push.session import CLOSES, TOO_MANY_INVALID
+from serving.websocket.bounds import TOO_BIG, TOO_MANY
+from tests.client import Server
+from tests.patience import PATIENCE_S
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs/ingest.md").read_text()
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the table that begins so."""
+    table = TEXT[TEXT.index(heading) :].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
+
+
+def test_docs_tell_each_reason_in_its_own_sentence_and_no_other() -> None:
+    assert rows("| Code | Sentence |") == [[f"`{code}`", why] for code, why in refusals.REASONS.items()]
+
+
+def told(heading: str) -> set[tuple[int, str]]:
+    """A number and each code beside it."""
+    return {
+        (int(number), code) for number, codes, *_ in rows(heading) for code in re.findall(r"`(\w+)`", codes)
+    }
+
+
+def made() -> set[tuple[int, str]]:
+    kinds = [kind for kind in vars(refusals).values() if isinstance(kind, type)]
+    found = {(kind.status_code, kind.code) for kind in kinds if issubclass(kind, ApiError)}
+    return {*found, (IngestUnavailable.status_code, IngestUnavailable.code)}
+
+
+def test_docs_tell_every_status_of_an_answer() -> None:
+    of_sockets_alone = {
+        (408, "auth_timeout"),
+        (500, "internal_error"),
+        (400, "invalid_parameter"),
+        (429, "too_many_messages"),
+    }
+    missing = made() - told("| Status | Code |") - of_sockets_alone
+    assert missing == set()
+
+
+def test_docs_tell_every_close_of_a_socket() -> None:
+    numbers = {int(number) for number, *_ in rows("| Close | Code |")}
+    assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID}
+
+
+def test_script_of_the_docs_sends_what_it_reads(
+    service: Server, key: str, symbol: str, tmp_path: Path
+) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    script = tmp_path / "push.py"
+    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
+    quotes = f"{symbol} 1.5 1.75\n{symbol} 1.5 1.75\n{symbol} 2 1\n"
+    command = [sys.executable, str(script), key]
+    done = subprocess.run(
+        command, input=quotes, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    first, second, third = done.stdout.splitlines()
+    assert first == second == "{'accepted': 1, 'rejected': []}"
+    assert "'crossed'" in third
+
+
+def test_script_of_the_docs_ends_with_the_reason_at_a_bad_key(service: Server, tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    script = tmp_path / "push.py"
+    script.write_text(block.replace("http://127.0.0.1:8000", service.url))
+    command = [sys.executable, str(script), "nonsense"]
+    done = subprocess.run(
+        command, input="EURUSD 1 2\n", capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 1
+    assert "invalid_ingest_key" in done.stderr

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection, transaction
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.keys.text import is_well_formed, prefix_of
+from instruments.models import Instrument
+from market.models import IngestKey
+from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
+from tests.factories import make_instrument
+
+OTHER_FIELDS = {field.name for field in Instrument._meta.fields} - {"source", "fallback"}
+NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,30}", fullmatch=True)
+
+
+@given(NAMES)
+def test_every_name_of_a_key_may_be_the_source_of_an_instrument(name: str) -> None:
+    IngestKey(name=name).clean_fields(exclude=["prefix", "digest"])
+    Instrument(source=f"push:{name}", fallback=f"push:{name}").clean_fields(exclude=OTHER_FIELDS)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "desk\n", "a:b", "café", "a/b", "n" * 31])
+@pytest.mark.django_db
+def test_command_issues_no_key_under_a_name_that_no_source_can_have(name: str) -> None:
+    with pytest.raises(CommandError):
+        call_command("issue_ingest_key", name)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "desk\n", "a:b", "café"])
+@pytest.mark.django_db
+def test_database_keeps_no_such_name_either(name: str) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        issue_ingest_key(name, by="test")
+
+
+@pytest.mark.django_db
+def test_command_prints_the_key_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    make_instrument("EURUSD")
+    call_command("issue_ingest_key", "desk", "eurusd")
+    printed = capsys.readouterr().out.strip()
+    assert is_well_formed(printed, LEAD)
+    assert IngestKey.objects.get(prefix=prefix_of(printed, LEAD)).symbols == "EURUSD"
+
+
+@pytest.mark.django_db
+def test_command_names_the_symbol_that_is_none() -> None:
+    with pytest.raises(CommandError, match=r"There is no instrument NOPE\."):
+        call_command("issue_ingest_key", "desk", "NOPE")
+
+
+@pytest.mark.django_db
+def test_secret_is_nowhere_in_the_database() -> None:
+    _, secret = issue_ingest_key("desk", by="test")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM market_ingestkey")
+        rows = str(cursor.fetchall())
+        cursor.execute("SELECT * FROM accounts_controlevent")
+        rows += str(cursor.fetchall())
+    assert prefix_of(secret, LEAD) in rows
+    assert secret[len(prefix_of(secret, LEAD)) :] not in rows
+
+
+@pytest.mark.django_db
+def test_name_of_a_revoked_key_may_be_given_again() -> None:
+    old, _ = issue_ingest_key("desk", by="test")
+    assert revoke_ingest_key(old, by="test")
+    assert not revoke_ingest_key(old, by="test")
+    new, _ = issue_ingest_key("desk", by="test")
+    assert IngestKey.objects.get(name="desk", revoked_at=None) == new

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from market.prices.records import Tick
+from market.push.intake import TickBatch, Unreadable, read_batch, read_items, read_message, without
+from market.push.refusals import REASONS
+
+ROOT = Path(__file__).resolve().parents[3]
+NOW_MS = 1_795_000_000_000
+TICK = {"symbol": "EURUSD", "bid": 1.0841, "ask": 1.0843, "time": NOW_MS}
+
+
+def read(message: Any) -> TickBatch:
+    text = message if isinstance(message, bytes) else json.dumps(message).encode()
+    return read_batch(read_items(read_message(text)), NOW_MS)
+
+
+def sent(**fields: Any) -> Tick:
+    (tick,) = read({**TICK, **fields}).ticks
+    return tick
+
+
+def refused(**fields: Any) -> str:
+    (found,) = read({**TICK, **fields}).refused
+    assert found.code == "malformed"
+    return found.message
+
+
+def test_one_tick_a_list_and_an_object_are_the_same() -> None:
+    assert read(TICK) == read([TICK]) == read({"ticks": [TICK]})
+    assert read(TICK).ticks == [Tick("EURUSD", 1.0841, 1.0843, NOW_MS)]
+
+
+def test_every_field_arrives() -> None:
+    tick = sent(volume=2.5, side="sell", price=1.0841, seq=7)
+    assert tick == Tick("EURUSD", 1.0841, 1.0843, NOW_MS, 2.5, -1, 1.0841, 7)
+    assert sent(side="buy").side == 1
+
+
+def test_null_is_as_if_it_were_absent() -> None:
+    assert sent(volume=None, side=None, price=None, seq=None) == sent()
+
+
+@pytest.mark.parametrize(
+    "time", [NOW_MS, "2026-11-18T11:06:40Z", "2026-11-18T11:06:40.000+00:00", "2026-11-18T20:06:40+09:00"]
+)
+def test_time_is_milliseconds_or_iso(time: int | str) -> None:
+    assert sent(time=time).time_ms == NOW_MS
+
+
+def test_milliseconds_of_an_iso_time_are_kept() -> None:
+    assert sent(time="2026-11-18T11:06:40.257Z").time_ms == NOW_MS + 257
+
+
+def test_without_a_time_it_is_now() -> None:
+    assert read({"symbol": "EURUSD", "bid": 1, "ask": 2}).ticks[0].time_ms == NOW_MS
+
+
+def test_symbols_are_upper_case() -> None:
+    assert sent(symbol="eurUsd").symbol == "EURUSD"
+    assert sent(symbol="eurusſ").symbol == "eurusſ"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("bid", "1.0841"), ("bid", None), ("bid", True), ("ask", [1]), ("symbol", ""), ("symbol", 5)),
+        *(("time", 1_795_000_000), ("time", 1e12), ("time", "2026-11-18T11:06:40"), ("time", "now")),
+        ("time", "0001-01-01T00:00:00+14:00"),
+        *(("seq", -1), ("seq", 1.5), ("seq", 2**63), ("side", "long"), ("side", 1), ("volume", "1")),
+        ("price", {}),
+    ],
+)
+def test_wrong_field_is_named(field: str, value: Any) -> None:
+    assert refused(**{field: value}).startswith(f"{field}: ")
+
+
+def test_number_that_no_float_holds_is_refused() -> None:
+    text = json.dumps(TICK).replace("1.0843", "1e999").encode()
+    assert read(text).refused[0].message == "ask: number out of range."
+
+
+def test_unknown_field_is_refused_and_not_dropped() -> None:
+    assert "vol" in refused(vol=1)
+
+
+def test_missing_field_is_named() -> None:
+    assert read({"symbol": "EURUSD", "bid": 1}).refused[0].message.endswith("required field ask.")
+
+
+def test_number_without_a_time_of_its_own_is_refused() -> None:
+    batch = read({"symbol": "EURUSD", "bid": 1, "ask": 2, "seq": 7})
+    assert batch.refused[0].message == "A tick with a seq needs its own time."
+
+
+def test_broken_tick_is_refused_alone() -> None:
+    batch = read([TICK, 5, {**TICK, "bid": "x"}, TICK, None])
+    assert (batch.indexes, [found.index for found in batch.refused]) == ([0, 3], [1, 2, 4])
+    assert len(batch.ticks) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"null", b"5", b'"x"', b"[1", b"{}}", b"\xff", b"[" * 100_000, b"[NaN]", b'{"ticks":5}'),
+        *(b'{"ticks":[],"more":1}', b'[{"symbol":"\\ud800"}]'),
+    ],
+)
+def test_message_that_is_none_is_unreadable_in_one_sentence(text: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"^.{10,200}\.$"):
+        read(text)
+
+
+def test_nothing_sent_is_nothing_refused() -> None:
+    assert read([]) == read({"ticks": []}) == TickBatch()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*TICK, "x"]), inner),
+    max_leaves=8,
+)
+
+
+@given(st.lists(json_values | st.fixed_dictionaries(dict.fromkeys(TICK, json_values)), max_size=5))
+def test_every_item_of_a_message_becomes_a_tick_or_a_refusal(items: list[Any]) -> None:
+    try:
+        batch = read(items)
+    except Unreadable:
+        # Python writes NaN and infinity, which are no JSON, and lone surrogates.
+        assert any(word in json.dumps(items) for word in ("NaN", "Infinity", "\\ud"))
+        return
+    assert sorted([*batch.indexes, *(found.index for found in batch.refused)]) == list(range(len(items)))
+    assert all(0 < tick.time_ms < 2**63 for tick in batch.ticks)
+    msgspec.msgpack.encode(batch.ticks)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_break_the_reader(text: bytes) -> None:
+    with contextlib.suppress(Unreadable):
+        assert isinstance(read(text), TickBatch)
+
+
+def test_symbols_of_others_are_refused_in_their_places() -> None:
+    batch = read([{**TICK, "symbol": "XAUUSD"}, TICK, 5])
+    kept = without(batch, {"EURUSD"}, "symbol_not_allowed", "No.")
+    assert (kept.indexes, [tick.symbol for tick in kept.ticks]) == ([1], ["EURUSD"])
+    assert sorted((found.index, found.code) for found in kept.refused) == [
+        (0, "symbol_not_allowed"),
+        (2, "malformed"),
+    ]
+
+
+def returned_texts(path: str) -> set[str]:
+    """The texts that a module's functions return or assign: its codes."""
+    nodes = [
+        node.value
+        for function in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return | ast.Assign | ast.AnnAssign) and node.value is not None
+    ]
+    parts = [part for node in nodes for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return {part.value for part in parts if isinstance(part.value, str) and "_" in part.value}
+
+
+def test_every_reason_of_the_checks_has_its_sentence() -> None:
+    codes = returned_texts("market/engine/tick_rules.py")
+    assert {"not_finite", "market_closed"} <= codes
+    assert codes <= set(REASONS)

@@ -1,0 +1,260 @@
+"""From a web process to the engine's: whatever dies, a request is worked once at most and nobody hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.background import cancel_and_wait
+from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
+from market.prices.records import Tick
+from tests.patience import PATIENCE_S
+from tests.reliability.faults import PrivateRedis
+
+ROOT = Path(__file__).resolve().parents[3]
+TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)
+
+# An engine that notes what it begins, and with the origin "slow" does not come to an end.
+ENGINE = """
+import asyncio, sys, time
+from market.engine.push_queue import PushQueue
+from tests.patience import PATIENCE_S
+def take(origin, ticks):
+    print(origin, flush=True)
+    time.sleep(30 if origin == "slow" else 0)
+    return [None] * len(ticks)
+async def main():
+    print("ready", flush=True)
+    await PushQueue(sys.argv[1]).serve(take)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRedis]:
+    private = PrivateRedis(tmp_path_factory.mktemp("redis"))
+    with private.running():
+        yield private
+
+
+@pytest.fixture
+def redis(running: PrivateRedis) -> PrivateRedis:
+    with running.client as client:
+        client.flushdb()
+    return running
+
+
+class Engine:
+    """Takes what is sent and notes it."""
+
+    def __init__(self) -> None:
+        self.worked: list[tuple[str, list[Tick]]] = []
+
+    def take(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+        self.worked.append((origin, ticks))
+        if origin == "faulty":
+            raise ValueError("this one cannot be worked")
+        return ["crossed" if tick.ask < tick.bid else None for tick in ticks]
+
+
+@asynccontextmanager
+async def sending(redis: PrivateRedis, patience_s: float = 10.0) -> AsyncIterator[PushQueue]:
+    inbox = PushQueue(redis.url, patience_s)
+    await inbox.start()
+    try:
+        yield inbox
+    finally:
+        await inbox.stop()
+
+
+@asynccontextmanager
+async def serving(redis: PrivateRedis, engine: Engine) -> AsyncIterator[None]:
+    inbox = PushQueue(redis.url)
+    task = asyncio.create_task(inbox.serve(engine.take))
+    try:
+        yield
+    finally:
+        await cancel_and_wait(task)
+        await inbox.stop()
+
+
+async def answered(asked: Awaitable[Any]) -> bool:
+    try:
+        await asyncio.wait_for(asked, PATIENCE_S)
+    except IngestUnavailable:
+        return False
+    return True
+
+
+async def until(is_so: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
+    async with asyncio.timeout(within_s):
+        while not is_so():  # noqa: ASYNC110 - another process' doing is looked at
+            await asyncio.sleep(0.01)
+
+
+async def test_verdicts_come_back_in_the_order_of_the_ticks(redis: PrivateRedis) -> None:
+    engine, crossed = Engine(), Tick("EURUSD", 2.0, 1.0, 1)
+    async with sending(redis) as inbox, serving(redis, engine):
+        assert await inbox.send("push:desk", [TICK, crossed, TICK]) == [None, "crossed", None]
+        assert await inbox.send("push:desk", []) == []
+    assert engine.worked == [("push:desk", [TICK, crossed, TICK]), ("push:desk", [])]
+
+
+async def test_two_engines_work_each_request_once_and_each_sender_gets_its_own(redis: PrivateRedis) -> None:
+    engines = Engine(), Engine()
+    async with (
+        sending(redis) as one,
+        sending(redis) as other,
+        serving(redis, engines[0]),
+        serving(redis, engines[1]),
+    ):
+        asked = [
+            inbox.send(f"{name}:{number}", [TICK] * number)
+            for name, inbox in (("one", one), ("other", other))
+            for number in range(100)
+        ]
+        answers = await asyncio.gather(*asked)
+    assert [len(codes) for codes in answers] == [*range(100), *range(100)]
+    worked = [origin for engine in engines for origin, _ in engine.worked]
+    assert sorted(worked) == sorted(f"{name}:{number}" for name in ("one", "other") for number in range(100))
+
+
+async def test_request_that_breaks_the_engine_is_unavailable_and_the_next_is_worked(
+    redis: PrivateRedis,
+) -> None:
+    async with sending(redis) as inbox, serving(redis, Engine()):
+        assert not await answered(inbox.send("faulty", [TICK]))
+        assert await inbox.send("push:desk", [TICK]) == [None]
+
+
+async def test_request_whose_sender_gave_up_is_not_worked_later(redis: PrivateRedis) -> None:
+    engine = Engine()
+    async with sending(redis, patience_s=0.2) as impatient, sending(redis) as inbox:
+        assert not await answered(impatient.send("late", [TICK]))
+        with redis.client as client:
+            assert client.llen(REQUESTS) == 1
+        async with serving(redis, engine):
+            assert await inbox.send("push:desk", [TICK]) == [None]
+    assert [origin for origin, _ in engine.worked] == ["push:desk"]
+
+
+def fill(redis: PrivateRedis, until_us: int) -> None:
+    """As many requests as may wait, each to be begun until then."""
+    with redis.client as client:
+        client.rpush(REQUESTS, *[f"{until_us}:".encode()] * MAX_WAITING)
+
+
+async def test_full_queue_refuses_at_once(redis: PrivateRedis) -> None:
+    fill(redis, until_us=2**52)
+    async with sending(redis, patience_s=600) as inbox:
+        assert not await answered(inbox.send("push:desk", []))
+
+
+async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) -> None:
+    fill(redis, until_us=1)
+    async with sending(redis) as inbox, serving(redis, Engine()):
+        assert await inbox.send("push:desk", [TICK]) == [None]
+
+
+async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
+    async with sending(redis) as inbox, serving(redis, Engine()):
+        await cancel_and_wait(inbox._listening)
+        asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
+        with redis.client as client:
+            await until(lambda: client.exists(inbox._replies) == 1)
+            assert 0 < client.ttl(inbox._replies) <= 10
+        await inbox.stop()
+        assert not await asked
+
+
+@pytest.fixture
+def engine_process(redis: PrivateRedis, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """An engine of its own, and the file in which it notes what it begins."""
+    notes = tmp_path / "notes"
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+    with notes.open("wb") as out:
+        command = [sys.executable, "-c", ENGINE, redis.url]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out)
+    yield process, notes
+    process.kill()
+    process.wait()
+
+
+async def test_request_that_a_killed_engine_had_begun_is_not_begun_again(
+    redis: PrivateRedis, engine_process: tuple[subprocess.Popen[bytes], Path]
+) -> None:
+    process, notes = engine_process
+    successor = Engine()
+    await until(lambda: "ready" in notes.read_text())
+    async with sending(redis, patience_s=0.6) as inbox:
+        asked = asyncio.create_task(answered(inbox.send("slow", [TICK])))
+        await until(lambda: "slow" in notes.read_text())
+        process.send_signal(signal.SIGKILL)
+        async with serving(redis, successor):
+            assert await inbox.send("push:desk", [TICK]) == [None]
+            assert not await asked
+    assert [origin for origin, _ in successor.worked] == ["push:desk"]
+
+
+async def test_engine_that_was_stopped_works_off_nothing_old(
+    redis: PrivateRedis, engine_process: tuple[subprocess.Popen[bytes], Path]
+) -> None:
+    process, notes = engine_process
+    await until(lambda: "ready" in notes.read_text())
+    async with sending(redis) as inbox, sending(redis, patience_s=0.2) as impatient:
+        assert await inbox.send("before", [TICK]) == [None]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            assert not await answered(impatient.send("meanwhile", [TICK]))
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert await inbox.send("after", [TICK]) == [None]
+    assert notes.read_text().split() == ["ready", "before", "after"]
+
+
+async def test_redis_that_hangs_holds_nobody_for_long_and_is_found_again(redis: PrivateRedis) -> None:
+    engine = Engine()
+    async with sending(redis, patience_s=0.3) as inbox, serving(redis, engine):
+        assert await inbox.send("before", [TICK]) == [None]
+        with redis.paused():
+            assert not await answered(inbox.send("meanwhile", [TICK]))
+        assert await inbox.send("after", [TICK]) == [None]
+
+
+async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: Path) -> None:
+    private = PrivateRedis(tmp_path)
+    with private.running():
+        async with sending(private) as inbox, serving(private, Engine()):
+            assert await inbox.send("before", [TICK]) == [None]
+            private.kill()
+            assert not await answered(inbox.send("meanwhile", [TICK]))
+            with private.running():
+                async with asyncio.timeout(PATIENCE_S):
+                    while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - as above
+                        await asyncio.sleep(0.05)
+
+
+async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) -> None:
+    safe, engine = asyncio.Event(), Engine()
+    inbox = PushQueue(redis.url)
+    task = asyncio.create_task(inbox.serve(engine.take, safe.wait))
+    async with sending(redis) as sender:
+        first = asyncio.create_task(sender.send("desk", [TICK]))
+        async with asyncio.timeout(PATIENCE_S):
+            while not engine.worked:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        safe.set()
+        assert await first == [None]
+    await cancel_and_wait(task)
+    await inbox.stop()

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft7Validator  # type: ignore[import-untyped]
+from msgspec import Struct
+
+from market.streams.docs.asyncapi import FLOW, PRICES, document
+from market.streams.protocol.messages import CHAOS, FEATURES, KINDS, AnyMessage
+from market.streams.protocol.reading import read
+from market.streams.protocol.refusals import CLOSES, REFUSALS, Code, StreamRefused
+from market.streams.protocol.replies import CONTROLS
+from signals_feed.wire import CHANNEL as SIGNALS
+
+DOCUMENT = document((PRICES, FLOW, SIGNALS), "tickwire.example")
+MESSAGES = DOCUMENT["components"]["messages"]
+SCHEMAS = DOCUMENT["components"]["schemas"]
+SAID: tuple[type[Struct], ...] = get_args(AnyMessage)
+EXAMPLES = [
+    pytest.param(name, example["payload"], id=f"{name}: {example['name']}")
+    for name, message in MESSAGES.items()
+    for example in message["examples"]
+]
+SAID_NAMES = {kind.__name__ for kind in SAID}
+SAID_EXAMPLES = [found for found in EXAMPLES if found.values[0] in SAID_NAMES]
+
+# As the specification lists them, in its order.
+SPECIFIED = {
+    "PriceTick": ["symbol", "bid", "ask", "spread", "time", "volume"],
+    "OrderFlowTick": ["symbol", "bid_volume", "ask_volume", "delta", "cumulative_delta", "price", "time"],
+    "NewSignal": [
+        *("id", "user", "symbol", "direction", "entry", "stop_loss", "take_profit", "timestamp"),
+        "time",
+    ],
+}
+
+# Signals have no numbers: they are resumed by their ids.
+EXTRAS = {"NewSignal": ["sent"], "SignalClosed": ["sent"]}
+
+
+def validator(name: str) -> Draft7Validator:
+    return Draft7Validator({"$ref": f"#/components/schemas/{name}", "components": {"schemas": SCHEMAS}})
+
+
+def references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for inner in node.values():
+            yield from references(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from references(inner)
+
+
+def resolve(reference: str) -> Any:
+    found: Any = DOCUMENT
+    for step in reference.removeprefix("#/").split("/"):
+        found = found[step]
+    return found
+
+
+def test_document_is_asyncapi_3_and_plain_json() -> None:
+    assert DOCUMENT["asyncapi"] == "3.0.0"
+    assert DOCUMENT["servers"] == {"tickwire": {"host": "tickwire.example", "protocol": "wss"}}
+    assert json.loads(json.dumps(DOCUMENT)) == DOCUMENT
+
+
+def test_three_channels_have_the_specified_addresses() -> None:
+    addresses = {name: channel["address"] for name, channel in DOCUMENT["channels"].items()}
+
+    assert addresses == {"market": "/ws/market", "orderflow": "/ws/orderflow", "signals": "/ws/signals"}
+
+
+def test_every_reference_leads_somewhere() -> None:
+    found = set(references(DOCUMENT))
+
+    assert len(found) > 50
+    assert all(resolve(reference) for reference in found)
+
+
+def test_every_message_is_in_it() -> None:
+    data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "NewSignal", "SignalClosed"}
+
+    assert set(MESSAGES) == SAID_NAMES | {kind.__name__ for kind in CONTROLS} | data
+
+
+def test_every_message_is_sent_or_received_where_its_channel_has_it() -> None:
+    for name, channel in DOCUMENT["channels"].items():
+        exchanged = {
+            reference
+            for operation in DOCUMENT["operations"].values()
+            if operation["channel"]["$ref"] == f"#/channels/{name}"
+            for part in (operation, operation.get("reply", {"messages": []}))
+            for reference in references(part["messages"])
+        }
+        assert exchanged == {f"#/channels/{name}/messages/{message}" for message in channel["messages"]}
+
+
+def test_every_message_is_answered_by_its_reply_or_an_error() -> None:
+    answers = {
+        name: [reference.rsplit("/", 1)[1] for reference in references(operation["reply"]["messages"])]
+        for name, operation in DOCUMENT["operations"].items()
+        if name.startswith("market") and operation["action"] == "receive"
+    }
+
+    assert answers == {
+        "marketSubscribe": ["Subscribed", "Error"],
+        "marketUnsubscribe": ["Unsubscribed", "Error"],
+        "marketList": ["Listed", "Error"],
+        "marketPing": ["Pong", "Error"],
+    }
+
+
+def test_only_what_a_client_says_is_received() -> None:
+    received = [
+        reference.rsplit("/", 1)[1]
+        for operation in DOCUMENT["operations"].values()
+        if operation["action"] == "receive"
+        for reference in references(operation["messages"])
+    ]
+
+    assert sorted(received) == sorted([kind.__name__ for kind in SAID] * 3)
+
+
+def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
+    having = {
+        message: {name for name, channel in DOCUMENT["channels"].items() if message in channel["messages"]}
+        for message in ("Gap", "Conflated", "AbsorptionSignal", "SignalClosed")
+    }
+
+    assert having == {
+        "Gap": {"market", "orderflow"},
+        "Conflated": {"market"},
+        "AbsorptionSignal": {"orderflow"},
+        "SignalClosed": {"signals"},
+    }
+
+
+def test_every_refusal_and_close_code_is_in_it() -> None:
+    codes = list(get_args(Code))
+
+    assert sorted(SCHEMAS["ErrorDetails"]["properties"]["code"]["enum"]) == sorted(codes)
+    assert [refusal["code"] for refusal in DOCUMENT["x-refusals"]] == list(REFUSALS)
+    assert [close["close"] for close in DOCUMENT["x-close-codes"]] == sorted(CLOSES)
+    assert CLOSES.keys() >= {1007, 1009, 1012, 4400}
+    shown = {example["payload"]["error"]["code"] for example in MESSAGES["Error"]["examples"]}
+    assert shown == set(codes)
+
+
+def test_every_part_of_a_refusal_is_described() -> None:
+    parts = SCHEMAS["ErrorDetails"]["properties"]
+
+    assert [name for name, part in parts.items() if not part.get("description")] == []
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_signals_have_no_numbers(name: str) -> None:
+    assert "seq" not in SCHEMAS[name]["properties"]
+
+
+def test_every_feature_is_told_of() -> None:
+    assert tuple(DOCUMENT["x-features"]) == FEATURES + CHAOS
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_data_has_exactly_the_specified_fields(name: str) -> None:
+    schema = SCHEMAS[name]
+
+    assert schema["required"] == SPECIFIED[name]
+    assert list(schema["properties"]) == [*SPECIFIED[name], *EXTRAS.get(name, ["seq", "sent"])]
+    assert list(MESSAGES[name]["examples"][0]["payload"]) == SPECIFIED[name]
+
+
+@pytest.mark.parametrize(("name", "payload"), EXAMPLES)
+def test_example_is_valid(name: str, payload: dict[str, Any]) -> None:
+    validator(name).validate(payload)
+    assert set(payload) <= set(SCHEMAS[name]["properties"])
+
+
+@pytest.mark.parametrize(("name", "payload"), EXAMPLES)
+def test_schema_refuses_what_is_wrong(name: str, payload: dict[str, Any]) -> None:
+    required = SCHEMAS[name]["required"]
+
+    for field in required:
+        assert not validator(name).is_valid({**payload, field: None})
+        assert not validator(name).is_valid({key: payload[key] for key in payload if key != field})
+
+
+@pytest.mark.parametrize(("name", "payload"), SAID_EXAMPLES)
+def test_example_of_what_a_client_says_is_understood(name: str, payload: dict[str, Any]) -> None:
+    understood = set()
+    for kind in KINDS:
+        with contextlib.suppress(StreamRefused):
+            understood.add(type(read(json.dumps(payload).encode(), kind)).__name__)
+
+    assert understood == {name}

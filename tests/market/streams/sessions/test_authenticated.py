@@ -1,0 +1,87 @@
+"""What ends access counts for open sockets also where the database cannot be asked what it means for them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
+from accounts.keys.caller import Caller
+from accounts.keys.lookup import ApiKeyCache
+from core.contract.errors import Overloaded
+from core.events.feed import EventFeed
+from core.events.kinds import EventKind
+from market.streams.sessions.authenticated import AuthenticatedSessions
+
+from .test_consumer import CALLER
+
+PAGE = f"{BROWSER_TOKEN_LEAD}x"
+
+
+class Ring(ApiKeyCache):
+    def __init__(self, *, is_away: bool = True) -> None:
+        super().__init__(EventFeed())
+        self.is_away = is_away
+
+    async def find_again(self, key: str) -> Caller | None:
+        if self.is_away:
+            raise Overloaded(retry_after=1)
+        return None
+
+
+class Held:
+    """A socket of account 1, by its key 1 or by a page."""
+
+    caller: Caller | None = CALLER
+    is_open = True
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def renew(self, caller: Caller | None) -> None:
+        self.is_open = caller is not None
+
+    def look(self, now_s: float) -> None: ...
+
+    def give_up(self) -> None: ...
+
+
+async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
+    """Whether a socket by a key and one by a page are open afterwards."""
+    feed = EventFeed()
+    sockets, by_key, by_page = AuthenticatedSessions(feed, ring), Held("tw_live_x"), Held(PAGE)
+    for held in (by_key, by_page):
+        sockets.add(held, 1)
+    handling = feed._handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
+    if ring.is_away:
+        try:
+            await handling.work()
+        except Overloaded:
+            assert kind != "account.changed" or facts.get("active") is not False
+    else:
+        await handling.work()
+    return by_key.is_open, by_page.is_open
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "open_after"),
+    [
+        ("account.changed", {"active": False}, (False, False)),
+        ("account.changed", {"active": True}, (True, True)),
+        ("account.changed", {}, (True, True)),
+        ("key.rolled", {"key": 1, "ends_at": time.time() - 1}, (False, False)),
+        ("key.rolled", {"key": 1, "ends_at": time.time() + 3600}, (True, True)),
+        ("key.rolled", {"key": 2, "ends_at": time.time() - 1}, (True, True)),
+        ("session.ended", {}, (True, False)),
+        ("password.changed", {}, (True, False)),
+    ],
+)
+async def test_without_the_database(kind: str, facts: dict[str, Any], open_after: tuple[bool, bool]) -> None:
+    assert await hear(kind, Ring(), **facts) == open_after
+
+
+@pytest.mark.parametrize("kind", ["account.changed", "session.ended", EventKind.BEGAN_ANEW])
+async def test_with_it_what_it_says_counts(kind: str) -> None:
+    assert await hear(kind, Ring(is_away=False)) == (False, False)

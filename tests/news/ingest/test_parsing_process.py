@@ -1,0 +1,108 @@
+"""Reading in a process apart: what hangs, swells or breaks there stays there."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from news.ingest import parsing_process
+from news.ingest.parsing import NoFeed
+from news.ingest.parsing_process import ParseQuestion, ParseReply, read_apart, understand
+from tests.patience import PATIENCE_S
+
+from .feed_server import item, rss
+
+ADDRESS = "https://wire.example/rss/all.xml"
+
+
+async def test_a_feed_is_read() -> None:
+    feed = await read_apart(rss(item("Gold steadies")), "application/xml", ADDRESS)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
+async def test_what_it_refuses_it_refuses_in_words() -> None:
+    with pytest.raises(NoFeed, match="the answer is empty"):
+        await read_apart(b"", "", ADDRESS)
+
+
+async def test_what_is_packed_is_unpacked_there() -> None:
+    # In two members, as some servers pack.
+    packed = b"".join(gzip.compress(half) for half in halves(rss(item("Gold steadies"))))
+    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
+async def test_what_stands_behind_the_packed_feed_is_passed_over() -> None:
+    packed = gzip.compress(rss(item("Gold steadies"))) + b"\n<!-- made in 3 ms -->"
+    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    assert [entry.title for entry in feed.entries] == ["Gold steadies"]
+
+
+def halves(body: bytes) -> tuple[bytes, bytes]:
+    return body[: len(body) // 2], body[len(body) // 2 :]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (gzip.compress(b" " * 50_000_000), "the feed has more than 2,000,000 bytes"),
+        (gzip.compress(rss(item("Gold")))[:-20], "the packed answer breaks off"),
+        (b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * 1_990_000, "the packed answer breaks off"),
+        (rss(item("Gold")), "the answer says that it is gzip, and is not"),
+        (gzip.compress(rss())[:10] + b"\xff" * 100, "the answer says that it is gzip, and is not"),
+    ],
+    ids=["a bomb", "half of it", "a name without end", "no gzip", "no deflate"],
+)
+async def test_what_cannot_be_unpacked_is_told(body: bytes, reason: str) -> None:
+    with pytest.raises(NoFeed, match=reason):
+        await read_apart(body, "", ADDRESS, is_packed=True)
+
+
+async def test_thousands_of_entries_are_read_to_the_newest() -> None:
+    body = rss(*(f"<item><title>{number}</title></item>" for number in range(5_000)))
+    feed = await read_apart(body, "", ADDRESS)
+    assert (len(feed.entries), feed.left_out) == (200, 4_800)
+
+
+@pytest.mark.parametrize("answer", [b"", b"\xff", b"Traceback", msgspec.msgpack.encode({"feed": 7})])
+def test_a_child_that_died_leaves_a_sentence(answer: bytes) -> None:
+    with pytest.raises(NoFeed, match="reading it took too much time or memory"):
+        understand(answer)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["while True: pass", "x = bytearray(2_000_000_000)"],
+    ids=["time", "memory"],
+)
+def test_its_limits_hold(program: str) -> None:
+    limited = (
+        "import resource; from news.ingest.parsing_process import limit; "
+        f"limit(resource.RLIMIT_CPU, 1); limit(resource.RLIMIT_AS, 500_000_000)\n{program}\nprint('done')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", limited],
+        cwd=parsing_process.ROOT,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode != 0, done.stdout) == (True, b"")
+
+
+def test_as_a_program_it_answers_what_it_was_asked() -> None:
+    question = msgspec.msgpack.encode(ParseQuestion(rss(item("Gold")), "", ADDRESS))
+    done = subprocess.run(
+        [sys.executable, "-m", parsing_process.PROGRAM],
+        cwd=parsing_process.ROOT,
+        input=question,
+        capture_output=True,
+        check=True,
+    )
+    reply = msgspec.msgpack.decode(done.stdout, type=ParseReply)
+    assert reply.feed is not None
+    assert [entry.title for entry in reply.feed.entries] == ["Gold"]

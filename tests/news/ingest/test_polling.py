@@ -1,0 +1,222 @@
+"""A whole poll: server, child process, drafts, and what is noted with the source."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from core.threads import in_thread
+from news.ingest.fetching import Fetcher
+from news.ingest.polling import CLAIM, Polled, claim, claim_due, poll
+from news.models import Source
+from news.sentiment.scoring import Scored
+from tests.patience import PATIENCE_S
+
+from .feed_server import FeedServer, item, redirect, reply, rss
+from .newsroom import half_up, make_source, titles
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OWN_ENTITIES = "It declares entities of its own, which no feed needs"
+FEED = reply(rss(item("Gold steadies", "7")), ETag='"7"', Last_Modified="Wed, 18 Nov 2026 12:00:00 GMT")
+
+
+async def polled(source: Source, fetcher: Fetcher | None = None) -> Polled:
+    return await poll(source, half_up, fetcher or Fetcher(allow_loopback=True))
+
+
+def poll_one(source: Source, *answers: bytes) -> list[Polled]:
+    """One poll for each answer, of a server that was claimed."""
+
+    async def run() -> list[Polled]:
+        results = []
+        async with FeedServer() as server:
+            source.address = f"{server.url}/feed"
+            await in_thread(source.save)
+            for answer in answers:
+                server.paths["/feed"] = answer
+                fresh = await in_thread(Source.objects.get, pk=source.pk)
+                results.append(await polled(fresh))
+            source.asked = server.asked  # type: ignore[attr-defined]
+        return results
+
+    results = asyncio.run(run())
+    source.refresh_from_db()
+    return results
+
+
+def test_a_poll_brings_drafts_and_is_noted() -> None:
+    source = make_source()
+    (found,) = poll_one(source, FEED)
+    assert (titles(status="draft"), str(found)) == (["Gold steadies"], "1 new")
+    assert (source.outcome, source.failures, source.last_error) == ("1 new", 0, "")
+    assert (source.etag, source.modified) == ('"7"', "Wed, 18 Nov 2026 12:00:00 GMT")
+    assert source.polled_at is not None
+    assert source.next_poll_at - source.polled_at == timedelta(minutes=5)
+
+
+def test_the_next_poll_asks_for_what_is_newer() -> None:
+    source = make_source()
+    _, found = poll_one(source, FEED, reply(b"", "304 Not Modified"))
+    asked: Any = source.asked  # type: ignore[attr-defined]
+    assert 'if-none-match: "7"' in asked[1].lower()
+    assert (str(found), source.outcome, source.etag) == ("nothing new", "nothing new", '"7"')
+
+
+def test_a_packed_feed_brings_the_same() -> None:
+    poll_one(make_source(), reply(gzip.compress(rss(item("Gold steadies", "7"))), Content_Encoding="gzip"))
+    assert titles(status="draft") == ["Gold steadies"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (reply(b"", "404 Not Found"), "The answer was 404"),
+        (reply(b"<!doctype html><html>Sign in</html>"), "The answer is a web page, not a feed"),
+        (redirect("http://192.168.1.1/admin"), "192.168.1.1 leads to an address that is not public"),
+        (
+            reply(b"<!DOCTYPE x [<!ENTITY a 'b'>]><rss/>"),
+            OWN_ENTITIES,
+        ),
+    ],
+)
+def test_what_is_wrong_is_noted_in_words(answer: bytes, reason: str) -> None:
+    source = make_source()
+    (found,) = poll_one(source, answer)
+    assert (source.last_error, source.failures, source.outcome) == (reason, 1, "")
+    assert found.problem.lower() == reason.lower()
+
+
+def test_failures_in_a_row_double_the_pause_and_one_success_ends_them() -> None:
+    source = make_source()
+    pauses = []
+    fault, later = reply(b"", "500 Oops"), reply(b"", "503 Later", Retry_After="7200")
+    for answer in (fault, fault, later, FEED):
+        poll_one(source, answer)
+        assert source.polled_at is not None
+        pauses.append((source.next_poll_at - source.polled_at) / timedelta(minutes=1))
+    assert pauses == [10, 20, 120, 5]
+    assert (source.failures, source.last_error) == (0, "")
+
+
+def test_a_failed_poll_keeps_what_the_next_one_asks_for() -> None:
+    source = make_source()
+    poll_one(source, FEED, reply(b"", "500 Oops"))
+    assert (source.etag, source.outcome) == ('"7"', "1 new")
+
+
+def test_what_staff_edit_meanwhile_stays() -> None:
+    source = make_source()
+
+    async def run(server: FeedServer) -> None:
+        stale = await in_thread(Source.objects.get, pk=source.pk)
+        stale.address = f"{server.url}/feed"
+        await in_thread(Source.objects.filter(pk=source.pk).update, trust="publish", is_active=False)
+        await polled(stale)
+
+    with_server(run)
+    source.refresh_from_db()
+    assert (source.trust, source.is_active, source.failures) == ("publish", False, 0)
+
+
+def with_server(act: Callable[[FeedServer], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with FeedServer() as server:
+            server.paths["/feed"] = FEED
+            await act(server)
+
+    asyncio.run(run())
+
+
+def test_a_source_is_polled_by_one_of_many() -> None:
+    make_source()
+    now = timezone.now()
+    seen = [source for _ in range(3) for source in Source.objects.due(now)]
+    assert [claim(source, now) for source in seen] == [True, False, False]
+    assert claim_due(now, 10) == []
+
+
+def test_many_processes_at_once_claim_each_source_once() -> None:
+    for number in range(12):
+        make_source(f"Wire {number}")
+
+    async def run() -> list[list[Source]]:
+        now = timezone.now()
+        return await asyncio.gather(*(in_thread(claim_due, now, 12) for _ in range(6)))
+
+    claimed = [source.pk for sources in asyncio.run(run()) for source in sources]
+    assert sorted(claimed) == sorted(Source.objects.values_list("pk", flat=True))
+
+
+def test_a_claim_ends_by_itself_when_its_process_died() -> None:
+    source = make_source()
+    now = timezone.now()
+    claim_due(now, 10)
+    assert claim_due(now + CLAIM - timedelta(seconds=1), 10) == []
+    assert claim_due(now + CLAIM, 10) == [source]
+
+
+def test_a_poll_that_takes_its_time_keeps_its_claim() -> None:
+    source = make_source()
+    (claimed,) = claim_due(timezone.now(), 10)
+    ends = claimed.next_poll_at
+    renewed = threading.Event()
+
+    def slow(title: str, category: str) -> Scored:
+        assert renewed.wait(PATIENCE_S)
+        return half_up(title, category)
+
+    async def run(server: FeedServer) -> None:
+        claimed.address = f"{server.url}/feed"
+        polling = asyncio.create_task(poll(claimed, slow, Fetcher(allow_loopback=True), renew_s=0.05))
+        # Twice: before a model is asked the claim is renewed too.
+        for _ in range(2):
+            known = await in_thread(next_poll_of, source)
+            while await in_thread(next_poll_of, source) == known:
+                assert not polling.done()
+                await asyncio.sleep(0.01)
+        assert await in_thread(claim_due, ends, 10) == []
+        renewed.set()
+        assert str(await polling) == "1 new"
+
+    with_server(run)
+    source.refresh_from_db()
+    assert source.polled_at is not None
+    assert source.next_poll_at - source.polled_at == timedelta(minutes=5)
+
+
+def next_poll_of(source: Source) -> datetime:
+    return Source.objects.get(pk=source.pk).next_poll_at
+
+
+def test_a_poll_that_lost_its_claim_asks_no_model() -> None:
+    source = make_source()
+    (claimed,) = claim_due(timezone.now(), 10)
+    asked: list[str] = []
+
+    def scorer(title: str, category: str) -> None:
+        asked.append(title)
+
+    async def run(server: FeedServer) -> None:
+        claimed.address = f"{server.url}/feed"
+        assert await in_thread(claim_due, claimed.next_poll_at, 10) == [source]
+        found = await poll(claimed, scorer, Fetcher(allow_loopback=True))
+        assert found.problem.startswith("it was claimed anew")
+
+    with_server(run)
+    taken = next_poll_of(source)
+    source.refresh_from_db()
+    assert (asked, source.failures, source.polled_at) == ([], 0, None)
+    assert taken == claimed.next_poll_at + CLAIM
+
+
+def test_paused_and_later_sources_are_not_due() -> None:
+    make_source("Paused", is_active=False)
+    make_source("Later", next_poll_at=timezone.now() + timedelta(minutes=1))
+    assert claim_due(timezone.now(), 10) == []

@@ -1,0 +1,172 @@
+"""When stories were, and which of them are the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from news.ingest.parsing import read_time
+from news.ingest.polling import pause
+from news.ingest.stories import WITHIN_MS, SeenTitles, are_near, published_at, title_key, words_of
+
+NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def test_a_date_is_kept() -> None:
+    at = NOON - timedelta(hours=3, milliseconds=250)
+    assert published_at(ms(at), NOON) == at
+
+
+def test_without_a_date_it_is_new_now() -> None:
+    assert published_at(None, NOON) == NOON
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=1), timedelta(days=1), timedelta(days=365_000)])
+def test_a_date_to_come_is_brought_back(ahead: timedelta) -> None:
+    assert published_at(ms(NOON + ahead), NOON) == NOON
+
+
+def test_what_is_too_old_is_no_news() -> None:
+    assert published_at(ms(NOON - timedelta(days=7)), NOON) == NOON - timedelta(days=7)
+    assert published_at(ms(NOON - timedelta(days=7, milliseconds=1)), NOON) is None
+    assert published_at(0, NOON) is None
+
+
+@pytest.mark.parametrize("fields", [(99999, 1, 1), (10_000, 1, 1), (0, 1, 1), (2026, 13, 1), (2026, 11, 99)])
+def test_a_date_that_cannot_be_is_none_or_some_day(fields: tuple[int, int, int]) -> None:
+    at_ms = read_time((*fields, 0, 0, 0, 0, 1, 0))
+    assert at_ms is None or published_at(at_ms, NOON) in (NOON, None)
+
+
+def test_a_source_is_asked_at_its_interval() -> None:
+    assert pause(300, failures=0) == timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("failures", "minutes"), [(1, 10), (2, 20), (3, 40), (8, 1280), (9, 1440), (1_000_000, 1440)]
+)
+def test_each_failure_doubles_the_pause_up_to_a_day(failures: int, minutes: int) -> None:
+    assert pause(300, failures) == timedelta(minutes=minutes)
+
+
+def test_a_source_of_once_a_day_is_not_asked_more_often_for_failing() -> None:
+    assert pause(86_400, failures=5) == timedelta(days=1)
+
+
+@pytest.mark.parametrize(("retry_after_s", "hours"), [(7200, 2), (60, 1 / 6), (10**9, 24)])
+def test_what_the_server_asks_for_is_granted_up_to_a_day(retry_after_s: int, hours: float) -> None:
+    assert pause(300, 1, retry_after_s) == timedelta(hours=hours)
+
+
+TITLE = "Gold steadies near record high as traders await US inflation data"
+
+
+def near(one: str, other: str) -> bool:
+    return are_near(words_of(one), words_of(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TITLE,
+        TITLE.upper(),
+        f"{TITLE}!",
+        f"{TITLE} - Reuters",
+        f"{TITLE} | Kitco News",
+        f"{TITLE} — The Example Wire",
+        f"{TITLE} - reuters.com",
+        "Gold steadies near a record high as traders await the U.S. inflation data",
+        "Gold steadies near record high, as traders await US-inflation data",
+    ],
+)
+def test_the_same_story_however_it_is_set(other: str) -> None:
+    assert near(TITLE, other)
+    assert near(other, TITLE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (TITLE, "Gold steadies near record low as traders await US inflation data"),
+        (TITLE, "Silver falls"),
+        (TITLE, "Gold steadies near record high as traders await US jobs report"),
+        ("Gold rises as dollar falls on weak US data", "Gold falls as dollar rises on weak US data"),
+        (
+            "Gold rises 1% on weak US data from Friday night",
+            "Gold rises 2% on weak US data from Friday night",
+        ),
+        ("Fed cuts rates by 25 basis points in December", "Fed cuts rates by 50 basis points in December"),
+        (
+            "Fed does cut its main rate today as was expected",
+            "Fed does not cut its main rate today as was expected",
+        ),
+        ("Week ahead in markets: what to watch Monday", "Week ahead in markets: what to watch Friday"),
+        ("Euro climbs to a three-week high", "Euro climbs"),
+        (
+            "SEC approves spot ether ETF applications from BlackRock, Fidelity and VanEck",
+            "SEC rejects spot ether ETF applications from BlackRock, Fidelity and VanEck",
+        ),
+        (
+            "German manufacturing PMI rises above forecasts in November flash reading",
+            "French manufacturing PMI rises above forecasts in November flash reading",
+        ),
+        (
+            "Bank of Japan governor says weaker yen is good for exporters",
+            "Bank of Japan governor says weaker yen is bad for exporters",
+        ),
+        (
+            "China manufacturing PMI rises above forecasts in November flash reading",
+            "China non-manufacturing PMI rises above forecasts in November flash reading",
+        ),
+        # The same words, and the opposite.
+        (
+            "Dollar gains on yen after US inflation data beat forecasts from all major banks",
+            "Yen gains on dollar after US inflation data beat forecasts from all major banks",
+        ),
+        ("Bitcoin falls to 5,000 dollars in a week", "Bitcoin falls by 5,000 dollars in a week"),
+        ("Asian stocks end the week mixed - Tokyo up", "Asian stocks end the week mixed - Tokyo down"),
+        ("Asian Stocks End the Week Mixed - Tokyo Up", "Asian Stocks End the Week Mixed - Tokyo Down"),
+        ("Bitcoin +5% in a day", "Bitcoin -5% in a day"),
+        ("Fed sees rates at 2.5 in December", "Fed sees rates at 25 in December"),
+    ],
+)
+def test_another_story_whatever_the_words_have_in_common(one: str, other: str) -> None:
+    assert not near(one, other)
+    assert not near(other, one)
+
+
+def test_who_signs_is_no_part_of_the_key() -> None:
+    assert title_key("Gold steadies – Reuters") == title_key("GOLD STEADIES")
+    assert title_key("Gold steadies") != title_key("Gold slips")
+
+
+def test_a_dash_within_the_story_stays() -> None:
+    assert "tokyo" in words_of("Gold steadies - as yields ease and traders in Tokyo sell")
+
+
+def test_the_same_is_told_anew_after_two_days() -> None:
+    known = SeenTitles()
+    known.add(TITLE, 0)
+    assert known.has_near(TITLE, WITHIN_MS)
+    assert known.has_near(TITLE, -WITHIN_MS)
+    assert not known.has_near(TITLE, WITHIN_MS + 1)
+
+
+VOCABULARY = ("gold", "euro", "the", "US", "U.S.", "three-week", "three", "week", "2.5", "25")
+WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=6)
+
+
+@given(st.lists(WORDS, max_size=30), WORDS)
+def test_what_is_known_is_what_is_near_one_of_the_titles(told: list[list[str]], title: list[str]) -> None:
+    known = SeenTitles()
+    for words in told:
+        known.add(" ".join(words), 0)
+    wanted = any(near(" ".join(title), " ".join(words)) for words in told)
+    assert known.has_near(" ".join(title), 0) == (wanted and any(word != "the" for word in title))

@@ -1,0 +1,136 @@
+"""Scores: every one is kept, and what was published keeps its own unless staff say so."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from news.models import ItemScore, NewsItem
+from news.newsroom.decisions import (
+    AlreadyDecided,
+    Unscored,
+    ask_again,
+    choose_category,
+    override_score,
+    publish,
+    reject,
+    take_answer,
+    take_back,
+)
+from news.sentiment.scoring import Scored, Scorer
+from tests.factories import make_news
+from tests.news.ingest.newsroom import half_up, no_model
+
+pytestmark = pytest.mark.django_db
+
+
+def kept(item: NewsItem) -> list[tuple[float, str, str, str, bool]]:
+    rows = ItemScore.objects.filter(item=item).order_by("pk")
+    return [(row.score, row.model, row.version, row.by, row.is_taken) for row in rows]
+
+
+def score_of(item: NewsItem) -> tuple[float | None, str]:
+    item.refresh_from_db()
+    return item.sentiment_score, item.model
+
+
+def score_again(item: NewsItem, scorer: Scorer, *, replace_published: bool = False) -> bool:
+    return take_answer(item, ask_again(item, scorer), by="ada", replace_published=replace_published)
+
+
+def newer(title: str, category: str) -> Scored:
+    return Scored(-0.8, "test", "2")
+
+
+def test_an_override_is_kept_with_who_did_it() -> None:
+    item = make_news(status="draft")
+    override_score(item, -0.3, by="ada")
+    assert (score_of(item), kept(item)) == ((-0.3, "staff"), [(-0.3, "staff", "", "ada", True)])
+
+
+def test_a_draft_takes_the_newer_score_and_keeps_both() -> None:
+    item = make_news(status="draft")
+    score_again(item, half_up)
+    score_again(item, newer)
+    assert score_of(item) == (-0.8, "test")
+    assert kept(item) == [(0.5, "test", "1", "ada", True), (-0.8, "test", "2", "ada", True)]
+
+
+def test_scoring_again_does_not_rewrite_what_was_published() -> None:
+    item = make_news(sentiment_score=0.4, model="test")
+    assert not score_again(item, newer)
+    assert (score_of(item), kept(item)) == ((0.4, "test"), [(-0.8, "test", "2", "ada", False)])
+
+
+def test_unless_staff_say_so() -> None:
+    item = make_news(sentiment_score=0.4, model="test")
+    assert score_again(item, newer, replace_published=True)
+    assert score_of(item) == (-0.8, "test")
+
+
+def test_a_model_that_cannot_tell_changes_nothing() -> None:
+    item = make_news(sentiment_score=0.4, model="test")
+    with pytest.raises(Unscored, match="cannot be scored by the model"):
+        score_again(item, no_model)
+    assert (score_of(item), kept(item)) == ((0.4, "test"), [])
+
+
+def test_the_database_refuses_to_change_a_score() -> None:
+    item = make_news(status="draft")
+    override_score(item, 0.3, by="ada")
+    with pytest.raises(IntegrityError, match="A score is added, never changed."), transaction.atomic():
+        ItemScore.objects.update(score=0.9)
+    assert kept(item)[0][0] == 0.3
+
+
+def test_an_item_goes_with_its_scores() -> None:
+    item = make_news(status="draft")
+    override_score(item, 0.3, by="ada")
+    item.delete()
+    assert not ItemScore.objects.exists()
+
+
+@pytest.mark.parametrize("status", ["published", "rejected"])
+def test_what_is_decided_is_not_decided_again_from_a_stale_page(status: str) -> None:
+    item = make_news("Gold steadies", status=status)
+    for act in (publish, reject):
+        with pytest.raises(
+            AlreadyDecided, match=f"“Gold steadies” is {status} already. Nothing was changed."
+        ):
+            act(item, seen=item.mark)
+    with pytest.raises(AlreadyDecided):
+        choose_category(item, "gold", None, by="ada", seen=item.mark)
+    with pytest.raises(AlreadyDecided):
+        override_score(item, 0.1, by="ada", seen=item.mark)
+    item.refresh_from_db()
+    assert (item.status, item.category, kept(item)) == (status, "forex", [])
+
+
+def test_a_mistake_is_taken_back() -> None:
+    item = make_news(status="draft")
+    publish(item)
+    take_back(item)
+    item.refresh_from_db()
+    assert item.status == "draft"
+
+
+@pytest.mark.parametrize(
+    ("model", "scored", "then"),
+    [
+        ("test", Scored(-0.8, "test", "2"), (-0.8, "test")),
+        ("test", None, (None, "")),
+        ("staff", Scored(-0.8, "test", "2"), (0.4, "staff")),
+    ],
+)
+def test_for_another_category_the_models_score_is_another(
+    model: str, scored: Scored | None, then: tuple[float | None, str]
+) -> None:
+    item = make_news(status="draft", category="macro", model=model)
+    choose_category(item, "forex", scored, by="ada", seen=item.mark)
+    assert (score_of(item), item.category) == (then, "forex")
+
+
+def test_what_has_no_score_gets_none_from_another_category() -> None:
+    item = make_news(status="draft", sentiment_score=None, model="")
+    choose_category(item, "gold", Scored(-0.8, "test", "2"), by="ada", seen=item.mark)
+    assert (score_of(item), kept(item)) == ((None, ""), [])

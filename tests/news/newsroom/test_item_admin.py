@@ -1,0 +1,163 @@
+"""News in the back office."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from news.models import NewsItem
+from tests.accounts.back_office.office import Office, add_to, change, list_of, logged, said, text_of
+from tests.factories import make_news
+
+pytestmark = pytest.mark.django_db
+UNSCORED = {"status": "draft", "sentiment_score": None, "model": ""}
+FORM = {
+    "title": "Dollar slips as yields ease",
+    "category": "forex",
+    "published_at_0": "18/11/2026",
+    "published_at_1": "12:00:00",
+    "initial-published_at_0": "18/11/2026",
+    "initial-published_at_1": "12:00:00",
+    "sentiment_score": "0.4",
+}
+
+
+def save(office: Office, item: NewsItem, **fields: Any) -> Any:
+    return office.post(change(item), **FORM | fields)
+
+
+def state_of(item: NewsItem) -> tuple[str, float | None, str]:
+    item.refresh_from_db()
+    return item.status, item.sentiment_score, item.model
+
+
+def test_drafts_stand_first(office: Office) -> None:
+    for status in ("published", "rejected", "draft"):
+        make_news(f"It is {status}", status=status)
+    page = text_of(office.get(list_of(NewsItem)))
+    assert page.index("It is draft") < page.index("It is published") < page.index("It is rejected")
+
+
+def test_scored_drafts_are_published(office: Office) -> None:
+    items = [make_news(status="draft"), make_news(status="draft")]
+    office.act("publish_chosen", *items)
+    assert [state_of(item)[0] for item in items] == ["published", "published"]
+    assert [logged(item) for item in items] == [[("boss", "Published.")]] * 2
+
+
+def test_an_unscored_draft_is_refused_in_words_and_holds_up_nothing(office: Office) -> None:
+    unscored, scored = make_news("Gold rests", **UNSCORED), make_news(status="draft")
+    answer = office.act("publish_chosen", unscored, scored)
+    assert said(answer) == [
+        "“Gold rests” has no sentiment score yet. Give it one, then publish it.",
+        "Published: 1.",
+    ]
+    assert (state_of(unscored)[0], state_of(scored)[0]) == ("draft", "published")
+    assert logged(unscored) == []
+
+
+def test_what_changed_after_the_list_was_read_is_not_published(office: Office) -> None:
+    changed, same = make_news("Gold up", status="draft"), make_news("Euro firms", status="draft")
+    page = text_of(office.get(list_of(NewsItem)))
+    seen = re.findall(r'name="seen" value="([^"]+)"', page)
+    assert len(seen) == 2
+    NewsItem.objects.filter(pk=changed.pk).update(title="Gold falls after all")
+    answer = office.act("publish_chosen", changed, same, seen=seen)
+    assert said(answer) == [
+        "“Gold falls after all” has changed since you read it. Nothing was done: read it again.",
+        "Published: 1.",
+    ]
+    assert (state_of(changed)[0], state_of(same)[0]) == ("draft", "published")
+    assert logged(changed) == []
+
+
+def test_items_are_rejected(office: Office) -> None:
+    items = [make_news(), make_news(status="draft")]
+    office.act("reject_chosen", *items)
+    assert [state_of(item)[0] for item in items] == ["rejected", "rejected"]
+    assert [logged(item) for item in items] == [[("boss", "Rejected.")]] * 2
+
+
+def test_more_than_a_page_at_once_is_refused(office: Office) -> None:
+    NewsItem.objects.bulk_create(NewsItem(title=f"n {n}", category="gold") for n in range(101))
+    answer = office.act("reject_chosen", *NewsItem.objects.all())
+    assert said(answer)[0] == "Choose 100 at most."
+    assert not NewsItem.objects.filter(status="rejected").exists()
+
+
+def test_a_score_of_staff_replaces_the_models(office: Office) -> None:
+    item = make_news(sentiment_score=0.4, model="lexicon")
+    save(office, item, sentiment_score="-0.5")
+    assert state_of(item) == ("published", -0.5, "staff")
+    assert item.sentiment == "bearish"
+    assert logged(item) == [("boss", "Changed Sentiment score.")]
+
+
+def test_another_edit_leaves_the_models_score_alone(office: Office) -> None:
+    item = make_news(sentiment_score=0.4, model="lexicon")
+    save(office, item, title="Dollar slips further")
+    assert state_of(item) == ("published", 0.4, "lexicon")
+    assert item.title == "Dollar slips further"
+
+
+@pytest.mark.parametrize(("status", "kept"), [("draft", False), ("published", True)])
+def test_another_category_has_a_draft_scored_for_it(
+    office: Office, django_capture_on_commit_callbacks: Any, status: str, kept: bool
+) -> None:
+    item = make_news("Dollar slips as yields ease", status=status, sentiment_score=0.4, model="lexicon")
+    with django_capture_on_commit_callbacks(execute=True):
+        save(office, item, category="macro")
+    assert (state_of(item)[1:] == (0.4, "lexicon")) == kept
+    assert item.category == "macro"
+
+
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [
+        ("1.01", "less than or equal to 1"),
+        ("-2", "greater than or equal to -1"),
+        ("nan", "Enter a number."),
+        ("inf", "Enter a number."),
+        ("much", "Enter a number."),
+    ],
+)
+def test_a_score_out_of_range_is_refused_in_words(office: Office, score: str, reason: str) -> None:
+    item = make_news(sentiment_score=0.4, model="lexicon")
+    assert reason in text_of(save(office, item, sentiment_score=score))
+    assert state_of(item) == ("published", 0.4, "lexicon")
+
+
+def test_a_published_item_keeps_a_score(office: Office) -> None:
+    item = make_news()
+    assert "Reject it first." in text_of(save(office, item, sentiment_score=""))
+    assert state_of(item)[1] == 0.4
+
+
+def test_a_draft_may_lose_its_score(office: Office) -> None:
+    item = make_news(status="draft")
+    save(office, item, sentiment_score="")
+    assert state_of(item) == ("draft", None, "")
+
+
+def test_staff_write_news_themselves(office: Office) -> None:
+    office.post(add_to(NewsItem), **FORM)
+    item = NewsItem.objects.get()
+    assert state_of(item) == ("draft", 0.4, "staff")
+    assert logged(item) == [("boss", "Added.")]
+
+
+def test_an_edit_does_not_undo_what_a_colleague_did_meanwhile(office: Office, monkeypatch: Any) -> None:
+    from news.admin import NewsItemAdmin
+
+    item = make_news()
+    save_model = NewsItemAdmin.save_model
+
+    def reject_meanwhile(*args: Any) -> None:
+        NewsItem.objects.update(status="rejected")
+        save_model(*args)
+
+    monkeypatch.setattr(NewsItemAdmin, "save_model", reject_meanwhile)
+    save(office, item, title="Dollar slips further")
+    assert state_of(item)[0] == "rejected"

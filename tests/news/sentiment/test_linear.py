@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from news.labels import sentiment_label
+from news.sentiment.features import LONGEST, plain, surprise, words
+from news.sentiment.lexicon import FILE as LEXICON
+from news.sentiment.lexicon import kinds
+from news.sentiment.linear import FILE, BadModel, Odds, linear_model, read_weights, score_of
+from news.sentiment.signs import in_roles, leanings
+
+CATEGORIES = ("", "forex", "gold", "crypto", "macro")
+WEIRD = (
+    "",
+    " ",
+    "?",
+    "%%%",
+    "0",
+    "\x00\x1b[31m\x07",
+    "‮gold\u200b rises‬",
+    "\ud800 lone surrogate",
+    "金価格が上昇",
+    "الذهب يرتفع",
+    "🚀" * 500,
+    "gold " * 20_000,
+    "g" * 1_000_000,
+    "not " * 100 + "up",
+    "1" * 10_000 + "% vs " + "9" * 10_000 + "% expected",
+)
+
+
+def label(title: str, category: str = "") -> str:
+    return sentiment_label(linear_model().score(title, category))
+
+
+odds = (
+    st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+    .filter(sum)
+    .map(lambda three: Odds(*(each / sum(three) for each in three)))
+)
+
+
+@given(odds)
+def test_score_is_within_one(given_odds: Odds) -> None:
+    assert -1 <= score_of(given_odds) <= 1
+
+
+@given(odds)
+def test_label_of_the_score_is_the_likeliest_class(given_odds: Odds) -> None:
+    named = zip(("bearish", "neutral", "bullish"), given_odds, strict=True)
+    best = max(given_odds)
+
+    assert sentiment_label(score_of(given_odds)) in [
+        name for name, value in named if value > best - 1e-9
+    ] or (
+        # Of two that are equally likely neither is said.
+        sorted(given_odds)[1] > best - 1e-9
+    )
+
+
+@given(odds, st.floats(0, 1))
+def test_score_rises_as_bullish_takes_from_bearish(given_odds: Odds, part: float) -> None:
+    moved = given_odds.bearish * part
+    better = Odds(given_odds.bearish - moved, given_odds.neutral, given_odds.bullish + moved)
+
+    assert score_of(better) >= score_of(given_odds) - 0.001
+
+
+@given(odds)
+def test_score_of_the_opposite_odds_is_the_opposite(given_odds: Odds) -> None:
+    assert score_of(Odds(*reversed(given_odds))) == -score_of(given_odds)
+
+
+@pytest.mark.parametrize(
+    ("category", "title", "expected"),
+    [
+        ("gold", "gold rises", [("M", 1)]),
+        ("gold", "gold fails to rise", [("M", -1)]),
+        ("gold", "gold erases gains", [("M", -1)]),
+        ("gold", "gold rally fades", [("M", -1)]),
+        ("macro", "inflation rises", [("M", -1)]),
+        ("macro", "inflation slows", [("M", 1)]),
+        ("macro", "fed raises rates", [("M", -1)]),
+        ("forex", "ecb raises rates", [("M", 1)]),
+        ("forex", "euro falls as dollar rises", [("M", -1), ("R", -1)]),
+        ("gold", "gold rises as dollar falls", [("M", 1), ("R", 1)]),
+        ("macro", "stronger growth", [("M", 1)]),
+        ("macro", "central bank meets", []),
+    ],
+)
+def test_signs_say_what_moves_for_whom(category: str, title: str, expected: list[tuple[str, int]]) -> None:
+    roles = in_roles(list(kinds(words(plain(title)))), category)
+
+    assert list(leanings(roles, category)) == expected
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+@pytest.mark.parametrize("title", WEIRD, ids=range(len(WEIRD)))
+def test_any_title_has_a_score(title: str, category: str) -> None:
+    assert -1 <= linear_model().score(title, category) <= 1
+
+
+@given(st.text(max_size=200), st.sampled_from(CATEGORIES))
+def test_any_text_has_the_same_score_again(title: str, category: str) -> None:
+    assert linear_model().score(title, category) == linear_model().score(title, category)
+
+
+def test_what_comes_after_the_longest_title_is_not_read() -> None:
+    title = ("Gold rises as the dollar slips " * 40)[:LONGEST]
+
+    assert linear_model().score(title) == linear_model().score(title + " crash bankruptcy fraud")
+
+
+@pytest.mark.parametrize(
+    ("category", "title", "expected"),
+    [
+        ("macro", "Inflation rises more than expected", "bearish"),
+        ("", "Profit rises more than expected", "bullish"),
+        ("macro", "Unemployment falls to record low", "bullish"),
+        ("macro", "Factory output falls for a third month", "bearish"),
+        ("gold", "Gold slips as dollar firms", "bearish"),
+        ("forex", "Dollar firms as gold slips", "bullish"),
+        ("forex", "EUR/USD drops below 1.0500", "bearish"),
+        ("forex", "USD/JPY climbs above 155.00", "bullish"),
+        ("macro", "Fed lowers rates by 50 basis points", "bullish"),
+        ("forex", "Bank of Canada cuts rates by 50 basis points", "bearish"),
+        ("crypto", "Bitcoin plunges as exchange halts withdrawals", "bearish"),
+        ("crypto", "Bitcoin funds record largest inflows since March", "bullish"),
+        ("gold", "Gold steady ahead of U.S. payrolls", "neutral"),
+        ("macro", "What to watch next week: payrolls and two central banks", "neutral"),
+    ],
+)
+def test_sign_depends_on_what_moves_and_for_whom(category: str, title: str, expected: str) -> None:
+    assert label(title, category) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("retail sales 0.7% vs 0.3% expected", "beyond"),
+        ("payrolls +22,000 vs 75k forecast", "short"),
+        ("pmi 51.8, above 51.2 forecast", "beyond"),
+        ("output contracts 0.2% vs 0.1% expected", "short"),
+        ("sentiment -12.4 vs -17.5 exp", "beyond"),
+        ("net sales $1.8bn vs $900m est", "beyond"),
+        ("cpi 2.9% vs 2.9% expected", "level"),
+        ("core cpi rises 0.2% m/m; est. 0.3%", "short"),
+        ("gold gains 2% above $4,000", ""),
+        ("gold rises 2%", ""),
+    ],
+)
+def test_figures_are_compared_with_what_was_expected(text: str, expected: str) -> None:
+    assert surprise(text) == expected
+
+
+def test_words_are_those_of_all_spellings() -> None:
+    assert words(plain("U.S. “safe‑haven” demand: EUR/USD’s 1.05, +0.3%")) == [
+        *("us", "safe", "haven", "demand", "eur/usd", "0", "0", "%")
+    ]
+
+
+def test_no_word_is_of_two_kinds() -> None:
+    lines = [line.partition(":") for line in LEXICON.read_text().splitlines() if not line.startswith("#")]
+    named = [word for _, _, part in lines for word in part.split()]
+
+    assert sorted(named) == sorted(set(named))
+
+
+def test_identifier_is_the_name_of_the_file() -> None:
+    assert linear_model().identifier == FILE.stem == "tickwire-linear-1"
+
+
+def test_file_is_smaller_than_a_megabyte() -> None:
+    assert FILE.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n", b"\xff\xfe"])
+def test_damaged_file_is_told_in_one_sentence(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "damaged.model"
+    path.write_bytes(damage)
+
+    with pytest.raises(BadModel, match="is not a trained model"):
+        read_weights(path)
+
+
+def test_cut_file_is_told_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "cut.model"
+    path.write_bytes(FILE.read_bytes()[:-1000])
+
+    with pytest.raises(BadModel, match="Take it from the repository again"):
+        read_weights(path)

@@ -1,0 +1,68 @@
+"""/docs: every page answers, leads on, and says nothing of itself that is not so."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from pages.documentation import read_changelog
+
+PAGES = ("/docs", "/docs/api", "/docs/streams", "/docs/data", "/docs/changelog")
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_one_of_the_tabs_and_marked_there(path: str) -> None:
+    page = Client().get(path).text
+    assert re.findall(r'href="([^"]+)" aria-current="page"', page) == [path]
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/", "/status", "/llms.txt"])
+def test_every_link_within_the_site_leads_somewhere(path: str) -> None:
+    text = Client().get(path).text
+    links = set(re.findall(r'href="(/[^"#]*)', text)) | set(
+        re.findall(r"\(http://testserver(/[^)#]*)\)", text)
+    )
+    lost = {
+        link for link in links if not link.startswith("/static/") and Client().get(link).status_code >= 400
+    }
+    assert links
+    assert lost == set()
+
+
+def test_quick_start_names_this_host() -> None:
+    page = unescape(Client().get("/docs").text)
+    assert "http://testserver/api/market/BTCUSD/quote" in page
+    assert 'connect("ws://testserver/ws/market")' in page
+
+
+def test_limits_are_those_of_the_tiers() -> None:
+    page = Client().get("/docs").text
+    assert re.findall(r"<td>(\d+)</td>", page) == [
+        *("60", "2", "5"),
+        *("120", "5", "20"),
+        *("300", "10", "50"),
+    ]
+
+
+def test_changelog_shows_every_item_of_the_file() -> None:
+    with open("CHANGELOG.md") as file:
+        items = sum(line.startswith("- ") for line in file)
+    assert Client().get("/docs/changelog").text.count("<li>") == items
+
+
+def test_changelog_marks_code_and_escapes_the_rest() -> None:
+    read = read_changelog(
+        "# Changes\n\nAll of\nthem.\n\n## 1.0 (today)\n\n- `GET <x>` is *new*,\n  and long\n- b\n"
+    )
+    assert read.about == "All of them."
+    assert read.releases == [("1.0 (today)", ["<code>GET &lt;x&gt;</code> is <em>new</em>, and long", "b"])]
+
+
+def test_language_models_get_text() -> None:
+    answer = Client().get("/llms.txt")
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.text.startswith("# Tickwire\n")

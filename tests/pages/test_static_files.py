@@ -1,0 +1,55 @@
+"""In production a module is loaded under one name only, and that name changes with what it imports."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage
+
+from pages.static_files import HashedFiles
+
+IMPORTED = re.compile(r"""^(?:import|export)\s.*?from\s*"([./][^"]+)";""", re.MULTILINE | re.DOTALL)
+HASHED = re.compile(r"\.[0-9a-f]{12}\.m?js$")
+
+
+def collected(source: Path, target: Path) -> HashedFiles:
+    files = HashedFiles(location=target, base_url="/static/")
+    given = FileSystemStorage(source)
+    names = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
+    for name in names:
+        with given.open(name) as content:
+            files.save(name, content)
+    for _, _, outcome in files.post_process({name: (given, name) for name in names}):
+        assert not isinstance(outcome, Exception), outcome
+    return files
+
+
+@pytest.fixture
+def static(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    for room in ("terminal", "docs", "vendor"):
+        shutil.copytree(settings.BASE_DIR / "static" / room, source / room)
+    return source
+
+
+def test_modules_import_each_other_by_their_hashed_names(static: Path, tmp_path: Path) -> None:
+    files = collected(static, tmp_path / "target")
+
+    hashed = [Path(files.path(name)) for name in files.hashed_files.values() if name.endswith(".js")]
+    imports = [(module.name, name) for module in hashed for name in IMPORTED.findall(module.read_text())]
+    assert len(imports) > 15
+    assert [each for each in imports if not HASHED.search(each[1])] == []
+
+
+def test_worker_has_another_name_once_a_module_of_it_changes(static: Path, tmp_path: Path) -> None:
+    before = collected(static, tmp_path / "before").hashed_files["terminal/streams-worker.js"]
+
+    with (static / "terminal/stream.js").open("a") as module:
+        module.write("// changed\n")
+    after = collected(static, tmp_path / "after").hashed_files["terminal/streams-worker.js"]
+
+    assert before != after

@@ -1,0 +1,131 @@
+"""The protocol of HTTP, with limits of the test's choice, and an application that notes what it is given."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+import uvicorn
+
+from serving.http.deadlines import HttpTimeouts
+from serving.http.protocol import HttpProtocol
+from serving.server import UVICORN_OPTIONS, take_port
+from tests.patience import PATIENCE_S
+
+READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
+HOST = b"Host: 127.0.0.1\r\n"
+LARGE = b"x" * 8_000_000
+NOTHING: Mapping[str, Any] = {}
+
+
+class App:
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.received: list[int] = []
+        self.disconnected = 0
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        self.requests.append(scope)
+        if scope["path"] != "/unread":
+            await self._read(receive)
+        body = LARGE if scope["path"] == "/large" else b"answered"
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _read(self, receive: Any) -> None:
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.disconnected += 1
+                break
+            size += len(message["body"])
+            if not message["more_body"]:
+                break
+        self.received.append(size)
+
+
+class CountingProtocol(HttpProtocol):
+    received: ClassVar[int] = 0
+    parsed: ClassVar[int] = 0
+    """Headers."""
+
+    def data_received(self, data: bytes) -> None:
+        CountingProtocol.received += len(data)
+        super().data_received(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        CountingProtocol.parsed += 1
+        super().on_header(name, value)
+
+
+class Serving:
+    def __init__(self, app: App, server: uvicorn.Server, port: int) -> None:
+        self.app, self.port, self._server = app, port, server
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._server.server_state.connections)
+
+    def connect(self) -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWERS_WITHIN_S)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return client
+
+    def converse(self, *parts: bytes, gap_s: float = 0.01) -> bytes:
+        """All that comes until the server closes."""
+        with self.connect() as client:
+            with suppress(ConnectionError):
+                for part in parts:
+                    client.sendall(part)
+                    time.sleep(gap_s)
+            return hear(client)
+
+
+def hear(client: socket.socket) -> bytes:
+    heard = bytearray()
+    with suppress(ConnectionError):
+        while data := client.recv(1 << 20):
+            heard += data
+    return bytes(heard)
+
+
+def statuses(heard: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", heard)]
+
+
+@contextmanager
+def serving(changed: Mapping[str, Any] = NOTHING, /, **limits: float) -> Iterator[Serving]:
+    """With other options of uvicorn's, and other limits of ours."""
+    chosen = type("Chosen", (HttpTimeouts,), limits)()
+    protocol = type("Limited", (CountingProtocol,), {"limits": chosen})
+    CountingProtocol.received = 0
+    app = App()
+    with take_port("127.0.0.1", 0) as listener:
+        options = UVICORN_OPTIONS | {
+            "http": protocol,
+            "log_config": None,
+            "access_log": False,
+            "lifespan": "off",
+        }
+        server = uvicorn.Server(uvicorn.Config(app, loop="uvloop", **options | dict(changed)))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        until(lambda: server.started)
+        yield Serving(app, server, listener.getsockname()[1])
+        server.should_exit = True
+        thread.join(READY_WITHIN_S)
+        assert not thread.is_alive()
+
+
+def until(is_so: Callable[[], object], within_s: float = READY_WITHIN_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.005)

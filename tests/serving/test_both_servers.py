@@ -1,0 +1,133 @@
+"""uvicorn under `serve` and daphne under `runserver`: both serve it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
+
+from tests.commands import manage
+from tests.patience import PATIENCE_S
+from tests.running import Serve
+
+PATHS = {
+    "/healthz": (200, "application/json"),
+    "/readyz": (200, "application/json"),
+    "/metrics": (200, "text/plain"),
+    "/openapi.json": (200, "application/json"),
+    "/asyncapi.json": (200, "application/json"),
+    "/docs/api": (200, "text/html"),
+    "/docs/streams": (200, "text/html"),
+    "/api/symbols": (200, "application/json"),
+    "/api/symbols/": (200, "application/json"),
+    "/api/market/EURUSD/quote": (503, "application/json"),
+    "/api/session": (200, "application/json"),
+    "/api/limits": (200, "application/json"),
+    "/api/nothing": (404, "application/json"),
+    "/nothing": (404, "application/json"),
+    "/accounts/login/": (200, "text/html"),
+    "/settings/keys": (302, "text/html"),
+    "/admin/": (302, "text/html"),
+    "/static/tickwire.css": (200, "text/css"),
+    "/static/unfold/css/styles.css": (200, "text/css"),
+}
+PREPARE = """
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+call_command("load_instruments", verbosity=0)
+call_command("issue_key", "alice", "--tier", "premium")
+call_command("issue_ingest_key", "desk")
+"""
+
+
+class Running:
+    def __init__(self, server: Serve, key: str, ingest_key: str) -> None:
+        self.server, self.key, self.ingest_key = server, key, ingest_key
+
+
+@pytest.fixture(scope="module", params=["serve", "runserver"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    var_dir: Path = tmp_path_factory.mktemp(request.param) / "var"
+    keys = manage(var_dir, "shell", "-v", "0", "-c", PREPARE, DEMO="0").stdout.split()
+    with Serve(var_dir, command=request.param, DEMO="0") as server:
+        yield Running(server, *keys)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_path_is_served(running: Running, path: str) -> None:
+    headers = {"X-API-Key": running.key, "Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    response = httpx.get(f"{running.server.url}{path}", headers=headers)
+
+    status, content_type = PATHS[path]
+    assert response.status_code == status
+    assert response.headers["Content-Type"].startswith(content_type)
+
+
+def test_head_has_the_headers_of_get_and_no_body(running: Running) -> None:
+    response = httpx.head(f"{running.server.url}/api/symbols", headers={"X-API-Key": running.key})
+
+    assert response.status_code == 200
+    assert int(response.headers["Content-Length"]) > 100
+    assert response.content == b""
+
+
+@contextmanager
+def stream(running: Running, path: str, **message: str) -> Iterator[tuple[Connection, Any]]:
+    """A socket, and what the service answers to its first message."""
+    with connect(f"ws://127.0.0.1:{running.server.port}{path}", compression=None) as socket:
+        socket.send(json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], **message}))
+        yield socket, json.loads(socket.recv(PATIENCE_S))
+
+
+def push_ticks(running: Running, count: int) -> None:
+    """Trades: of those both streams tell."""
+    prices = [{"bid": 60_000 + number, "ask": 60_001 + number} for number in range(count)]
+    ticks = [{"symbol": "BTCUSD", **price, "side": "buy", "volume": 0.5} for price in prices]
+    headers = {"X-Ingest-Key": running.ingest_key}
+    answer = httpx.post(f"{running.server.url}/ingest/ticks", json={"ticks": ticks}, headers=headers)
+    assert answer.json()["accepted"] == count
+
+
+def hear_until_closed(socket: Connection) -> None:
+    with suppress(ConnectionClosed):
+        while True:
+            socket.recv(PATIENCE_S)
+
+
+@pytest.mark.parametrize("path", ["/ws/market", "/ws/orderflow"])
+def test_stream_is_served(running: Running, path: str) -> None:
+    with stream(running, path, api_key=running.key) as (socket, reply):
+        assert (reply["type"], reply["symbols"]) == ("subscribed", ["BTCUSD"])
+        push_ticks(running, 300)
+        heard = [json.loads(socket.recv(PATIENCE_S))["symbol"] for _ in range(300)]
+    assert heard == ["BTCUSD"] * 300
+
+
+def test_stream_refuses_a_bad_key(running: Running) -> None:
+    with stream(running, "/ws/market", api_key="x") as (socket, refused):
+        assert refused["error"]["code"] == "invalid_api_key"
+        hear_until_closed(socket)
+    assert socket.close_code == 4401
+
+
+def test_stream_ends_at_a_message_that_is_too_big(running: Running) -> None:
+    with stream(running, "/ws/market", api_key=running.key) as (socket, _):
+        socket.send(" " * (16 * 1024 + 1))
+        hear_until_closed(socket)
+    # daphne itself takes it in, and cannot close with 1009.
+    assert socket.close_code == (1009 if running.server.command == "serve" else 4400)
+
+
+def test_it_ends_without_a_traceback(running: Running) -> None:
+    running.server.stop()
+
+    assert "Traceback" not in running.server.output

@@ -1,0 +1,139 @@
+"""The metrics open to a token, or on a port of their own: never to an address."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from django.test import Client
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from pytest_django.fixtures import Settings
+
+from serving.prometheus import MetricsPort
+from tests.client import Server
+from tests.patience import PATIENCE_S
+from tests.services import free_port
+
+# What a service sees of everybody behind a proxy on its own machine.
+HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "HTTP_HOST": "127.0.0.1"}
+FIGURE = "tickwire_limit_fallbacks_total"
+
+# More than one thread and the places in front of it.
+STRANGERS = 200
+
+
+def ask(authorization: str | None = None) -> Any:
+    headers = {"Authorization": authorization} if authorization else None
+    return Client(**HERE).get("/metrics", headers=headers)
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer x", "Bearer ", "Basic s3cret", "s3cret", "Bearer é"])
+def test_without_the_token_nothing_is_told(settings: Settings, authorization: str | None) -> None:
+    settings.METRICS_TOKEN = "s3cret"
+    answer = ask(authorization)
+    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert FIGURE not in answer.text
+
+
+def test_token_opens_them(settings: Settings) -> None:
+    settings.METRICS_TOKEN = "s3cret"
+    assert FIGURE in ask("Bearer s3cret").text
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer ", "Bearer x"])
+def test_without_a_token_set_the_path_is_shut_and_says_what_to_do(
+    settings: Settings, authorization: str | None
+) -> None:
+    settings.METRICS_TOKEN = ""
+    answer = ask(authorization)
+    assert answer.status_code == 403
+    assert "METRICS_PORT" in answer.text
+
+
+class LongScrape(Collector):
+    """A figure that is not to be had before the event is set."""
+
+    def __init__(self) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        self.began.set()
+        self.go.wait(PATIENCE_S)
+        yield from ()
+
+
+@pytest.fixture
+def scrape() -> Iterator[LongScrape]:
+    long = LongScrape()
+    REGISTRY.register(long)
+    yield long
+    long.go.set()
+    REGISTRY.unregister(long)
+
+
+async def test_strangers_in_any_number_wait_for_no_scrape(server: Server, scrape: LongScrape) -> None:
+    limits = httpx.Limits(max_connections=STRANGERS)
+    token = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_S, limits=limits) as client:
+        operator = asyncio.create_task(client.get("/metrics", headers=token))
+        assert await asyncio.to_thread(scrape.began.wait, PATIENCE_S)
+        asked = (client.get("/metrics", headers={"Authorization": "Bearer x"}) for _ in range(STRANGERS - 1))
+        refused = {answer.status_code for answer in await asyncio.gather(*asked)}
+        was_waiting = not operator.done()
+        scrape.go.set()
+        answer = await operator
+    assert (refused, was_waiting) == ({401}, True)
+    assert FIGURE in answer.text
+
+
+async def fetch(port: int, head: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
+    writer.close()
+    return answer
+
+
+async def test_own_port_serves_them_and_nothing_else(settings: Settings) -> None:
+    settings.METRICS_PORT = free_port()
+    port = MetricsPort()
+    await port.start()
+    try:
+        assert port.port is not None
+        assert FIGURE.encode() in await fetch(port.port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await fetch(port.port, b"GET /admin/ HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
+        assert (await fetch(port.port, b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405 ")
+        assert await fetch(port.port, b"x" * 20_000) == b""
+    finally:
+        await port.stop()
+
+
+async def test_each_process_takes_the_next_port(settings: Settings) -> None:
+    settings.METRICS_PORT = free_port()
+    first, second = MetricsPort(), MetricsPort()
+    await first.start()
+    await second.start()
+    try:
+        assert first.port is not None
+        assert second.port is not None
+        assert settings.METRICS_PORT <= first.port < second.port
+    finally:
+        await first.stop()
+        await second.stop()
+
+
+async def test_no_port_is_taken_unless_it_is_asked_for(settings: Settings) -> None:
+    settings.METRICS_PORT = 0
+    port = MetricsPort()
+    await port.start()
+    assert port.port is None

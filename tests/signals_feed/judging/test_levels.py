@@ -1,0 +1,136 @@
+"""The levels of many signals in memory find what looking at each signal would have found."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from market.prices.records import TickAccepted
+from signals_feed.judging.rules import SignalLevels, by_tick
+from signals_feed.judging.watching.levels import MOST_DEAD, RECENT, Highs, SymbolWatch, Watched
+
+FAR = 10**12
+values = st.integers(0, 20)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(values | st.none(), max_size=60))
+def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
+    """None is a mark, a number a value."""
+    highs = Highs()
+    marks: list[tuple[int, int]] = []
+    seen: list[int] = []
+    for step in story:
+        if step is None:
+            marks.append((highs.mark(), len(seen)))
+        else:
+            seen.append(step)
+            highs.take(step)
+
+    for mark, begin in marks:
+        assert highs.since(mark) == max(seen[begin:], default=-float("inf"))
+
+
+def test_highs_of_a_falling_price_that_nobody_marks_need_no_room() -> None:
+    highs = Highs()
+
+    for value in range(1000, 0, -1):
+        highs.take(value)
+
+    assert len(highs.values) == 1
+
+
+def make_watched(number: int, direction: str, stop: int, target: int, ends_ms: int = FAR) -> Watched:
+    terms = SignalLevels(direction, Decimal(stop), Decimal(target), 0, ends_ms)
+    return Watched(UUID(int=number), "X", terms)
+
+
+def tick(bid: int, ask: int, time_ms: int) -> TickAccepted:
+    return TickAccepted("X", float(bid), float(ask), time_ms, 1.0, time_ms)
+
+
+placings = st.tuples(
+    st.just("place"), st.sampled_from(["buy", "sell"]), st.integers(1, 15), st.integers(1, 15), values
+)
+ticks = st.tuples(st.just("tick"), st.integers(85, 115), st.integers(0, 4))
+removals = st.tuples(st.just("remove"), values)
+
+
+class Naive:
+    """Every signal is looked at on every tick."""
+
+    def __init__(self) -> None:
+        self.active: dict[UUID, tuple[Watched, list[int]]] = {}
+
+    def take(self, at: TickAccepted) -> dict[UUID, tuple[int, int]]:
+        """Who is met, and how far the exit side went for it and against."""
+        met = {}
+        for pk, (watched, prices) in list(self.active.items()):
+            prices.append(int(at.bid if watched.levels.is_buy else at.ask))
+            if by_tick(watched.levels, Decimal(at.bid), Decimal(at.ask), at.time_ms):
+                best, worst = (max, min) if watched.levels.is_buy else (min, max)
+                met[pk] = best(prices), worst(prices)
+                del self.active[pk]
+        return met
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(placings | ticks | removals, max_size=80))
+def test_book_finds_whom_each_tick_meets_and_how_far_it_went(story: list[tuple[str, ...]]) -> None:
+    watch, naive = SymbolWatch(), Naive()
+    for number, (act, *what) in enumerate(story, 1):
+        if act == "place":
+            direction, risk, reward, life = what
+            sign = 1 if direction == "buy" else -1
+            ends_ms = number + int(life) if int(life) < 10 else FAR
+            levels = 100 - sign * int(risk), 100 + sign * int(reward)
+            watched = make_watched(number, str(direction), *levels, ends_ms)
+            watch.add(watched)
+            naive.active[watched.id] = watched, []
+        elif act == "remove" and naive.active:
+            pk = list(naive.active)[int(what[0]) % len(naive.active)]
+            watch.remove(naive.active.pop(pk)[0])
+        elif act == "tick":
+            at = tick(int(what[0]), int(what[0]) + int(what[1]), number)
+            found = {each.id: watch.side(each).extremes(each) for each in watch.take(at)}
+
+            assert found == naive.take(at)
+    assert watch.buys.live + watch.sells.live == len(naive.active)
+
+
+def test_signals_that_were_closed_elsewhere_leave_the_heaps() -> None:
+    watch = SymbolWatch()
+    for number in range(10 * MOST_DEAD):
+        watched = make_watched(number, "buy", 50 + number % 7, 150)
+        watch.add(watched)
+        watch.remove(watched)
+
+    assert len(watch.buys._stops) <= 2 * MOST_DEAD
+
+
+def test_only_so_many_ticks_are_remembered_and_where_they_begin_is_known() -> None:
+    watch = SymbolWatch()
+    for number in range(RECENT):
+        watch.take(tick(100, 101, number))
+    dropped = [watch.dropped_ms]
+
+    watch.take(tick(100, 101, RECENT))
+    dropped.append(watch.dropped_ms)
+
+    assert len(watch.recent) == RECENT
+    assert dropped == [None, 0]
+
+
+def test_signal_that_a_tick_only_seemed_to_meet_is_watched_on() -> None:
+    """Floats know fewer digits than prices may have."""
+    stop, met = Decimal("1234567890.12345678"), 1234567890.1234568
+    watch = SymbolWatch()
+    watched = Watched(UUID(int=1), "X", SignalLevels("buy", stop, Decimal(2 * 10**9), 0, FAR))
+    watch.add(watched)
+    assert watch.take(TickAccepted("X", met, met, 1, 1.0, 1)) == [watched]
+    watch.add(watched)
+
+    assert watch.take(tick(5, 5, 2)) == [watched]

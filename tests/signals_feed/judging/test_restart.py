@@ -1,0 +1,387 @@
+"""A watcher that ended, in order or not: what it saw is closed as if it had gone on, and none is missed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+import time_machine
+from django.db import OperationalError
+
+from core.threads import in_thread
+from instruments.models import Instrument
+from market.engine.store.lease import LeaseLost
+from market.models import Candle, EngineState, LastQuote
+from market.prices.records import AnyRecord
+from signals_feed.judging.watching.levels import RECENT
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Hit, Signal, WatchMark
+from signals_feed.publishing.actions import cancel
+from tests.accounts.keys.test_lookup import around_statements
+from tests.factories import NOON, make_candle, make_instrument
+from tests.market.ticking import NOON_MS
+from tests.signals_feed.published_signals import SELL, close_at, make_published
+
+from .watched_engine import WatchedEngine, run
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
+
+
+@pytest.fixture(autouse=True)
+def instrument(transactional_db: None) -> Instrument:
+    return make_instrument()
+
+
+def told(signal: Signal) -> tuple[str, Decimal | None]:
+    signal.refresh_from_db()
+    return signal.close_reason, signal.close_price
+
+
+def killed(act: Callable[[WatchedEngine], Awaitable[Any]]) -> list[AnyRecord]:
+    """Run a room until it is killed; returns what it had told others."""
+
+    async def within() -> list[AnyRecord]:
+        room = WatchedEngine()
+        await room.enter()
+        await act(room)
+        await room.kill()
+        return room.records
+
+    return asyncio.run(within())
+
+
+async def hit(room: WatchedEngine) -> None:
+    """Two ticks: the second is far beyond the stop, and there is no time to close."""
+    await room.stall()
+    room.tick(1.0850, 1.0851, NOON_MS + 1000)
+    room.tick(1.0790, 1.0791, NOON_MS + 2000)
+
+
+async def nothing(room: WatchedEngine) -> None:
+    await room.settle()
+
+
+async def recovered(room: WatchedEngine) -> None:
+    """The market is back where it was."""
+    room.tick(1.0850, 1.0851, NOON_MS + 10_000)
+    await room.settle()
+
+
+def test_tick_that_was_written_closes_after_a_kill_at_its_own_price() -> None:
+    signal = make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        await hit(room)
+        await room.runner.flush()
+        assert await in_thread(Hit.objects.count) == 1
+
+    killed(go)
+    assert told(signal) == ("", None)
+    run(recovered)
+
+    exit_ = signal.evidence.get(kind="exit")
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+    assert (exit_.bid, exit_.seq, exit_.at) == (Decimal("1.0790"), 2, NOON + timedelta(seconds=2))
+
+
+def test_tick_that_was_on_the_bus_closes_in_the_stand_in() -> None:
+    signal = make_published()
+
+    tail = killed(hit)
+    run(nothing, tail)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+async def fall_on(room: WatchedEngine, ticks: int) -> None:
+    """After the tick that is beyond the stop the price falls further, into the next minute."""
+    await hit(room)
+    for number in range(ticks):
+        room.tick(1.0770, 1.0771, NOON_MS + 3_000 + number)
+    room.tick(1.0770, 1.0771, NOON_MS + 61_000)
+
+
+def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_worst_of_its_minute(
+    clock: time_machine.Traveller,
+) -> None:
+    signal = make_published()
+    tail = killed(partial(fall_on, ticks=1))
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def write_at_once() -> None:
+        room = WatchedEngine(tail)
+        await room.events.start()
+        assert await room.runner.try_lease()
+        await room.runner.start()
+        await room.runner.flush()
+        await room.settle()
+        await room.leave()
+
+    asyncio.run(write_at_once())
+
+    assert Candle.objects.get(timeframe="1m").low == Decimal("1.0770")
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+def test_tail_of_more_ticks_than_are_remembered_closes_at_its_tick() -> None:
+    signal = make_published()
+
+    tail = killed(partial(fall_on, ticks=2 * RECENT))
+    run(nothing, tail)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0790"))
+
+
+def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    """Written after the signals were read."""
+    signal = make_published()
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def simulate(room: WatchedEngine) -> None:
+        await in_thread(minute_after, instrument, 2, low="1.0700")
+        await room.watcher.stored({instrument.symbol})
+        await room.settle()
+
+    run(simulate)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0700"))
+
+
+def test_tick_that_nobody_has_did_not_happen() -> None:
+    """Neither is it in a candle."""
+    signal = make_published()
+
+    killed(hit)
+    assert not LastQuote.objects.exists()
+    run(recovered)
+
+    assert told(signal) == ("", None)
+
+
+def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all() -> None:
+    make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        await hit(room)
+        await in_thread(take_the_lease)
+        await room.runner.flush()
+
+    def take_the_lease() -> None:
+        EngineState.objects.update(writer="another:1:x")
+
+    killed(go)
+
+    assert (Hit.objects.count(), LastQuote.objects.count()) == (0, 0)
+
+
+def test_engine_that_lost_the_lease_closes_nothing() -> None:
+    signal = make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        await in_thread(lambda: EngineState.objects.update(writer="another:1:x"))
+        await hit(room)
+        assert room.watcher.closer is not None
+        with pytest.raises(LeaseLost):
+            await room.watcher.closer.work_off()
+
+    killed(go)
+
+    assert told(signal) == ("", None)
+
+
+def test_signal_that_was_closed_by_hand_before_the_restart_keeps_its_result() -> None:
+    signal = make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        await hit(room)
+        await room.runner.flush()
+
+    killed(go)
+    close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(seconds=5))
+    run(recovered)
+
+    assert told(signal) == ("manual", Decimal("1.0850"))
+    assert Hit.objects.count() == 0
+
+
+def minute_after(instrument: Instrument, number: int, **prices: str) -> Candle:
+    fields: dict[str, Any] = {"open": "1.0850", "high": "1.0855", "low": "1.0845", "close": "1.0850"}
+    fields |= {"ask_high": "1.0857", "ask_low": "1.0847", "basis": "bid"} | prices
+    decimals: dict[str, Any] = {
+        name: value if name == "basis" else Decimal(value) for name, value in fields.items()
+    }
+    return make_candle(instrument, opened_at=NOON + timedelta(minutes=number), **decimals)
+
+
+WHILE_AWAY: list[tuple[dict[str, Any], dict[str, str], tuple[str, str]]] = [
+    ({}, {"low": "1.0805"}, ("stop_loss", "1.0805")),
+    ({}, {"high": "1.0950", "low": "1.0805"}, ("stop_loss", "1.0805")),
+    ({}, {"high": "1.0950"}, ("take_profit", "1.09")),
+    ({}, {"open": "1.0800", "low": "1.0790"}, ("stop_loss", "1.08")),
+    (SELL, {"ask_high": "1.0875"}, ("stop_loss", "1.0875")),
+    (SELL, {"ask_low": "1.0799"}, ("take_profit", "1.08")),
+    (SELL, {"low": "1.0700"}, ("", "")),
+    ({}, {"low": "1.0805", "basis": "trades"}, ("", "")),
+]
+
+
+@pytest.mark.parametrize(("terms", "prices", "expected"), WHILE_AWAY)
+def test_what_was_stored_while_nobody_watched_is_judged(
+    clock: time_machine.Traveller,
+    instrument: Instrument,
+    terms: dict[str, Any],
+    prices: dict[str, str],
+    expected: tuple[str, str],
+) -> None:
+    signal = make_published(**terms)
+    minute_after(instrument, 1)
+    minute_after(instrument, 2, **prices)
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    run(nothing)
+
+    reason, price = expected
+    assert told(signal) == (reason, Decimal(price) if price else None)
+    if reason:
+        exit_ = signal.evidence.get(kind="exit")
+        assert (exit_.source, exit_.at) == ("candle", NOON + timedelta(minutes=2))
+
+
+def test_minute_of_the_publication_itself_judges_nothing(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published(published_at=NOON + timedelta(seconds=30))
+    minute_after(instrument, 0, low="1.0700")
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    run(nothing)
+
+    assert told(signal) == ("", None)
+
+
+def test_minutes_that_were_made_before_a_kill_and_not_judged_are_judged_by_the_next(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        room.runner._is_behind = True
+        clock.move_to(NOON + timedelta(minutes=5))
+        await room.runner.flush()
+
+    killed(go)
+    minute_after(instrument, 2, low="1.0700")
+    run(nothing)
+
+    assert told(signal)[0] == "stop_loss"
+
+
+def test_minutes_that_could_not_be_judged_are_judged_once_the_database_answers(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+
+    def refuse(sql: str, _: Callable[[], Any]) -> Any:
+        raise OperationalError("the database is away")
+
+    async def go(room: WatchedEngine) -> None:
+        clock.move_to(NOON + timedelta(minutes=5))
+        await in_thread(minute_after, instrument, 2, low="1.0700")
+        with around_statements(refuse), pytest.raises(OperationalError):
+            await room.watcher.stored({instrument.symbol})
+        await room.runner.flush()
+        await room.settle()
+
+    run(go)
+
+    assert told(signal)[0] == "stop_loss"
+
+
+def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machine.Traveller) -> None:
+    signal = make_published()
+    killed(nothing)
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def go(room: WatchedEngine) -> None:
+        room.tick(1.0795, 1.0796, NOON_MS + 300_000)
+        await room.settle()
+
+    run(go)
+
+    assert told(signal) == ("stop_loss", Decimal("1.0795"))
+    assert signal.evidence.get(kind="exit").source == "first_after_gap"
+
+
+def test_minutes_that_were_watched_are_not_judged_again(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    """Somebody writes history over what was seen live."""
+    signal = make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        clock.move_to(NOON + timedelta(minutes=5))
+        room.tick(1.0850, 1.0851, NOON_MS + 300_000)
+        await room.settle()
+        await room.runner.flush()
+
+    killed(go)
+    assert WatchMark.objects.get().watched_until == NOON + timedelta(minutes=5)
+    minute_after(instrument, 2, low="1.0700")
+    clock.move_to(NOON + timedelta(minutes=6))
+    run(nothing)
+
+    assert told(signal) == ("", None)
+
+
+@pytest.mark.parametrize("act", ["cancel", "expire"])
+def test_what_ended_while_nobody_watched_leaves_at_the_worst_price_of_the_minute(
+    clock: time_machine.Traveller, instrument: Instrument, act: str
+) -> None:
+    signal = make_published(expires_at=NOON + timedelta(seconds=100))
+    if act == "cancel":
+        clock.move_to(NOON + timedelta(seconds=90))
+        cancel(signal, reason="wrong symbol", by="alice")
+    minute_after(instrument, 1)
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    run(nothing)
+
+    assert told(signal) == ("cancelled" if act == "cancel" else "expired", Decimal("1.0845"))
+
+
+def test_excursions_before_the_restart_come_from_the_stored_minutes(
+    clock: time_machine.Traveller, instrument: Instrument
+) -> None:
+    signal = make_published()
+    minute_after(instrument, 1, high="1.0880", low="1.0830")
+    clock.move_to(NOON + timedelta(minutes=5))
+
+    async def go(room: WatchedEngine) -> None:
+        room.tick(1.0860, 1.0861, NOON_MS + 300_000)
+        room.tick(1.0809, 1.0810, NOON_MS + 301_000)
+        await room.settle()
+
+    run(go)
+
+    exit_ = signal.evidence.get(kind="exit")
+    assert (exit_.best, exit_.worst) == (Decimal("1.0880"), Decimal("1.0809"))
+
+
+def test_ledger_holds_after_all_of_it() -> None:
+    make_published()
+
+    async def go(room: WatchedEngine) -> None:
+        await hit(room)
+        await room.runner.flush()
+
+    killed(go)
+    run(recovered)
+
+    assert verify()[::2] == (2, "")

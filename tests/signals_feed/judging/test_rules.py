@@ -1,0 +1,227 @@
+"""When a signal ends and at which price: tables, and properties against a few lines that reckon anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signals_feed.judging.rules import Exit, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
+
+MINUTE_MS = 60_000
+FAR = 10**12
+
+
+def levels(direction: str = "buy", stop: int = 90, target: int = 110, **more: Any) -> SignalLevels:
+    fields = {"since_ms": 0, "ends_ms": FAR} | more
+    return SignalLevels(direction, Decimal(stop), Decimal(target), **fields)
+
+
+SELL: dict[str, Any] = {"direction": "sell", "stop": 110, "target": 90}
+
+
+def minute(
+    low: int, high: int, opened: int | None = None, spread: int = 0, opened_ms: int = 0
+) -> StoredMinute:
+    prices = (opened or high, low, high, low + spread, high + spread)
+    return StoredMinute(opened_ms, *map(Decimal, prices))
+
+
+def found(exit_: Exit | None) -> tuple[str, int, str] | None:
+    return None if exit_ is None else (exit_.reason, int(exit_.price), exit_.rule)
+
+
+@pytest.mark.parametrize(
+    ("terms", "bid", "ask", "expected"),
+    [
+        ({}, 100, 101, None),
+        ({}, 91, 200, None),
+        ({}, 109, 110, None),
+        ({}, 110, 111, ("take_profit", 110, "target")),
+        ({}, 150, 151, ("take_profit", 110, "target")),
+        ({}, 90, 150, ("stop_loss", 90, "stop")),
+        ({}, 50, 51, ("stop_loss", 50, "stop")),
+        (SELL, 99, 100, None),
+        (SELL, 1, 91, None),
+        (SELL, 108, 109, None),
+        (SELL, 89, 90, ("take_profit", 90, "target")),
+        (SELL, 40, 41, ("take_profit", 90, "target")),
+        (SELL, 80, 110, ("stop_loss", 110, "stop")),
+        (SELL, 150, 151, ("stop_loss", 151, "stop")),
+    ],
+)
+def test_a_tick(terms: dict[str, Any], bid: int, ask: int, expected: tuple[str, int, str] | None) -> None:
+    assert found(by_tick(levels(**terms), Decimal(bid), Decimal(ask), 0)) == expected
+
+
+def test_if_one_tick_satisfies_both_the_stop_wins() -> None:
+    """Levels that crossed are refused at publication, but the rule stands by itself."""
+    both = levels(stop=110, target=90)
+
+    assert found(by_tick(both, Decimal(100), Decimal(101), 0)) == ("stop_loss", 100, "stop")
+
+
+@pytest.mark.parametrize(("time_ms", "reason"), [(999, None), (1000, "expired"), (5000, "expired")])
+def test_what_is_over_leaves_at_the_first_tick(time_ms: int, reason: str | None) -> None:
+    exit_ = by_tick(levels(ends_ms=1000), Decimal(100), Decimal(101), time_ms)
+
+    assert found(exit_) == (reason and (reason, 100, "current"))
+
+
+@pytest.mark.parametrize(
+    ("bid", "expected"), [(80, ("stop_loss", 80, "stop")), (120, ("take_profit", 110, "target"))]
+)
+def test_levels_hold_until_it_is_closed(bid: int, expected: tuple[str, int, str]) -> None:
+    over = levels(ends_ms=1000, ending="cancelled")
+
+    assert found(by_tick(over, Decimal(bid), Decimal(bid + 1), 2000)) == expected
+
+
+@pytest.mark.parametrize(
+    ("terms", "which", "expected"),
+    [
+        ({}, minute(95, 105), None),
+        ({}, minute(95, 110), ("take_profit", 110, "target")),
+        ({}, minute(90, 105), ("stop_loss", 90, "stop_at_worst")),
+        ({}, minute(85, 105), ("stop_loss", 85, "stop_at_worst")),
+        ({}, minute(70, 105, opened=88), ("stop_loss", 88, "stop_at_open")),
+        ({}, minute(90, 110), ("stop_loss", 90, "stop_at_worst")),
+        (SELL, minute(93, 105, spread=4), None),
+        (SELL, minute(86, 105, spread=4), ("take_profit", 90, "target")),
+        (SELL, minute(87, 105, spread=4), None),
+        (SELL, minute(95, 106, spread=4), ("stop_loss", 110, "stop_at_worst")),
+        (SELL, minute(80, 120, spread=4), ("stop_loss", 124, "stop_at_worst")),
+    ],
+)
+def test_a_stored_minute(
+    terms: dict[str, Any], which: StoredMinute, expected: tuple[str, int, str] | None
+) -> None:
+    assert found(by_minute(levels(**terms), which)) == expected
+
+
+def test_minute_that_began_before_the_publication_judges_nothing() -> None:
+    spans_both = minute(80, 120)
+
+    assert by_minute(levels(since_ms=1), spans_both) is None
+    assert by_minute(levels(since_ms=0), spans_both) is not None
+
+
+@pytest.mark.parametrize(("ends_ms", "reason"), [(59_999, "expired"), (60_000, "take_profit")])
+def test_target_in_the_minute_of_the_end_is_not_granted(ends_ms: int, reason: str) -> None:
+    exit_ = by_minute(levels(ends_ms=ends_ms), minute(95, 115))
+
+    assert found(exit_) == (
+        ("expired", 95, "worst") if reason == "expired" else ("take_profit", 110, "target")
+    )
+
+
+def test_mids_say_nothing_of_the_bid() -> None:
+    mid = minute(80, 120)._replace(bid_open=None, bid_low=None, bid_high=None)
+
+    assert by_minute(levels(), mid) is None
+    assert by_minute(levels(**SELL), mid) is not None
+
+
+# From here on: random paths.
+moves = st.integers(-6, 6) | st.sampled_from([-40, -25, 25, 40])
+steps = st.lists(st.tuples(moves, st.integers(0, 5), st.integers(1, 50_000)), min_size=1, max_size=60)
+directions = st.sampled_from(["buy", "sell"])
+distances = st.integers(1, 30)
+Tick = tuple[int, int, int]
+
+
+def path(changes: Sequence[tuple[int, int, int]]) -> list[Tick]:
+    """(time, bid, ask): small moves and jumps over several levels at once."""
+    at_ms, bid, made = 0, 1000, []
+    for move, spread, wait_ms in changes:
+        at_ms, bid = at_ms + wait_ms, max(200, bid + move)
+        made.append((at_ms, bid, bid + spread))
+    return made
+
+
+def placed(direction: str, risk: int, reward: int, ends_ms: int = FAR) -> SignalLevels:
+    sign = 1 if direction == "buy" else -1
+    return levels(direction, 1000 - sign * risk, 1000 + sign * reward, ends_ms=ends_ms)
+
+
+def reckoned(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | None:
+    """The rules once more, in the words of the contract."""
+    stop, target = int(terms.stop), int(terms.target)
+    for at_ms, bid, ask in ticks:
+        if terms.direction == "buy" and bid <= stop or terms.direction == "sell" and ask >= stop:
+            return "stop_loss", bid if terms.direction == "buy" else ask
+        if terms.direction == "buy" and bid >= target or terms.direction == "sell" and ask <= target:
+            return "take_profit", target
+        if at_ms >= terms.ends_ms:
+            return "expired", bid if terms.direction == "buy" else ask
+    return None
+
+
+def judged(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | None:
+    for at_ms, bid, ask in ticks:
+        if exit_ := by_tick(terms, Decimal(bid), Decimal(ask), at_ms):
+            return exit_.reason, int(exit_.price)
+    return None
+
+
+def stored(ticks: Sequence[Tick]) -> list[StoredMinute]:
+    """The minutes of a path."""
+    made: dict[int, list[Tick]] = {}
+    for tick in ticks:
+        made.setdefault(tick[0] // MINUTE_MS * MINUTE_MS, []).append(tick)
+    return [
+        StoredMinute(
+            opened_ms,
+            Decimal(own[0][1]),
+            Decimal(min(bid for _, bid, _ in own)),
+            Decimal(max(bid for _, bid, _ in own)),
+            Decimal(min(ask for _, _, ask in own)),
+            Decimal(max(ask for _, _, ask in own)),
+        )
+        for opened_ms, own in made.items()
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, directions, distances, distances, st.integers(0, 400_000))
+def test_ticks_end_a_signal_as_the_contract_says(
+    changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int, ends_ms: int
+) -> None:
+    terms = placed(direction, risk, reward, ends_ms)
+
+    assert judged(terms, path(changes)) == reckoned(terms, path(changes))
+
+
+def earned(direction: str, price: int) -> int:
+    return price if direction == "buy" else -price
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, directions, distances, distances)
+def test_minutes_never_pay_more_than_their_ticks_would_have(
+    changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int
+) -> None:
+    terms, ticks = placed(direction, risk, reward), path(changes)
+
+    by_ticks, by_minutes = judged(terms, ticks), StoredMinutes(stored(ticks)).first_exit(terms)
+
+    assert (by_ticks is None) == (by_minutes is None)
+    if by_ticks is not None and by_minutes is not None:
+        assert earned(direction, int(by_minutes[0].price)) <= earned(direction, by_ticks[1])
+        assert by_minutes[0].reason == "stop_loss" or by_minutes[0].reason == by_ticks[0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps, directions, distances, distances, st.integers(0, 300_000), st.integers(0, 400_000))
+def test_passing_signals_over_finds_the_same_as_looking_at_every_minute(
+    changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int, since_ms: int, ends_ms: int
+) -> None:
+    terms = placed(direction, risk, reward, ends_ms)._replace(since_ms=since_ms)
+    minutes = stored(path(changes))
+    one_by_one = ((exit_, each) for each in minutes if (exit_ := by_minute(terms, each)))
+
+    assert StoredMinutes(minutes).first_exit(terms) == next(one_by_one, None)

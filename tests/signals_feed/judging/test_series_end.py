@@ -1,0 +1,208 @@
+"""Signals do not outlive the prices that they were published on: a change of kind ends them."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from threading import Event
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection, transaction
+
+from accounts.models import User
+from core.threads import in_thread
+from instruments.catalogue import catalogue
+from instruments.models import Instrument
+from market.models import LastQuote
+from market.prices.records import Tick
+from signals_feed.judging.rules import Quoted
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.models import Signal
+from signals_feed.publishing.actions import publish
+from signals_feed.publishing.terms import SignalRefused, SignalTerms
+from tests.factories import NOON, make_instrument, make_user
+from tests.market.ticking import NOON_MS
+from tests.patience import PATIENCE_S
+from tests.signals_feed.published_signals import make_published
+
+from .watched_engine import WatchedEngine, run
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock", "own_market")]
+BUY = SignalTerms("EURUSD", "buy", Decimal("1.0810"), Decimal("1.0900"), None)
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+
+@pytest.fixture(autouse=True)
+def instrument(transactional_db: None) -> Instrument:
+    """Real at first: without DEMO it is priced by whoever pushes."""
+    return make_instrument()
+
+
+async def reprice(room: WatchedEngine, source: str) -> None:
+    await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
+    await in_thread(catalogue.load_now)
+    await room.runner.settle_kinds()
+
+
+async def tick_then_replay(room: WatchedEngine) -> None:
+    room.tick(1.0851, 1.0853, NOON_MS + 1000)
+    await room.settle()
+    await reprice(room, "replay")
+
+
+def test_an_active_signal_is_cancelled_at_the_last_quote_of_the_old_series() -> None:
+    signal = make_published()
+
+    run(tick_then_replay)
+
+    signal.refresh_from_db()
+    exit_ = signal.evidence.get(kind="exit")
+    assert (signal.status, signal.close_reason) == ("closed", "cancelled")
+    assert signal.close_price == Decimal("1.0851")
+    assert (exit_.bid, exit_.ask, exit_.at.timestamp() * 1000) == (
+        Decimal("1.0851"),
+        Decimal("1.0853"),
+        NOON_MS + 1000,
+    )
+    assert "replay" in signal.cancel_reason
+
+
+def test_the_ledger_holds_the_cancellation_and_its_chain() -> None:
+    signal = make_published()
+
+    run(tick_then_replay)
+
+    kinds = LedgerEntry.objects.filter(signal=signal.pk).order_by("position").values_list("kind", flat=True)
+    assert list(kinds)[-2:] == ["cancel", "close"]
+
+
+def test_no_price_of_the_new_series_reaches_it() -> None:
+    signal = make_published()
+
+    async def act(room: WatchedEngine) -> None:
+        await tick_then_replay(room)
+        room.engine.take("replay", [], NOON_MS + 2000)
+        await room.settle()
+
+    run(act)
+
+    signal.refresh_from_db()
+    assert signal.close_price == Decimal("1.0851")
+
+
+def test_a_stop_that_was_hit_before_is_a_stop() -> None:
+    signal = make_published()
+
+    async def act(room: WatchedEngine) -> None:
+        await room.stall()
+        room.tick(1.0805, 1.0807, NOON_MS + 1000)
+        room.tick(1.0841, 1.0843, NOON_MS + 2000)
+        await reprice(room, "replay")
+
+    run(act)
+
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("stop_loss", Decimal("1.0805"))
+
+
+def test_another_source_of_the_same_kind_leaves_it_active() -> None:
+    signal = make_published()
+
+    async def act(room: WatchedEngine) -> None:
+        room.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await room.settle()
+        await reprice(room, "kraken")
+
+    run(act)
+
+    signal.refresh_from_db()
+    assert signal.status == "active"
+
+
+def test_a_change_while_nothing_ran_ends_it_at_the_stored_quote(instrument: Instrument) -> None:
+    signal = make_published()
+    quote = {"bid": Decimal("1.0833"), "ask": Decimal("1.0835"), "quoted_at": NOON}
+    LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", seq=7, **quote)
+
+    async def act(room: WatchedEngine) -> None:
+        await room.settle()
+
+    run(act)
+
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("cancelled", Decimal("1.0833"))
+    assert Signal.objects.active().count() == 0
+
+
+def make_publisher() -> User:
+    user = make_user("anna")
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    return User.objects.get(pk=user.pk)
+
+
+def quoted(after_ms: int) -> Quoted:
+    return Quoted(Decimal("1.0851"), Decimal("1.0853"), NOON_MS + after_ms)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 3_000])
+def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) -> None:
+    """Another process may not have heard of the change yet; a source's clock may be ahead of ours."""
+    publisher = make_publisher()
+
+    async def act(room: WatchedEngine) -> None:
+        tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + ahead_ms, 1.0)
+        assert room.engine.accept(tick, NOON_MS) is None
+        await room.settle()
+        await reprice(room, "replay")
+
+    run(act)
+
+    with pytest.raises(SignalRefused, match="from another source now"):
+        publish(BUY, publisher, quoted(ahead_ms))
+    assert publish(BUY, publisher, quoted(ahead_ms + 1)).status == "active"
+
+
+def is_waited_for() -> bool:
+    """SQLite has one writer, and shows nobody who waits for it."""
+    if connection.vendor == "sqlite":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING)
+        return bool(cursor.fetchone()[0])
+
+
+def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others() -> None:
+    publisher, is_published, may_end = make_publisher(), Event(), Event()
+
+    def publish_slowly() -> None:
+        try:
+            with transaction.atomic():
+                publish(BUY, publisher, quoted(1000))
+                is_published.set()
+                assert may_end.wait(PATIENCE_S)
+        finally:
+            connection.close()
+
+    async def act(room: WatchedEngine) -> None:
+        room.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await room.settle()
+        await room.runner.flush()
+        await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
+        await in_thread(catalogue.load_now)
+        with ThreadPoolExecutor(1) as threads:
+            publishing = threads.submit(publish_slowly)
+            assert await asyncio.to_thread(is_published.wait, PATIENCE_S)
+            settling = asyncio.create_task(room.runner.settle_kinds())
+            while not settling.done() and not await in_thread(is_waited_for):  # noqa: ASYNC110 - the database is asked
+                await asyncio.sleep(0.01)
+            may_end.set()
+            await asyncio.to_thread(publishing.result, PATIENCE_S)
+            await settling
+        # Should the database have been busy for longer than one waits for it.
+        await room.runner.settle_kinds()
+
+    run(act)
+
+    assert Signal.objects.get().close_reason == "cancelled"

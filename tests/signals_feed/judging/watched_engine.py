@@ -1,0 +1,94 @@
+"""An engine with its watcher, as in the process that serves, driven tick by tick."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from core.background import cancel_and_wait
+from core.events.feed import EventFeed
+from core.threads import in_thread
+from market import runtime as market
+from market.engine.bus.local_bus import LocalBus
+from market.engine.engine import Engine
+from market.engine.runner import Runner
+from market.prices.records import AnyRecord, Tick
+from signals_feed.judging.watching.watcher import SignalWatcher
+from tests.market.running import no_feed
+
+T = TypeVar("T")
+
+
+class TailBus(LocalBus):
+    """Hands over what a predecessor had published and not written."""
+
+    def __init__(self, tail: list[AnyRecord]) -> None:
+        super().__init__(lambda records: None)
+        self._tail = tail
+
+    async def open(self, owner: object, place: object) -> list[AnyRecord]:
+        return self._tail
+
+
+class WatchedEngine:
+    """Nothing is written unless a test says so, and `settle` waits for all that follows from it."""
+
+    def __init__(self, tail: Iterable[AnyRecord] = ()) -> None:
+        self.engine = Engine(market.prices)
+        self.events = EventFeed()
+        self.watcher = SignalWatcher(self.events)
+        self.records: list[AnyRecord] = []
+        self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher])
+
+    async def enter(self) -> WatchedEngine:
+        await self.events.start()
+        assert await self.runner.try_lease()
+        await self.runner.start()
+        await cancel_and_wait(*self.runner._tasks)
+        await self.settle()
+        return self
+
+    async def leave(self) -> None:
+        await self.runner.stop()
+        await self.events.stop()
+
+    def tick(self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD") -> None:
+        assert self.engine.accept(Tick(symbol, bid, ask, at_ms, 1.0), at_ms) is None
+        self.records += self.engine.records
+        self.runner.hand_on()
+
+    async def settle(self) -> None:
+        await self.events.read()
+        await self.watcher.look()
+        if self.watcher.closer is not None:
+            await self.watcher.closer.work_off()
+        await self.events.read()
+
+    async def stall(self) -> None:
+        """From now on nothing is closed, as while the database is busy with other things."""
+        if self.watcher.closer is not None:
+            await cancel_and_wait(self.watcher.closer._task)
+
+    async def kill(self) -> None:
+        """As kill -9 does: what is not in the database is gone, and the lease waits for nobody."""
+        closer = self.watcher.closer
+        await cancel_and_wait(
+            *self.watcher._tasks, *self.runner._tasks, None if closer is None else closer._task
+        )
+        await self.events.stop()
+        await in_thread(self.runner.lease.leave)
+        market.prices.clear()
+
+
+def run(act: Callable[[WatchedEngine], Awaitable[T]], tail: Iterable[AnyRecord] = ()) -> T:
+    """In a room of its own, which ends in order."""
+
+    async def within() -> T:
+        room = await WatchedEngine(tail).enter()
+        try:
+            return await act(room)
+        finally:
+            await room.leave()
+
+    return asyncio.run(within())

@@ -1,0 +1,46 @@
+"""Signals that go into the feed and leave it as the service does it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+
+from instruments.models import Instrument
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import Quoted, ms
+from signals_feed.models import Signal
+from signals_feed.publishing.actions import enter_feed
+from tests.factories import make_instrument, make_user
+
+BID, ASK = Decimal("1.0841"), Decimal("1.0842")
+TERMS = {"entry": "1.0842", "stop_loss": "1.0810", "take_profit": "1.0900", "tradable_price": "1.0842"}
+SELL = {
+    "direction": "sell",
+    "entry": Decimal("1.0841"),
+    "stop_loss": Decimal("1.0870"),
+    "take_profit": Decimal("1.0800"),
+    "tradable_price": Decimal("1.0841"),
+}
+
+
+def put_in_feed(signal: Signal, bid: Decimal = BID, ask: Decimal = ASK, seq: int = 0) -> Signal:
+    enter_feed(signal, Quoted(bid, ask, ms(signal.published_at), "", seq))
+    return signal
+
+
+def make_published(instrument: Instrument | None = None, **terms: Any) -> Signal:
+    """A buy of EURUSD, or whatever the terms make of it, with everything that belongs to a publication."""
+    instrument = instrument or Instrument.objects.filter(symbol="EURUSD").first() or make_instrument()
+    fields: dict[str, Any] = {name: Decimal(price) for name, price in TERMS.items()}
+    fields |= {"direction": "buy", "user": terms.pop("user", None) or make_user()} | terms
+    return put_in_feed(Signal(instrument=instrument, **fields))
+
+
+def close_at(
+    signal: Signal, bid: Decimal, ask: Decimal, reason: str = "manual", at: datetime | None = None
+) -> bool:
+    at_ms = ms(at or timezone.now())
+    return close_signal(Closing.at_current(signal, reason, Quoted(bid, ask, at_ms), at_ms))

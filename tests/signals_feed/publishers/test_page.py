@@ -1,0 +1,125 @@
+"""The public page of a publisher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from demo.publisher_rules import STATEMENTS
+from signals_feed.publishers.lookup import scorecards
+from tests.accounts.panel.test_look import assert_is_ours
+from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
+from tests.queries import count_queries
+
+pytestmark = pytest.mark.django_db
+PRICES = ("1.0900", "1.0810", "1.0874")
+BROWSER = {"accept": "text/html"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    scorecards.clear()
+    yield
+    scorecards.clear()
+
+
+@pytest.fixture
+def anna() -> User:
+    make_instrument("EURUSD")
+    user = make_user("anna")
+    for number, price in enumerate(PRICES):
+        make_signal(
+            user=user,
+            status="closed",
+            close_price=Decimal(price),
+            closed_at=NOON + timedelta(hours=number),
+        )
+    make_signal(user=user)
+    return user
+
+
+def page(user: User) -> str:
+    return unescape(Client().get(f"/publishers/{user}").text)
+
+
+def figure(shown: str, name: str) -> str:
+    found = re.search(rf"<dt>{name}</dt><dd>(.*?)</dd>", shown)
+    assert found, name
+    return found[1]
+
+
+def test_page_is_public_and_ours(anna: User) -> None:
+    answer = Client().get("/publishers/anna", headers=BROWSER)
+    assert answer.status_code == 200
+    assert_is_ours(answer.text)
+
+
+def test_page_has_the_numbers_of_the_scorecard(anna: User) -> None:
+    shown = page(anna)
+    assert figure(shown, "Win rate") == "66.7 %"
+    assert figure(shown, "Expectancy") == "0.60 R"
+    assert figure(shown, "Deepest drawdown") == "1.0 R"
+    assert figure(shown, "Best excursion") == "1.81 R"
+    assert "3 closed signals, 1 active" in shown
+
+
+def test_too_few_signals_are_said_to_be_too_few(anna: User) -> None:
+    assert "too few to tell skill from luck" in page(anna)
+
+
+def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
+    shown = page(anna)
+    assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
+    assert "Results of anna summed up, in R" in shown
+    assert "From nought to 1.8 R over 3 signals; never above 1.8 R, never below 0.0 R." in shown
+    assert shown.count(" R</td>") >= len(PRICES)
+
+
+def test_latest_signals_are_listed_with_their_results(anna: User) -> None:
+    shown = page(anna)
+    assert shown.count('<th scope="row">Buy EURUSD</th>') == 4
+    assert "-1.00 R" in shown
+
+
+def test_page_costs_two_queries(anna: User) -> None:
+    page(anna)
+    with count_queries() as asked:
+        page(anna)
+    assert len(asked) == 2, asked
+
+
+def test_publisher_of_open_signals_alone_has_a_page_without_numbers() -> None:
+    user = make_user("newcomer")
+    make_signal(user=user)
+    assert "No signal of newcomer has closed yet" in page(user)
+
+
+@pytest.mark.parametrize("name", ["silent", "nobody", "a%00b"])
+def test_who_never_published_has_no_page(name: str) -> None:
+    make_user("silent")
+    answer = Client().get(f"/publishers/{name}", headers=BROWSER)
+    assert answer.status_code == 404
+
+
+def test_house_publisher_states_its_rule() -> None:
+    name = next(iter(STATEMENTS))
+    user = make_user(name)
+    make_signal(user=user)
+    assert STATEMENTS[name] not in page(user)
+    make_account(user, is_demo=True)
+    assert STATEMENTS[name] in page(user)
+
+
+def test_name_is_text_and_nothing_else() -> None:
+    user = make_user("<b>x&y")
+    make_signal(user=user)
+    shown = Client().get("/publishers/%3Cb%3Ex&y").text
+    assert "<b>x" not in shown
+    assert "&lt;b&gt;x&amp;y" in shown

@@ -1,0 +1,246 @@
+"""The page on which people publish: who may, what it refuses and where it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from html import unescape
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from accounts.models import User
+from market import runtime as market
+from signals_feed.models import Signal
+from tests.accounts.panel.test_look import assert_is_ours
+from tests.factories import make_calendar, make_instrument, make_signal, make_user, put_quote
+
+pytestmark = pytest.mark.django_db
+PAGE, LIVE = "/settings/signals", "/settings/signals/live"
+TERMS = {
+    "symbol": "EURUSD",
+    "direction": "buy",
+    "entry": "1.08424",
+    "stop_loss": "1.0810",
+    "take_profit": "1.0900",
+}
+
+
+@pytest.fixture(autouse=True)
+def _market() -> Iterator[None]:
+    make_instrument("EURUSD")
+    put_quote("EURUSD", 1.0841, 1.08424)
+    yield
+    market.prices.clear()
+
+
+def logged_in(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+def make_publisher(name: str = "anna") -> User:
+    user = make_user(name)
+    user.user_permissions.add(Permission.objects.get(codename="publish_signal"))
+    return user
+
+
+@pytest.fixture
+def anna() -> User:
+    return make_publisher()
+
+
+@pytest.fixture
+def page(anna: User) -> Client:
+    return logged_in(anna)
+
+
+def send(page: Client, **changes: str) -> Any:
+    return page.post(PAGE, TERMS | {"token": str(uuid4())} | changes)
+
+
+def shown(answer: Any) -> str:
+    return unescape(answer.text)
+
+
+def test_it_asks_for_a_login() -> None:
+    for path in (PAGE, LIVE):
+        assert Client().get(path)["Location"].startswith("/accounts/login/?next=/settings/signals")
+
+
+def test_who_may_not_publish_is_told_how_to_become_a_publisher() -> None:
+    page = logged_in(make_user("ada"))
+    answer = page.get(PAGE)
+    assert (answer.status_code, "How to become a publisher" in answer.text) == (200, True)
+    assert "ada" in answer.text
+    assert send(page).status_code == 403
+    assert page.get(LIVE).status_code == 403
+    assert not Signal.objects.exists()
+
+
+def test_pages_are_ours_and_never_cached(page: Client) -> None:
+    for answer in (page.get(PAGE), logged_in(make_user()).get(PAGE)):
+        assert_is_ours(answer.text)
+        assert "no-store" in answer["Cache-Control"]
+
+
+def test_form_without_its_token_against_forgery_is_refused(anna: User) -> None:
+    assert send(logged_in(anna, enforce_csrf_checks=True)).status_code == 403
+
+
+def test_signal_is_published_and_listed(page: Client, anna: User) -> None:
+    answer = page.post(PAGE, TERMS | {"token": str(uuid4())}, follow=True)
+    signal = Signal.objects.get()
+    assert (signal.user, signal.direction, signal.entry) == (anna, "buy", Decimal("1.08424"))
+    assert answer.redirect_chain == [(PAGE, 302)]
+    assert "Published: buy EURUSD." in answer.text
+    assert str(signal.pk) in answer.text
+
+
+def test_form_sent_twice_is_one_signal(page: Client) -> None:
+    token = str(uuid4())
+    answers = [send(page, token=token).status_code for _ in range(2)]
+    assert answers == [302, 302]
+    assert Signal.objects.count() == 1
+
+
+def test_form_that_was_sent_and_changed_is_not_said_to_be_published(page: Client) -> None:
+    token = str(uuid4())
+    send(page, token=token)
+
+    answer = send(page, token=token, stop_loss="1.07")
+
+    assert answer.status_code == 400
+    assert "This form was sent before, and published a buy of EURUSD" in answer.text
+
+
+def test_another_form_is_another_signal(page: Client) -> None:
+    send(page)
+    send(page)
+    assert Signal.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"entry": "1.0842"}, "entry", "may not be below the ask, which is 1.08424"),
+        ({"entry": "1.2"}, "entry", "more than 1 % away"),
+        ({"entry": "1.0842412"}, "entry", "5 decimals"),
+        ({"entry": "dear"}, "entry", "Enter a number"),
+        ({"entry": "-5"}, "entry", "The entry must be a price above 0."),
+        ({"entry": ""}, "entry", "required"),
+        ({"stop_loss": "1.09"}, "stop_loss", "The stop loss of a buy is below its entry."),
+        ({"take_profit": "1.07"}, "take_profit", "The take profit of a buy is above its entry."),
+        ({"direction": "hold"}, "direction", "hold"),
+        ({"symbol": "NOPE"}, "symbol", "NOPE"),
+    ],
+)
+def test_refusal_stands_beside_its_field(
+    page: Client, changes: dict[str, str], field: str, words: str
+) -> None:
+    answer = send(page, **changes)
+    assert answer.status_code == 400
+    (error,) = answer.context["form"].errors[field]
+    assert words in error
+    assert f'id="id_{field}_error"' in answer.text
+    assert f'aria-describedby="id_{field}' in answer.text
+    assert not Signal.objects.exists()
+
+
+def test_what_was_typed_is_kept_after_a_refusal(page: Client) -> None:
+    answer = send(page, entry="1.0842")
+    assert 'value="1.0842"' in answer.text
+    assert 'value="1.0900"' in answer.text
+
+
+def test_closed_market_is_refused_in_words(page: Client) -> None:
+    make_instrument("AAPL", calendar=make_calendar("never", "Mon-Mon 00:00-00:01"))
+    put_quote("AAPL", at_ms=1)
+    answer = send(page, symbol="AAPL")
+    assert answer.status_code == 400
+    assert "AAPL" in answer.context["form"].errors["symbol"][0]
+
+
+def test_quote_stands_beside_the_form(page: Client) -> None:
+    text = shown(page.get(f"{PAGE}?symbol=EURUSD"))
+    assert "<dd data-bid>1.08410</dd>" in text
+    assert "<dd data-ask>1.08424</dd>" in text
+    assert '<option value="EURUSD" selected>' in text
+
+
+def test_page_begins_with_an_instrument_that_trades_now(page: Client) -> None:
+    make_instrument("AAPL", calendar=make_calendar("never", "Mon-Mon 00:00-00:01"))
+    text = page.get(PAGE).text
+    assert '<option value="EURUSD" selected>' in text
+    assert "<dd data-bid>1.08410</dd>" in text
+
+
+def test_page_opens_before_any_instrument_is_there(page: Client) -> None:
+    from instruments.catalogue import catalogue
+    from instruments.models import Instrument
+
+    Instrument.objects.all().delete()
+    catalogue.load_now()
+    assert page.get(PAGE).status_code == 200
+
+
+def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, anna: User) -> None:
+    signal, _ = make_signal(user=anna, stop_loss=Decimal("1.0832")), make_signal()
+    told = page.get(f"{LIVE}?symbol=EURUSD").json()
+    assert told["quote"].pop("age_ms") < 60_000
+    assert told["quote"] == {
+        **{"symbol": "EURUSD", "state": "open", "words": "open"},
+        **{"bid": "1.08410", "ask": "1.08424", "spread": "0.00014"},
+    }
+    assert told["signals"] == [
+        {"id": str(signal.pk), "price": "1.08410", "pnl": "-1.0", "pnl_r": "-0.10", "tone": "loss"}
+    ]
+
+
+@pytest.mark.parametrize("symbol", ["", "NOPE", "eurusd"])
+def test_live_answer_of_no_instrument_has_no_quote(page: Client, symbol: str) -> None:
+    assert page.get(f"{LIVE}?symbol={symbol}").json() == {"quote": None, "signals": []}
+
+
+def test_own_signal_is_closed_by_hand_at_the_price_of_now(page: Client, anna: User) -> None:
+    signal = make_signal(user=anna)
+    answer = page.post(f"{PAGE}/{signal.pk}/close", follow=True)
+    signal.refresh_from_db()
+    assert (signal.close_reason, signal.close_price) == ("manual", Decimal("1.0841"))
+    assert "Closed: buy EURUSD, -1.0 pips." in shown(answer)
+    assert "closed by the publisher" in answer.text
+
+
+def test_signal_closed_before_is_refused_in_words(page: Client, anna: User) -> None:
+    signal = make_signal(user=anna, status="closed")
+    assert "closed before" in shown(page.post(f"{PAGE}/{signal.pk}/close", follow=True))
+
+
+def test_nobody_closes_the_signal_of_another(page: Client) -> None:
+    signal = make_signal()
+    assert page.post(f"{PAGE}/{signal.pk}/close").status_code == 404
+    signal.refresh_from_db()
+    assert signal.status == "active"
+
+
+def test_closing_needs_a_form(page: Client, anna: User) -> None:
+    answer = page.get(f"{PAGE}/{make_signal(user=anna).pk}/close")
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
+    assert Signal.objects.active().count() == 1
+
+
+def test_signal_that_staff_cancelled_says_so(page: Client, anna: User) -> None:
+    from signals_feed.publishing.actions import cancel
+
+    cancel(make_signal(user=anna), reason="Fat finger", by="boss")
+    text = page.get(PAGE).text
+    assert "Staff cancelled it: Fat finger" in text
+    assert "Yes, close it now" not in text
+
+
+def test_tab_leads_to_the_page() -> None:
+    assert f'<a href="{PAGE}">Signals</a>' in logged_in(make_user()).get("/settings/keys").text

@@ -1,0 +1,1 @@
+"""Trains and judges the built-in sentiment model, with scikit-learn, which the service never needs."""
