@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from django.conf import settings
 
 from core.threads import in_thread
-from news import background
 from news.language import LanguageFailed, LanguageModel, language_models
+from news.sentiment import sentiment_models
 
 from . import offline
 from .answer import Analysis
@@ -24,15 +25,17 @@ class ModelFailed(Exception):
         self.wait_s = wait_s
 
 
-class Analyst(Protocol):
+class CheckedModel(Protocol):
     @property
     def identifier(self) -> str: ...
 
+    def is_healthy(self) -> bool: ...
+
+
+class Analyst(CheckedModel, Protocol):
     @property
     def patience_s(self) -> float:
         """It has answered or failed by then."""
-
-    def is_healthy(self) -> bool: ...
 
     async def analyse(self, facts: Facts) -> Analysis: ...
 
@@ -73,7 +76,6 @@ class LanguageAnalyst:
 
 
 always = OfflineAnalyst()
-background.REGISTERED.append(always)
 
 
 def identifiers() -> list[str]:
@@ -90,3 +92,12 @@ def named(identifier: str) -> Analyst:
 def preferred() -> Analyst:
     """Whom to ask where nobody was named."""
     return next((LanguageAnalyst(model) for model in language_models() if model.is_healthy()), always)
+
+
+def available_models() -> list[str]:
+    """Of analyses and of sentiment; a language model may be both."""
+    return identifiers_of_healthy((always, *sentiment_models()))
+
+
+def identifiers_of_healthy(models: Iterable[CheckedModel]) -> list[str]:
+    return list(dict.fromkeys(model.identifier for model in models if model.is_healthy()))

@@ -29,8 +29,7 @@ from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
 from market.streams import market_streams as streams
 from market.streams.sessions.authenticated import trust_watch
-from news import background
-from news.background import newsroom
+from news.background import news_tasks
 from serving.prometheus import metrics_port
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
@@ -70,8 +69,7 @@ class Service:
         await demo_publishers.start()
         await recorder.start()
         await analyses.start()
-        await newsroom.start()
-        await background.rounds.start()
+        await news_tasks.start()
         await metrics_port.start()
         await pruner.start()
         outgoing.start()
@@ -87,8 +85,7 @@ class Service:
         await cancel_and_wait(self._task)
         await pruner.stop()
         await outgoing.stop()
-        await background.rounds.stop()
-        await newsroom.stop()
+        await news_tasks.stop()
         await analyses.stop()
         await recorder.stop()
         await demo_publishers.stop()

@@ -16,13 +16,13 @@ from rest_framework import serializers
 
 from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
+from analysis.analysts import available_models
 from core.background import cancel_and_wait
 from core.contract.answers import Answer, iso_time
 from core.contract.schema import BodySerializer, describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
-from news.background import available
 from signals_feed.models import Signal
 
 
@@ -65,7 +65,7 @@ class SessionViewSet(KeyedViewSet):
             "instruments_active": len(catalogue.active()),
             "clients_connected": await open_streams.count(),
             "signals_active": await in_thread_promptly(Signal.objects.active().count),
-            "ai_models_available": available(),
+            "ai_models_available": available_models(),
             "server_time": iso_time(datetime.now(UTC)),
             "uptime_seconds": max(0, int(time.time() - await started_at())),
         }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any
 
 from django.conf import settings
 
@@ -15,59 +16,30 @@ from news.ingest.polling import keep_polling
 
 from .sentiment import SentimentFailed, SentimentModel, sentiment_models
 
+logger = logging.getLogger(__name__)
+CHECK_EVERY_S = 60.0
 
-class Newsroom:
+
+class NewsTasks:
+    """Of this process, for as long as it serves."""
+
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._tasks.append(asyncio.create_task(keep_settling(), name="news outcomes"))
+        self._begin("news outcomes", keep_settling())
         if settings.NEWS_POLLING:
-            self._tasks.append(asyncio.create_task(keep_polling(), name="news sources"))
+            self._begin("news sources", keep_polling())
+        for model in sentiment_models():
+            self._begin(f"health of {model.identifier}", keep_checking(model))
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=name))
 
     async def stop(self) -> None:
         await cancel_and_wait(*self._tasks)
         self._tasks.clear()
         report.forget()
-
-
-newsroom = Newsroom()
-"""One per process."""
-
-logger = logging.getLogger(__name__)
-CHECK_EVERY_S = 60.0
-
-
-class CheckedModel(Protocol):
-    @property
-    def identifier(self) -> str: ...
-
-    def is_healthy(self) -> bool: ...
-
-
-REGISTERED: list[CheckedModel] = []
-
-
-def available() -> list[str]:
-    return list(dict.fromkeys(model.identifier for model in REGISTERED if model.is_healthy()))
-
-
-class ModelHealthChecks:
-    """Looks after the models for as long as the process serves."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def start(self) -> None:
-        for model in sentiment_models():
-            if model not in REGISTERED:
-                REGISTERED.append(model)
-            name = f"health of {model.identifier}"
-            self._tasks.append(asyncio.create_task(keep_checking(model), name=name))
-
-    async def stop(self) -> None:
-        await cancel_and_wait(*self._tasks)
-        self._tasks.clear()
 
 
 async def keep_checking(model: SentimentModel) -> None:
@@ -94,4 +66,4 @@ async def checked(model: SentimentModel) -> str:
     return ""
 
 
-rounds = ModelHealthChecks()
+news_tasks = NewsTasks()

@@ -8,7 +8,6 @@ from time_machine import Traveller
 
 from accounts.open_streams.registry import open_streams
 from instruments.models import Instrument
-from news import background
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Signal
 from tests.accounts.open_streams.claims import claimed, release
@@ -18,24 +17,6 @@ from tests.factories import make_instrument, make_signal
 from .answers import MILLISECONDS
 
 INTEGERS = ("instruments_active", "clients_connected", "signals_active", "uptime_seconds")
-
-
-class Model:
-    """An AI model that is well or not."""
-
-    def __init__(self, identifier: str, healthy: bool) -> None:
-        self.identifier, self.healthy = identifier, healthy
-
-    def is_healthy(self) -> bool:
-        return self.healthy
-
-
-@pytest.fixture
-def models() -> Iterator[list[background.CheckedModel]]:
-    before = list(background.REGISTERED)
-    background.REGISTERED.clear()
-    yield background.REGISTERED
-    background.REGISTERED[:] = before
 
 
 @pytest.fixture(autouse=True)
@@ -88,18 +69,8 @@ def test_clients_are_the_open_streams_of_all_accounts(shared_server: Server, sha
     assert (before, during, session(shared)["clients_connected"]) == (0, 3, 0)
 
 
-def test_models_are_those_that_are_well_now(shared: Api, models: list[background.CheckedModel]) -> None:
-    ailing = Model("ailing-1", healthy=False)
-    models += [Model("lexicon-1", healthy=True), ailing]
-    before = session(shared)["ai_models_available"]
-    ailing.healthy = True
-
-    assert before == ["lexicon-1"]
-    assert session(shared)["ai_models_available"] == ["lexicon-1", "ailing-1"]
-
-
-def test_without_models_the_list_is_empty(shared: Api, models: list[background.CheckedModel]) -> None:
-    assert session(shared)["ai_models_available"] == []
+def test_the_model_that_is_always_there_is_the_first(shared: Api) -> None:
+    assert session(shared)["ai_models_available"][0] == "tickwire-analyst-1"
 
 
 def test_server_time_is_now_to_the_millisecond(clock: Traveller, shared: Api) -> None:

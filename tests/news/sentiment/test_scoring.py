@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.background import cancel_and_wait
-from news.background import REGISTERED, available, checked, keep_checking
+from news.background import checked, keep_checking
 from news.sentiment import Score, SentimentFailed, SentimentModel, current_model, sentiment_models
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.onnx import OnnxModel
@@ -162,23 +162,17 @@ def test_named_model_that_is_broken_leaves_it_to_the_built_in_one(tmp_path: Path
     assert WithFallback(OnnxModel(tmp_path), builtin()).score("Gold rises").model == "tickwire-linear-1"
 
 
-async def test_models_are_listed_once_they_were_checked(tmp_path: Path) -> None:
+async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None:
     models: list[SentimentModel] = [
         Builtin(),
         OnnxModel(make_onnx(tmp_path / "tiny")),
         OnnxModel(tmp_path / "absent"),
     ]
-    before = list(REGISTERED)
-    REGISTERED[:] = models
-    try:
-        unchecked = available()
-        problems = [await checked(model) for model in models]
-        listed = available()
-    finally:
-        REGISTERED[:] = before
+    before = [model.is_healthy() for model in models]
+    problems = [await checked(model) for model in models]
 
-    assert unchecked == []
-    assert listed == ["tickwire-linear-1", "onnx-tiny"]
+    assert before == [False, False, False]
+    assert [model.is_healthy() for model in models] == [True, True, False]
     assert [bool(problem) for problem in problems] == [False, False, True]
 
 
@@ -194,15 +188,15 @@ class Broken(Builtin):
         raise ZeroDivisionError
 
 
-async def test_model_that_raises_what_it_likes_does_not_end_its_rounds(
+async def test_model_that_raises_what_it_likes_does_not_end_its_checks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     model = Broken()
     with caplog.at_level(logging.ERROR, "news.background"):
-        rounds = asyncio.create_task(keep_checking(model))
+        checks = asyncio.create_task(keep_checking(model))
         await model.was_checked.wait()
         await asyncio.sleep(0)
 
-    assert not rounds.done()
+    assert not checks.done()
     assert "Checking the model broken-1 broke" in caplog.text
-    await cancel_and_wait(rounds)
+    await cancel_and_wait(checks)
