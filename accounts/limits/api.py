@@ -5,61 +5,66 @@ from __future__ import annotations
 import math
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, ClassVar
 
+import msgspec
 from django.http import HttpRequest
-from rest_framework import serializers
+from msgspec import Meta
 
 from accounts.keys.caller import Allowances, Caller
 from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
 from core.background import SharedLookups
 from core.contract.answers import Answer
-from core.contract.schema import BodySerializer, describes
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
 
 from .ai_calls import look_at_ai_calls
 from .throttle import throttle
 
-
-class WindowSerializer(serializers.Serializer[Any]):
-    limit = serializers.IntegerField(min_value=0)
-    remaining = serializers.IntegerField(min_value=0)
-    reset = serializers.IntegerField(help_text="Epoch seconds when a slot frees.")
+Count = Annotated[int, Meta(ge=0)]
 
 
-class AiCallsSerializer(serializers.Serializer[Any]):
-    limit = serializers.IntegerField(min_value=0)
-    remaining = serializers.IntegerField(min_value=0)
-    reset = serializers.IntegerField(help_text="Epoch seconds of the next UTC midnight.")
+class RequestWindow(msgspec.Struct):
+    component: ClassVar[str] = "Window"
+
+    limit: Count
+    remaining: Count
+    reset: Annotated[int, Meta(description="Epoch seconds when a slot frees.")]
 
 
-class OpenStreamSerializer(serializers.Serializer[Any]):
-    path = serializers.CharField()
-    age_seconds = serializers.IntegerField(min_value=0)
+class AiCalls(msgspec.Struct):
+    limit: Count
+    remaining: Count
+    reset: Annotated[int, Meta(description="Epoch seconds of the next UTC midnight.")]
 
 
-class StreamsSerializer(serializers.Serializer[Any]):
-    limit = serializers.IntegerField(min_value=0)
-    open = OpenStreamSerializer(many=True)
+class StreamAge(msgspec.Struct):
+    component: ClassVar[str] = "OpenStream"
+
+    path: str
+    age_seconds: Count
 
 
-class LimitsSerializer(BodySerializer):
-    examples = {
-        "A Pro account with one stream": {
-            "tier": "pro",
-            "requests": {"limit": 120, "remaining": 57, "reset": 1795262412},
-            "ai_calls": {"limit": 20, "remaining": 18, "reset": 1795305600},
-            "streams": {"limit": 5, "open": [{"path": "/ws/market", "age_seconds": 3641}]},
-        }
-    }
+class Streams(msgspec.Struct):
+    limit: Count
+    open: list[StreamAge]
 
-    tier = serializers.CharField(help_text="As staff named it: free, pro, premium.")
-    requests = WindowSerializer()
-    ai_calls = AiCallsSerializer()
-    streams = StreamsSerializer()
 
+class Limits(msgspec.Struct):
+    tier: Annotated[str, Meta(description="As staff named it: free, pro, premium.")]
+    requests: RequestWindow
+    ai_calls: AiCalls
+    streams: Streams
+
+
+PRO = Limits(
+    tier="pro",
+    requests=RequestWindow(limit=120, remaining=57, reset=1795262412),
+    ai_calls=AiCalls(limit=20, remaining=18, reset=1795305600),
+    streams=Streams(limit=5, open=[StreamAge(path="/ws/market", age_seconds=3641)]),
+)
 
 # Nobody waits for a window here, so nothing else keeps an account from asking on all its connections.
 _looks: SharedLookups[tuple[int, Allowances], bytes] = SharedLookups()
@@ -70,9 +75,10 @@ class LimitsViewSet(KeyedViewSet):
 
     @describes(
         "getLimits",
-        LimitsSerializer,
+        Limits,
         "What is left of your limits",
         tag="Service",
+        examples={"A Pro account with one stream": PRO},
         details="The request window, the AI calls of the day and the open streams of your account. "
         "Free of charge: it answers even when the window is used up.",
     )
@@ -86,20 +92,17 @@ async def look(caller: Caller) -> bytes:
     standing = await throttle.look(caller)
     now = datetime.now(UTC)
     ai = await in_thread_promptly(look_at_ai_calls, caller.account_id, allowed.ai_calls, now)
-    body: dict[str, Any] = {
-        "tier": allowed.tier,
-        "requests": {
-            "limit": standing.limit,
-            "remaining": standing.remaining,
-            "reset": math.ceil(time.time() + standing.frees_in),
-        },
-        "ai_calls": {"limit": ai.limit, "remaining": ai.remaining, "reset": ai.reset},
-        "streams": {
-            "limit": allowed.streams,
-            "open": [
-                {"path": stream.path, "age_seconds": int(time.time() - stream.opened_at)}
+    frees_at = math.ceil(time.time() + standing.frees_in)
+    body = Limits(
+        tier=allowed.tier,
+        requests=RequestWindow(standing.limit, standing.remaining, frees_at),
+        ai_calls=AiCalls(ai.limit, ai.remaining, ai.reset),
+        streams=Streams(
+            limit=allowed.streams,
+            open=[
+                StreamAge(stream.path, int(time.time() - stream.opened_at))
                 for stream in await open_streams.of(caller.account_id)
             ],
-        },
-    }
+        ),
+    )
     return encode(body)

@@ -5,19 +5,58 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from django.core.exceptions import SuspiciousOperation
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 from django.db.utils import InternalError as DatabaseRefusal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from msgspec import UNSET, Meta, UnsetType
 from rest_framework.exceptions import APIException, ValidationError
 
 from core.fault_log import unavailable
 from core.plain_json import encode
+from core.struct_schemas import openapi
 
 from .answers import ON_EVERY_ANSWER, new_request_id
+
+CODES = (
+    "missing_api_key",
+    "invalid_api_key",
+    "https_required",
+    "symbol_not_found",
+    "not_found",
+    "method_not_allowed",
+    "invalid_parameter",
+    "invalid_timeframe",
+    "parameter_out_of_range",
+    "rate_limit_exceeded",
+    "ai_quota_exceeded",
+    "model_unavailable",
+    "quote_unavailable",
+    "overloaded",
+    "internal_error",
+)
+
+
+class Refusal(msgspec.Struct, kw_only=True):
+    code: Annotated[str, openapi(enum=CODES, description="Stable: what a program should look at.")]
+    message: Annotated[str, Meta(description="For people; may change.")]
+    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status once more.")]
+    field: Annotated[str | UnsetType, Meta(description="The parameter that was refused.")] = UNSET
+    allowed: Annotated[Sequence[str] | UnsetType, Meta(description="The words it may be.")] = UNSET
+    max: Annotated[int | UnsetType, Meta(description="The largest number it may be.")] = UNSET
+    request_id: Annotated[str, Meta(description="The header X-Request-Id once more.")]
+
+
+class ErrorBody(msgspec.Struct):
+    """Whatever goes wrong, the body has this shape."""
+
+    component: ClassVar[str] = "Error"
+
+    error: Refusal
 
 
 class ApiError(APIException):
@@ -31,9 +70,9 @@ class ApiError(APIException):
         self,
         message: str = "",
         *,
-        field: str | None = None,
-        allowed: Sequence[str] | None = None,
-        max: int | None = None,  # noqa: A002 - the name on the wire
+        field: str | UnsetType = UNSET,
+        allowed: Sequence[str] | UnsetType = UNSET,
+        max: int | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     ) -> None:
         self.message = message or self.message
         self.field, self.allowed, self.max = field, allowed, max
@@ -156,16 +195,16 @@ def as_refusal(error: Exception) -> ApiError:
 
 
 def error_body(refusal: ApiError, request_id: str) -> bytes:
-    details = {
-        "code": refusal.code,
-        "message": refusal.message,
-        "status": refusal.status_code,
-        "field": refusal.field,
-        "allowed": refusal.allowed,
-        "max": refusal.max,
-        "request_id": request_id,
-    }
-    return encode({"error": {name: value for name, value in details.items() if value is not None}})
+    details = Refusal(
+        code=refusal.code,
+        message=refusal.message,
+        status=refusal.status_code,
+        field=refusal.field,
+        allowed=refusal.allowed,
+        max=refusal.max,
+        request_id=request_id,
+    )
+    return encode(ErrorBody(details))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+import msgspec
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+from core.struct_schemas import Components, schema_of
+
+from .errors import ErrorBody
 from .openapi_errors import Json, answer_headers, error_responses
 from .parameters import (
     BooleanParameter,
@@ -18,7 +23,7 @@ from .parameters import (
     OptionalChoiceParameter,
     WordListParameter,
 )
-from .schema import Description, ErrorSerializer, OneOf, descriptions
+from .schema import BodySerializer, Description, OneOf, descriptions
 from .viewset import ApiViewSet
 
 
@@ -65,16 +70,33 @@ class ApiSchema(AutoSchema):
 
     def get_response_serializers(self) -> Any:
         body = self.described.body
-        examples = [OpenApiExample(title, value) for title, value in body.examples.items()]
-        serializer = body.serializer if isinstance(body, OneOf) else body
-        return {200: OpenApiResponse(serializer, "Success.", examples)}
+        examples = [
+            OpenApiExample(title, msgspec.to_builtins(value))
+            for title, value in self.described.examples.items()
+        ]
+        if isinstance(body, OneOf):
+            schema: Any = body.serializer
+        elif isinstance(body, type) and issubclass(body, BodySerializer):
+            schema = body
+        else:
+            schema = self.register(body)
+        return {200: OpenApiResponse(schema, "Success.", examples)}
+
+    def register(self, body: Any) -> Json:
+        """Puts the components of a body into the document."""
+        components: Components = {}
+        schema = schema_of(body, components)
+        for name, component in components.items():
+            resolved = ResolvedComponent(name, ResolvedComponent.SCHEMA, component, object=name)  # type: ignore[no-untyped-call]
+            self.registry.register_on_missing(resolved)
+        return schema
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         """Lists stand inside an object here, never by themselves."""
         return False
 
     def _get_response_bodies(self, direction: Any = "response") -> Json:
-        self.resolve_serializer(ErrorSerializer, "response")
+        self.register(ErrorBody)
         responses: Json = super()._get_response_bodies(direction)
         responses["200"]["headers"] = answer_headers(self.described)
         return responses | error_responses(self.described)

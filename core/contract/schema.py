@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -12,47 +12,11 @@ from rest_framework import serializers
 from .errors import ApiError
 from .parameters import QuerySerializer
 
-CODES = (
-    "missing_api_key",
-    "invalid_api_key",
-    "https_required",
-    "symbol_not_found",
-    "not_found",
-    "method_not_allowed",
-    "invalid_parameter",
-    "invalid_timeframe",
-    "parameter_out_of_range",
-    "rate_limit_exceeded",
-    "ai_quota_exceeded",
-    "model_unavailable",
-    "quote_unavailable",
-    "overloaded",
-    "internal_error",
-)
-
-
-class RefusalSerializer(serializers.Serializer[Any]):
-    code = serializers.ChoiceField(choices=CODES, help_text="Stable: what a program should look at.")
-    message = serializers.CharField(help_text="For people; may change.")
-    status = serializers.IntegerField(min_value=400, max_value=599, help_text="The HTTP status once more.")
-    field = serializers.CharField(required=False, help_text="The parameter that was refused.")
-    allowed = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="The words it may be."
-    )
-    max = serializers.IntegerField(required=False, help_text="The largest number it may be.")
-    request_id = serializers.CharField(help_text="The header X-Request-Id once more.")
-
 
 class BodySerializer(serializers.Serializer[Any]):
     """The body of an answer, with examples of it by title."""
 
     examples: ClassVar[dict[str, Any]] = {}
-
-
-class ErrorSerializer(BodySerializer):
-    """Whatever goes wrong, the body has this shape."""
-
-    error = RefusalSerializer()
 
 
 Action = TypeVar("Action", bound=Callable[..., Any])
@@ -66,16 +30,16 @@ class OneOf:
     examples: dict[str, Any]
 
 
-Body = type[BodySerializer] | OneOf
-
-
 @dataclass(frozen=True)
 class Description:
     name: str
     tag: str
     summary: str
     details: str
-    body: Body
+    body: Any
+    """A Struct, or a named union of some: `Annotated[A | B, one_of(…)]`."""
+    examples: Mapping[str, Any]
+    """By title: Structs, as the action answers them."""
     query: tuple[type[QuerySerializer], ...]
     refused_queries: tuple[str, ...]
     """Query strings that are refused: what they get are the examples of the 400."""
@@ -90,10 +54,11 @@ descriptions: dict[Callable[..., Any], Description] = {}
 
 def describes(
     name: str,
-    body: Body,
+    body: Any,
     summary: str,
     *,
     tag: str,
+    examples: Mapping[str, Any] | None = None,
     details: str = "",
     query: Sequence[type[QuerySerializer]] = (),
     refused_queries: Sequence[str] = (),
@@ -107,6 +72,7 @@ def describes(
         summary=summary,
         details=details,
         body=body,
+        examples=body.examples if examples is None else examples,
         query=tuple(query),
         refused_queries=tuple(refused_queries),
         refusals=tuple(refusals),

@@ -11,8 +11,7 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
-from core.contract.errors import ApiError
-from core.contract.schema import CODES
+from core.contract.errors import CODES, ApiError
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation
 from .specified import (

@@ -1,0 +1,138 @@
+"""Schemas of the Structs that are on the wire, in the form of the OpenAPI document."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, UnsetType
+
+Json = dict[str, Any]
+Components = dict[str, Json]
+
+BASIC: dict[Any, Json] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number", "format": "double"},
+    str: {"type": "string"},
+}
+KEYWORDS = {
+    "description": "description",
+    "ge": "minimum",
+    "le": "maximum",
+    "pattern": "pattern",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+}
+
+
+def openapi(**keywords: Any) -> Meta:
+    """What the OpenAPI document says of a field, and the AsyncAPI document does not."""
+    return Meta(extra={"openapi": keywords})
+
+
+def one_of(component: str, discriminator: str) -> Meta:
+    """Names a union of Structs, of which each has one word for this field."""
+    return Meta(extra={"component": component, "discriminator": discriminator})
+
+
+Moment = Annotated[str, openapi(format="date-time", pattern="Z$")]
+Date = Annotated[str, openapi(format="date")]
+
+
+def component_name(struct: type[msgspec.Struct]) -> str:
+    """The name of the class, unless it says `component: ClassVar[str] = "…"`."""
+    return str(vars(struct).get("component", struct.__name__))
+
+
+def schema_of(hint: Any, components: Components) -> Json:
+    """Puts what it refers to among the components."""
+    if hint in BASIC:
+        return dict(BASIC[hint])
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return _of_struct(hint, components)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"type": "string", "enum": [member.value for member in hint]}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _of_annotated(arguments[0], arguments[1:], components)
+    if origin in (Union, types.UnionType):
+        return _of_union(arguments, components)
+    if origin is Literal:
+        return {**BASIC[type(arguments[0])], "enum": list(arguments)}
+    if origin in (list, tuple, Sequence):
+        return {"type": "array", "items": schema_of(arguments[0], components)}
+    raise TypeError(f"There is no schema for {hint}.")
+
+
+def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
+    name = component_name(struct)
+    if name not in components:
+        components[name] = {}  # It may contain itself.
+        hints = get_type_hints(struct, include_extras=True)
+        fields = {field.name: field for field in msgspec.structs.fields(struct)}
+        components[name] = {
+            "type": "object",
+            "properties": {
+                field.encode_name: schema_of(hints[name], components) for name, field in fields.items()
+            },
+            "additionalProperties": False,
+        }
+        required = sorted(
+            field.encode_name
+            for name, field in fields.items()
+            if UnsetType not in get_args(_bare(hints[name]))
+        )
+        if required:
+            components[name]["required"] = required
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _of_union(arguments: tuple[Any, ...], components: Components) -> Json:
+    kinds = [kind for kind in arguments if kind not in (UnsetType, types.NoneType)]
+    if len(kinds) > 1:
+        raise TypeError(f"{kinds} need a name: Annotated[…, one_of(…)].")
+    schema = schema_of(kinds[0], components)
+    if types.NoneType not in arguments:
+        return schema
+    if "$ref" in schema:
+        return {"oneOf": [schema, {"type": "null"}]}
+    return schema | {"type": [schema["type"], "null"]}
+
+
+def _of_annotated(hint: Any, annotations: tuple[Any, ...], components: Components) -> Json:
+    metas = [meta for meta in annotations if isinstance(meta, Meta)]
+    named = next((meta.extra for meta in metas if "component" in (meta.extra or {})), None)
+    schema = _of_kinds(get_args(hint), named, components) if named else schema_of(hint, components)
+    for meta in metas:
+        said = {
+            word: getattr(meta, name) for name, word in KEYWORDS.items() if getattr(meta, name) is not None
+        }
+        said |= meta.extra_json_schema or {}
+        said |= (meta.extra or {}).get("openapi", {})
+        if said and "$ref" in schema:
+            schema = {"allOf": [schema]}
+        schema |= said
+    return schema
+
+
+def _of_kinds(kinds: tuple[type[msgspec.Struct], ...], named: Json, components: Components) -> Json:
+    name, discriminator = named["component"], named["discriminator"]
+    if name not in components:
+        references = [schema_of(kind, components) for kind in kinds]
+        words = [get_args(_bare(get_type_hints(kind)[discriminator]))[0] for kind in kinds]
+        components[name] = {
+            "oneOf": references,
+            "discriminator": {
+                "propertyName": discriminator,
+                "mapping": {word: found["$ref"] for word, found in zip(words, references, strict=True)},
+            },
+        }
+    return {"$ref": f"#/components/schemas/{name}"}
