@@ -46,7 +46,7 @@ bars_decoder = msgspec.json.Decoder(list[EncodedBar])
 async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
     """As they are now: `at_ms` is the present, by which later ones are told apart."""
     prices = market.prices
-    history, quote = prices.history(instrument), prices.board.get(instrument.symbol)
+    history, quote = prices.history(instrument), prices.quotes.get(instrument.symbol)
     encoded = {name: history.bars(name, BARS, closed_only=True).ohlcv for name in TREND_WEIGHTS}
     day = history.bars("1d", 1, closed_only=False).ohlcv
     facts = Facts(
@@ -54,7 +54,7 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         digits=instrument.digits,
         category=category_of(instrument.symbol, instrument.type),
         at_ms=at_ms,
-        state=prices.board.state(instrument, at_ms),
+        state=prices.quotes.state(instrument, at_ms),
         # Known now, though the clock of its source may run a little ahead of ours.
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),

@@ -98,30 +98,30 @@ def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
 
 
 def _of_ticks(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
-    told = [each.told for each in instruments if each.told is not None]
+    statuses = [each.status for each in instruments if each.status is not None]
     yield _counter(
         "instrument_ticks",
         "Ticks numbered, over all restarts.",
         ("symbol",),
-        [((one.symbol,), one.ticks) for one in told],
+        [((one.symbol,), one.ticks) for one in statuses],
     )
     yield _counter(
         "feed_switches",
         "Changes to the fallback and back.",
         ("symbol",),
-        [((one.symbol,), one.switches) for one in told],
+        [((one.symbol,), one.switches) for one in statuses],
     )
     yield _gauge(
         "instrument_on_fallback",
         "1 while the fallback prices it.",
         ("symbol",),
-        [((one.symbol,), one.feed != one.feeds[0]) for one in told],
+        [((one.symbol,), one.feed != one.feeds[0]) for one in statuses],
     )
     yield _gauge(
         "cumulative_delta",
         "Bought minus sold since 00:00 UTC.",
         ("symbol",),
-        [((one.symbol,), one.cumulative_delta) for one in told],
+        [((one.symbol,), one.cumulative_delta) for one in statuses],
     )
 
 

@@ -26,7 +26,7 @@ class InstrumentOverview(msgspec.Struct, frozen=True):
     quote: Quote | None
     age_ms: int | None
     day: DayStatistics | None
-    told: InstrumentStatus | None
+    status: InstrumentStatus | None
     """What the engine says of it; None until it has."""
 
 
@@ -54,22 +54,22 @@ def overview() -> Overview:
 
 async def _look() -> Overview:
     at_ms, engine = clock.now_ms(), runtime.status()
-    told = {instrument.symbol: instrument for instrument in engine.instruments}
-    instruments = [_instrument(facts, told.get(facts.symbol), at_ms) for facts in catalogue.active()]
+    statuses = {instrument.symbol: instrument for instrument in engine.instruments}
+    instruments = [_instrument(facts, statuses.get(facts.symbol), at_ms) for facts in catalogue.active()]
     return Overview(at_ms, engine, engine.feeds + _unheard(engine.feeds, instruments), instruments)
 
 
-def _instrument(facts: InstrumentFacts, told: InstrumentStatus | None, at_ms: int) -> InstrumentOverview:
+def _instrument(facts: InstrumentFacts, status: InstrumentStatus | None, at_ms: int) -> InstrumentOverview:
     prices, quote = runtime.prices, runtime.quote(facts.symbol)
-    state = prices.board.state(facts, at_ms)
+    state = prices.quotes.state(facts, at_ms)
     history = prices.history(facts)
     forming = history.builder.forming("1m")
     age_ms = None if quote is None else max(0, at_ms - quote.time_ms)
-    return InstrumentOverview(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), told)
+    return InstrumentOverview(facts, state, quote, age_ms, history.day.statistics(at_ms, forming), status)
 
 
 def _unheard(heard: list[FeedStatus], instruments: Iterable[InstrumentOverview]) -> list[FeedStatus]:
-    named = {feed for instrument in instruments if instrument.told for feed in instrument.told.feeds}
+    named = {feed for instrument in instruments if instrument.status for feed in instrument.status.feeds}
     missing = [name for name in sorted(named) if not any(is_of(feed.name, name) for feed in heard)]
     return [FeedStatus(name, "silent", 0, "", 0, 0, 0, {}) for name in missing]
 

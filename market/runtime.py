@@ -51,7 +51,7 @@ class MarketRuntime:
         self._reader: BusReader | None = None
         self._inbox: PushQueue | None = None
         self._listeners: list[tuple[Hear, Begin]] = []
-        self.hearing = EngineLiveness(self._tell_heard)
+        self.liveness = EngineLiveness(self._tell_heard)
         self._watchers: list[Callable[[bool], None]] = []
         for kind in (EventKind.INSTRUMENTS_CHANGED, EventKind.BEGAN_ANEW):
             control_events.on(kind, self._refresh_feeds)
@@ -65,16 +65,16 @@ class MarketRuntime:
             self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._missed)
             await self._reader.start()
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
-            self.hearing.start()
+            self.liveness.start()
             return
         self.runner = self._own_engine()
         await self.runner.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
-        self.hearing.start()
+        self.liveness.start()
 
     async def stop(self) -> None:
-        self.hearing.stop()
+        self.liveness.stop()
         for part in (self._inbox, self._reader, self.runner):
             if part is not None:
                 await part.stop()
@@ -125,15 +125,15 @@ class MarketRuntime:
 
     def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
         """What is simulated goes on where the store ends, and not before it began."""
-        known_ms = {symbol: book.known_ms for symbol, book in self.engine.books.items()}
+        known_ms = {symbol: state.known_ms for symbol, state in self.engine.instruments.items()}
         closed_ms = [self.prices.history(facts).last_closed_ms("1m") or 0 for facts in instruments]
         since_ms = max(closed_ms, default=0) + MINUTE_MS or now_ms()
         return make_feed(name, instruments, known_ms, since_ms)
 
-    def take_past(self) -> RecentRecords:
+    def take_recent(self) -> RecentRecords:
         """What the streams were sent of late in this numbering; told once, to whoever begins."""
         bus = None if self.runner is None else self.runner.bus
-        return bus.take_past() if isinstance(bus, LocalBus) else RecentRecords()
+        return bus.take_recent() if isinstance(bus, LocalBus) else RecentRecords()
 
     def _numbers(self) -> StreamNumbers:
         return {
@@ -146,7 +146,7 @@ class MarketRuntime:
             told(is_heard)
 
     def _hear(self, records: list[AnyRecord]) -> None:
-        self.hearing.heard(time.monotonic())
+        self.liveness.heard(time.monotonic())
         for record in records:
             if type(record) is StatusRecord:
                 self.status = engine_status.read_status(record)
@@ -166,7 +166,7 @@ class MarketRuntime:
     async def _refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:
             await self.runner.settle_kinds()
-            await self.runner.desk.refresh()
+            await self.runner.feeds.refresh()
         for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
             await self._reload({"symbol": facts.symbol})
 
@@ -180,24 +180,24 @@ class MarketRuntime:
             await self.runner.flush()
         quote = await reload_candles(self.prices, facts)
         if quote is not None and self.runner is not None:
-            self.engine.go_on_from(self.engine.book(facts, now_ms()), quote)
+            self.engine.go_on_from(self.engine.instrument(facts, now_ms()), quote)
         elif quote is not None:
-            self.prices.board.put(quote, facts.digits)
+            self.prices.quotes.put(quote, facts.digits)
 
 
 market = MarketRuntime()
 prices, engine = market.prices, market.engine
 start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
-take_past = market.take_past
+take_recent = market.take_recent
 
 
 def is_heard() -> bool:
     """Whether this process hears an engine."""
-    return market.hearing.is_heard
+    return market.liveness.is_heard
 
 
 def quote(symbol: str) -> Quote | None:
-    return prices.board.get(symbol)
+    return prices.quotes.get(symbol)
 
 
 def epoch() -> str:
@@ -206,7 +206,7 @@ def epoch() -> str:
 
 
 def state(facts: InstrumentFacts) -> str:
-    return prices.board.state(facts, now_ms())
+    return prices.quotes.state(facts, now_ms())
 
 
 def epoch_written() -> str:
@@ -220,4 +220,4 @@ def status() -> engine_status.EngineStatus:
 
 def instruments_quoting() -> int:
     """Instruments that are offered and have a quote."""
-    return sum(1 for facts in catalogue.active() if prices.board.get(facts.symbol) is not None)
+    return sum(1 for facts in catalogue.active() if prices.quotes.get(facts.symbol) is not None)

@@ -126,7 +126,7 @@ class MarketViewSet(KeyedViewSet):
         wanted = self.parameters(request, BarsQuerySerializer)
         quote = quote_of(facts)
         now_ms = clock.now_ms()
-        state = runtime.prices.board.state(facts, now_ms)
+        state = runtime.prices.quotes.state(facts, now_ms)
         bars = runtime.prices.history(facts).bars(
             wanted["timeframe"],
             wanted["bars"],
@@ -158,11 +158,11 @@ class MarketViewSet(KeyedViewSet):
         quote = quote_of(facts)
         now_ms = clock.now_ms()
         body = b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields)
-        return Answer(body, quote_headers(quote, runtime.prices.board.state(facts, now_ms), now_ms))
+        return Answer(body, quote_headers(quote, runtime.prices.quotes.state(facts, now_ms), now_ms))
 
 
 def quote_of(facts: InstrumentFacts) -> Quote:
-    quote = runtime.prices.board.get(facts.symbol)
+    quote = runtime.prices.quotes.get(facts.symbol)
     if quote is None:
         raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
     return quote

@@ -93,7 +93,7 @@ def put_quote(
     """Show a quote on the running service's board."""
     facts = catalogue.get_any(symbol)
     tick = Tick(symbol, bid, ask, clock.now_ms() if at_ms is None else at_ms, 1.0)
-    market.prices.board.put(tick, facts.digits)
+    market.prices.quotes.put(tick, facts.digits)
     return tick
 
 

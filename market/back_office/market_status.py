@@ -66,7 +66,7 @@ STATES = {
 
 
 @dataclass
-class State:
+class StateLabel:
     word: str
 
     @property
@@ -94,7 +94,7 @@ class InstrumentRow:
     id: int
     symbol: str
     name: str
-    state: State
+    state: StateLabel
     bid: str
     ask: str
     age: str
@@ -115,7 +115,7 @@ class InstrumentRow:
 @dataclass
 class FeedRow:
     name: str
-    state: State
+    state: StateLabel
     since: datetime | None
     why: str
     age: str
@@ -137,26 +137,26 @@ def feed_rows(seen: Overview) -> list[FeedRow]:
 
 
 def _instrument(seen: InstrumentOverview) -> InstrumentRow:
-    facts, quote, told = seen.facts, seen.quote, seen.told
+    facts, quote, status = seen.facts, seen.quote, seen.status
     return InstrumentRow(
         id=facts.id,
         symbol=facts.symbol,
         name=facts.name,
-        state=State(seen.state),
+        state=StateLabel(seen.state),
         bid=as_price(quote.bid if quote else None, facts.digits),
         ask=as_price(quote.ask if quote else None, facts.digits),
         age=as_span(seen.age_ms),
         quoted_at=moment(quote.time_ms) if quote else None,
-        source=told.feed if told else NONE,
-        is_fallback=told is not None and told.feed != told.feeds[0],
-        switched_at=moment(told.switched_ms) if told and told.switched_ms else None,
-        switches=told.switches if told else 0,
-        ticks=told.ticks if told else None,
-        delta=with_sign(as_size(told.cumulative_delta)) if told else NONE,
+        source=status.feed if status else NONE,
+        is_fallback=status is not None and status.feed != status.feeds[0],
+        switched_at=moment(status.switched_ms) if status and status.switched_ms else None,
+        switches=status.switches if status else 0,
+        ticks=status.ticks if status else None,
+        delta=with_sign(as_size(status.cumulative_delta)) if status else NONE,
         day=_day(seen),
-        outliers=told.outliers if told else 0,
-        outlier=as_price(told.outlier_price if told else None, facts.digits),
-        outlier_at=moment(told.outlier_ms) if told and told.outlier_ms else None,
+        outliers=status.outliers if status else 0,
+        outlier=as_price(status.outlier_price if status else None, facts.digits),
+        outlier_at=moment(status.outlier_ms) if status and status.outlier_ms else None,
     )
 
 
@@ -177,16 +177,16 @@ def _day(seen: InstrumentOverview) -> DayRow | None:
 
 def _feed(feed: FeedStatus, seen: Overview) -> FeedRow:
     word = "unknown" if not seen.is_running else feed.state if feed.heard_ms or feed.why else "unheard"
-    told = [each.told for each in seen.instruments if each.told]
+    statuses = [each.status for each in seen.instruments if each.status]
     return FeedRow(
         name=feed.name,
-        state=State(word),
+        state=StateLabel(word),
         since=moment(feed.since_ms) if feed.since_ms else None,
         why=feed.why,
         age=as_span(max(0, seen.at_ms - feed.heard_ms) if feed.heard_ms else None),
         lag=as_span(feed.lag_ms if feed.ticks else None),
         ticks=feed.ticks,
-        serves=sum(is_of(feed.name, one.feed) for one in told),
+        serves=sum(is_of(feed.name, one.feed) for one in statuses),
         refused=sorted(feed.refused.items(), key=lambda counted: (-counted[1], counted[0])),
         complaints=feed.complaints,
     )

@@ -45,7 +45,7 @@ class Engine:
         self.default_feed = default_feed
         """Who prices an instrument that names no source."""
         self.sources: dict[str, FeedState] = {}
-        self.books: dict[str, InstrumentState] = {}
+        self.instruments: dict[str, InstrumentState] = {}
         self.rows: list[Row] = []
         """Closed candles that are not written yet."""
         self.changed: dict[str, InstrumentState] = {}
@@ -67,14 +67,14 @@ class Engine:
         if facts is None:
             reason: str | None = "unknown_symbol"
         else:
-            book = self.book(facts, at_ms)
-            reason = self._reason_to_refuse(book, tick, origin, at_ms)
+            state = self.instrument(facts, at_ms)
+            reason = self._reason_to_refuse(state, tick, origin, at_ms)
             if reason is None:
-                self._let_in(book, tick, origin, at_ms)
+                self._let_in(state, tick, origin, at_ms)
                 source.ticks += 1
                 source.lag_ms = at_ms - tick.time_ms
                 return None
-            book.note_refused(tick, reason, origin, at_ms)
+            state.note_refused(tick, reason, origin, at_ms)
         source.refused[reason or ""] += 1
         return reason
 
@@ -83,25 +83,25 @@ class Engine:
         came within the last `late_ms` may not have been read yet."""
         until_ms = at_ms - self.grace_ms - late_ms
         for facts in catalogue.all():
-            book = self.book(facts, at_ms)
-            if not until_ms < book.late_at_ms <= at_ms:
-                self.end_until(book, until_ms)
+            state = self.instrument(facts, at_ms)
+            if not until_ms < state.late_at_ms <= at_ms:
+                self.end_until(state, until_ms)
 
-    def end_until(self, book: InstrumentState, until_ms: int) -> None:
+    def end_until(self, state: InstrumentState, until_ms: int) -> None:
         """Nothing more is taken from before then."""
-        facts = book.facts
-        self._pass_time(book, until_ms)
-        self._apply_if_it_closes(book, CandlesEnded(facts.symbol, until_ms))
-        if found := book.watch.end_until(until_ms):
-            self.records += [book.absorbed(absorption) for absorption in found]
-            self.changed[facts.symbol] = book
+        facts = state.facts
+        self._pass_time(state, until_ms)
+        self._apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
+        if found := state.watch.end_until(until_ms):
+            self.records += [state.absorbed(absorption) for absorption in found]
+            self.changed[facts.symbol] = state
         is_open = facts.hours.is_open(until_ms)
-        if book.is_open is not is_open and not is_open:
+        if state.is_open is not is_open and not is_open:
             reopens_ms = facts.hours.next_open(until_ms)
             self._apply_if_it_closes(
-                book, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
+                state, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
             )
-        book.is_open = is_open
+        state.is_open = is_open
 
     def missing_since(self, symbol: str, at_ms: int, most_ms: int) -> int | None:
         """When the first minute opened that is over and not known, if the market was open since."""
@@ -121,7 +121,7 @@ class Engine:
         facts = catalogue.find(symbol)
         if facts is None:
             return 0
-        book, history = self.book(facts, at_ms), self.prices.history(facts)
+        state, history = self.instrument(facts, at_ms), self.prices.history(facts)
         taken = 0
         for minute in minutes:
             last_ms = history.last_closed_ms("1m")
@@ -132,17 +132,17 @@ class Engine:
             if is_known or minute.opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(minute.opened_ms):
                 continue
             if last_ms is not None and last_ms + MINUTE_MS < minute.opened_ms and taken:
-                self._fill(book, last_ms + MINUTE_MS, minute.opened_ms)
-            told = msgspec.structs.replace(minute, source=book.source)
-            self._apply_if_it_closes(book, HistoryMinute(symbol, told, basis))
+                self._fill(state, last_ms + MINUTE_MS, minute.opened_ms)
+            told = msgspec.structs.replace(minute, source=state.source)
+            self._apply_if_it_closes(state, HistoryMinute(symbol, told, basis))
             taken += 1
         return taken
 
     def serves_no_more(self, origin: str, symbol: str) -> None:
         """Its silence says nothing of the price from now on, until it sends a tick again."""
-        book = self.books.get(symbol)
-        if book is not None and book.origin == origin:
-            book.origin = ""
+        state = self.instruments.get(symbol)
+        if state is not None and state.origin == origin:
+            state.origin = ""
 
     def source(self, origin: str) -> FeedState:
         source = self.sources.get(origin)
@@ -150,77 +150,79 @@ class Engine:
             source = self.sources[origin] = FeedState()
         return source
 
-    def book(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
-        book = self.books.get(facts.symbol)
-        if book is None:
-            book = self.books[facts.symbol] = InstrumentState(facts, FeedChoice(self._feeds(facts), at_ms))
-            self._price(book)
-        elif book.facts is not facts:
+    def instrument(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
+        state = self.instruments.get(facts.symbol)
+        if state is None:
+            state = self.instruments[facts.symbol] = InstrumentState(
+                facts, FeedChoice(self._feeds(facts), at_ms)
+            )
+            self._price(state)
+        elif state.facts is not facts:
             feeds = self._feeds(facts)
-            book.describe(facts)
+            state.describe(facts)
             # Prices of the other kind are another series: whoever runs the engine ends this one first.
-            if feeds != book.choice.feeds and is_simulated(feeds[0]) == book.simulated:
-                book.choose(FeedChoice(feeds, at_ms))
-                self._price(book)
-        return book
+            if feeds != state.choice.feeds and is_simulated(feeds[0]) == state.simulated:
+                state.choose(FeedChoice(feeds, at_ms))
+                self._price(state)
+        return state
 
     def is_priced_by(self, feed: str, facts: InstrumentFacts, at_ms: int) -> bool:
-        choice = self.book(facts, at_ms).choice
-        return choice.feed == feed and not choice.is_over
+        choice = self.instrument(facts, at_ms).choice
+        return choice.feed == feed and not choice.admits_nobody
 
     def is_to_change_kind(self, facts: InstrumentFacts, at_ms: int) -> bool:
-        return self.book(facts, at_ms).simulated != is_simulated(self._feeds(facts)[0])
+        return self.instrument(facts, at_ms).simulated != is_simulated(self._feeds(facts)[0])
 
     def take_up_again(self, facts: InstrumentFacts, at_ms: int) -> None:
         """Its series was to end, and is not any more: staff put the source back before that was written."""
-        book = self.book(facts, at_ms)
-        if book.choice.is_over:
-            book.choose(FeedChoice(self._feeds(facts), at_ms))
-            self._price(book)
+        state = self.instrument(facts, at_ms)
+        if state.choice.admits_nobody:
+            state.choose(FeedChoice(self._feeds(facts), at_ms))
+            self._price(state)
 
     def end_series(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
         """Nobody is let in any more, and every candle is closed with what it has."""
-        book = self.book(facts, at_ms)
-        book.choice.is_over = True
-        self._apply_if_it_closes(book, MarketClosed(facts.symbol, NEVER_MS))
-        return book
+        state = self.instrument(facts, at_ms)
+        state.choice.admits_nobody = True
+        self._apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS))
+        return state
 
     def begin_series(
         self, facts: InstrumentFacts, history: History, checkpoint: Checkpoint, at_ms: int
     ) -> None:
         """The series of the other kind goes on from where it ended the last time."""
-        book = self.book(facts, at_ms)
+        state = self.instrument(facts, at_ms)
         choice = FeedChoice(self._feeds(facts), at_ms)
         # Somebody may have changed it again meanwhile.
-        choice.is_over = is_simulated(choice.feed) != checkpoint.simulated
-        book.begin(checkpoint, choice)
+        choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
+        state.begin(checkpoint, choice)
         self.prices.put_history(facts.symbol, history)
-        self._price(book)
+        self._price(state)
         last = checkpoint.last
         quote = () if last is None else (last.bid, last.ask, last.time_ms)
-        record = SeriesBegan(facts.symbol, book.simulated, at_ms, book.seq, *quote)
+        record = SeriesBegan(facts.symbol, state.simulated, at_ms, state.seq, *quote)
         self.prices.apply(record, facts)
         self.records.append(record)
 
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""
         return {
-            symbol: Checkpoint(book.last, None, book.seq, book.flow_seq, kind_since_ms=book.kind_since_ms)
-            for symbol, book in self.books.items()
-            if book.last is not None or book.seq
+            symbol: Checkpoint(state.last, None, state.seq, state.flow_seq, kind_since_ms=state.kind_since_ms)
+            for symbol, state in self.instruments.items()
+            if state.last is not None or state.seq
         }
 
-    def checkpoints(self, books: Iterable[InstrumentState]) -> dict[int, Checkpoint]:
+    def checkpoints(self, states: Iterable[InstrumentState]) -> dict[int, Checkpoint]:
         """Copies, because they are read in a thread while the candles go on forming."""
         made = {}
-        for book in books:
-            minute = self.prices.history(book.facts).builder.forming("1m")
+        for state in states:
+            minute = self.prices.history(state.facts).builder.forming("1m")
             copied = None if minute is None else msgspec.structs.replace(minute)
-            state = msgspec.to_builtins(book.flow.state())
-            if book.last is not None or book.seq:
-                numbers = book.seq, book.flow_seq, state, dict(book.source_seqs)
-                kind = book.simulated, book.origin or book.source
-                made[book.facts.id] = Checkpoint(book.last, copied, *numbers, *kind)
+            flow = msgspec.to_builtins(state.flow.state())
+            if state.last is not None or state.seq:
+                numbers = state.seq, state.flow_seq, flow, dict(state.source_seqs)
+                kind = state.simulated, state.origin or state.source
+                made[state.facts.id] = Checkpoint(state.last, copied, *numbers, *kind)
         return made
 
     def resume(self, checkpoints: dict[str, Checkpoint], at_ms: int) -> None:
@@ -228,112 +230,112 @@ class Engine:
         for symbol, checkpoint in checkpoints.items():
             facts = catalogue.known(symbol)
             if facts is not None:
-                book = self.book(facts, at_ms)
-                book.resume(checkpoint)
-                self._price(book)
+                state = self.instrument(facts, at_ms)
+                state.resume(checkpoint)
+                self._price(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
         """Another engine decided this and ended before it was written."""
         facts = catalogue.known(record.symbol)
         if facts is None:
             return
-        book = self.book(facts, at_ms)
+        state = self.instrument(facts, at_ms)
         if isinstance(record, TickAccepted):
-            book.repeat(record)
-            self.changed[record.symbol] = book
+            state.repeat(record)
+            self.changed[record.symbol] = state
         elif isinstance(record, AbsorptionFound):
-            book.flow_seq = record.flow_seq
-        self._keep(book, self.prices.apply(record, facts), record)
+            state.flow_seq = record.flow_seq
+        self._keep(state, self.prices.apply(record, facts), record)
 
     def clear(self) -> None:
         self.prices.clear()
-        for kept in (self.sources, self.books, self.changed, self.rows, self.records):
+        for kept in (self.sources, self.instruments, self.changed, self.rows, self.records):
             kept.clear()
 
-    def go_on_from(self, book: InstrumentState, tick: Tick) -> None:
+    def go_on_from(self, state: InstrumentState, tick: Tick) -> None:
         """A quote that nobody was sent, but that stands for what went by meanwhile."""
-        book.last = tick
-        self.prices.board.put(tick, book.facts.digits, book.seq)
-        self.changed[book.facts.symbol] = book
+        state.last = tick
+        self.prices.quotes.put(tick, state.facts.digits, state.seq)
+        self.changed[state.facts.symbol] = state
 
     def _feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
         return feeds_of(facts.source, facts.fallback, self.default_feed)
 
-    def _price(self, book: InstrumentState) -> None:
+    def _price(self, state: InstrumentState) -> None:
         """Its candles are of this source from now on."""
-        self.prices.history(book.facts).builder.price_by(book.source)
+        self.prices.history(state.facts).builder.price_by(state.source)
 
-    def _reason_to_refuse(self, book: InstrumentState, tick: Tick, origin: str, at_ms: int) -> str | None:
-        facts = book.facts
-        if book.repeats(tick, origin):
+    def _reason_to_refuse(self, state: InstrumentState, tick: Tick, origin: str, at_ms: int) -> str | None:
+        facts = state.facts
+        if state.repeats(tick, origin):
             return "duplicate"
         history = self.prices.history(facts)
         last_closed_ms = history.last_closed_ms("1m")
         closed_until_ms = 0 if last_closed_ms is None else last_closed_ms + MINUTE_MS
-        reason = reason_to_refuse(tick, book.last, closed_until_ms, facts, at_ms)
+        reason = reason_to_refuse(tick, state.last, closed_until_ms, facts, at_ms)
         if reason is not None:
             return reason
-        reason = book.choice.admit(origin, at_ms, facts, self.sources)
+        reason = state.choice.admit(origin, at_ms, facts, self.sources)
         # Last, so that nobody confirms a price who has no say in it.
-        if reason is None and book.outliers.refuses(tick, book.last, history.recent, facts, at_ms):
+        if reason is None and state.outliers.refuses(tick, state.last, history.recent, facts, at_ms):
             return "outlier"
         return reason
 
-    def _let_in(self, book: InstrumentState, tick: Tick, origin: str, at_ms: int) -> None:
-        facts = book.facts
-        self._pass_time(book, tick.time_ms)
-        if book.switches != book.choice.switches:
-            book.choose(book.choice)
-            self._price(book)
-        book.unsure_ms = None
+    def _let_in(self, state: InstrumentState, tick: Tick, origin: str, at_ms: int) -> None:
+        facts = state.facts
+        self._pass_time(state, tick.time_ms)
+        if state.switches != state.choice.switches:
+            state.choose(state.choice)
+            self._price(state)
+        state.unsure_ms = None
         if at_ms - tick.time_ms > self.grace_ms:
-            self._note_late(book, tick.time_ms, at_ms)
+            self._note_late(state, tick.time_ms, at_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
-        book.is_open = True
-        records = book.number(tick, origin, at_ms)
-        self.changed[facts.symbol] = book
+        state.is_open = True
+        records = state.number(tick, origin, at_ms)
+        self.changed[facts.symbol] = state
         self.records += records
         if closed := self.prices.apply(records[-1], facts):
-            self._keep(book, closed, records[-1])
+            self._keep(state, closed, records[-1])
 
-    def _note_late(self, book: InstrumentState, time_ms: int, at_ms: int) -> None:
+    def _note_late(self, state: InstrumentState, time_ms: int, at_ms: int) -> None:
         """A minute that was missed and is filled now has its ticks close together: the clock lets it be
         until no more come. What the price is by now nobody has said."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
-            book.late_at_ms = book.unsure_ms = at_ms
+            state.late_at_ms = state.unsure_ms = at_ms
 
-    def _pass_time(self, book: InstrumentState, at_ms: int) -> None:
+    def _pass_time(self, state: InstrumentState, at_ms: int) -> None:
         """A minute that went by without a tick is flat, while who sent the last one was alive."""
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
-        passed_ms = book.passed_ms
+        passed_ms = state.passed_ms
         if passed_ms is None or passed_ms < this_minute_ms:
-            book.passed_ms = this_minute_ms
-            source = self.sources.get(book.origin) if book.choice.serves(book.origin) else None
+            state.passed_ms = this_minute_ms
+            source = self.sources.get(state.origin) if state.choice.serves(state.origin) else None
             if passed_ms is not None and source is not None:
-                until_ms = this_minute_ms if book.unsure_ms is None else min(this_minute_ms, book.unsure_ms)
+                until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
                 for end_ms in range(passed_ms + MINUTE_MS, until_ms + 1, MINUTE_MS):
                     if source.was_alive(end_ms - MINUTE_MS, end_ms):
-                        self._fill(book, end_ms - MINUTE_MS, end_ms)
+                        self._fill(state, end_ms - MINUTE_MS, end_ms)
 
-    def _fill(self, book: InstrumentState, start_ms: int, end_ms: int) -> None:
-        facts = book.facts
+    def _fill(self, state: InstrumentState, start_ms: int, end_ms: int) -> None:
+        facts = state.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
             if facts.active and facts.hours.is_open(minute_ms):
-                self._apply_if_it_closes(book, EmptyMinute(facts.symbol, minute_ms))
+                self._apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
 
-    def _apply_if_it_closes(self, book: InstrumentState, record: AnyRecord) -> None:
+    def _apply_if_it_closes(self, state: InstrumentState, record: AnyRecord) -> None:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""
-        if closed := self.prices.apply(record, book.facts):
+        if closed := self.prices.apply(record, state.facts):
             self.records.append(record)
-            self._keep(book, closed, record)
+            self._keep(state, closed, record)
 
-    def _keep(self, book: InstrumentState, closed: Sequence[Closed], record: AnyRecord) -> None:
+    def _keep(self, state: InstrumentState, closed: Sequence[Closed], record: AnyRecord) -> None:
         basis = self.prices.candle_price
         if isinstance(record, HistoryMinute) and record.basis != "trades":
             basis = record.basis
         for timeframe, candle in closed:
             if timeframe == "1m":
-                book.note_minute(candle.opened_ms, record)
+                state.note_minute(candle.opened_ms, record)
             # What contains a minute of a venue's trade prices is no candle of our own ticks.
-            own = "trades" if candle.opened_ms <= book.refilled_ms else basis
-            self.rows.append((book.facts.id, timeframe, candle, own))
+            own = "trades" if candle.opened_ms <= state.refilled_ms else basis
+            self.rows.append((state.facts.id, timeframe, candle, own))

@@ -169,7 +169,7 @@ class InstrumentState:
         self.kind_since_ms = checkpoint.kind_since_ms
         if checkpoint.simulated != self.simulated:
             # What prices it now is not what its series is of: that has to be ended first.
-            self.simulated, self.choice.is_over = checkpoint.simulated, True
+            self.simulated, self.choice.admits_nobody = checkpoint.simulated, True
             self.source = checkpoint.source or (DEMO if checkpoint.simulated else PUSH)
 
     def begin(self, checkpoint: Checkpoint, choice: FeedChoice) -> None:

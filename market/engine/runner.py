@@ -64,20 +64,20 @@ class Runner:
         engine: Engine,
         make_feed: MakeFeed,
         bus: LocalBus | RedisBus,
-        witnesses: Sequence[EngineListener] = (),
+        listeners: Sequence[EngineListener] = (),
     ) -> None:
         self.engine = engine
         self.bus = bus
-        self.witnesses = witnesses
+        self.listeners = listeners
         self.lease = Lease()
-        self.desk = FeedSupervisor(engine, make_feed, self.hand_on)
-        self.deposed = asyncio.Event()
+        self.feeds = FeedSupervisor(engine, make_feed, self.publish)
+        self.lease_lost = asyncio.Event()
         """Another process writes now."""
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._holds = False
         self._is_behind = False
-        """Minutes of the time before the start are still to be made, and told the witnesses."""
+        """Minutes of the time before the start are still to be made, and told the listeners."""
         self._lateness = Lateness(engine.grace_ms / 1000)
         self._steps = 0
         """How often the machine's clock was set, as far as that is told."""
@@ -115,7 +115,7 @@ class Runner:
 
     async def _beating(self, act: Callable[[], Awaitable[None]]) -> None:
         """To load everything may take longer than a stand-in waits."""
-        self.deposed.clear()
+        self.lease_lost.clear()
         beating = asyncio.create_task(self._keep_lease(), name="market lease")
         try:
             await act()
@@ -132,10 +132,10 @@ class Runner:
             if number % REPEATED_AT_ONCE == 0:
                 # It may be of hours, and the lease has to be kept meanwhile.
                 await asyncio.sleep(0)
-        last = [book.last.time_ms for book in self.engine.books.values() if book.last is not None]
+        last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
-        for witness in self.witnesses:
-            await witness.begin(EngineStart(lambda: self.bus.place.epoch, self._hold, tail))
+        for listener in self.listeners:
+            await listener.begin(EngineStart(lambda: self.bus.place.epoch, self._hold, tail))
 
     async def _start(self) -> None:
         self._is_behind = True
@@ -154,17 +154,17 @@ class Runner:
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
-        await self.desk.start()
+        await self.feeds.start()
 
     async def stop(self) -> None:
         self.is_running = False
-        # First, or one that was deposed might take the lease again while its feeds hang up.
+        # First, or one that lost its lease might take the lease again while its feeds hang up.
         await cancel_and_wait(*self._tasks)
         self._tasks.clear()
-        await self.desk.stop()
-        self.hand_on()
-        for witness in self.witnesses:
-            await witness.end()
+        await self.feeds.stop()
+        self.publish()
+        for listener in self.listeners:
+            await listener.end()
         if self._holds:
             await self.flush()
         await self.bus.close()
@@ -183,23 +183,23 @@ class Runner:
         if clock.off_ms and ticks:
             clock.weigh(max(tick.time_ms for tick in ticks))
         reasons = self.engine.take(origin, ticks, now_ms())
-        self.hand_on()
+        self.publish()
         return reasons
 
-    def hand_on(self) -> None:
+    def publish(self) -> None:
         """Publish what was decided."""
         if self.engine.records:
             records, self.engine.records = self.engine.records, []
-            for witness in self.witnesses:
-                witness.hear(records)
+            for listener in self.listeners:
+                listener.hear(records)
             self.bus.publish(records)
 
     def flush_soon(self) -> None:
         self._flush_now.set()
 
-    def stand_down(self) -> None:
+    def lose_lease(self) -> None:
         self._holds = False
-        self.deposed.set()
+        self.lease_lost.set()
 
     async def settle_kinds(self) -> None:
         """Where simulated prices give way to real ones or real ones to simulated, one series ends and the
@@ -214,7 +214,7 @@ class Runner:
                     except (Error, Overloaded) as error:
                         logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
                     except LeaseLost:
-                        self.stand_down()
+                        self.lose_lease()
 
     async def _fill_simulated(self) -> None:
         """Minutes of the simulated market that went by while no engine ran: nobody was sent their ticks."""
@@ -224,7 +224,7 @@ class Runner:
             return
         # What formed when the last engine ended is closed by now, and stays as it was sent.
         for facts in simulated:
-            self.engine.end_until(self.engine.book(facts, at_ms), at_ms)
+            self.engine.end_until(self.engine.instrument(facts, at_ms), at_ms)
         filled: list[InstrumentFacts] = []
         try:
             if await self.flush():
@@ -241,8 +241,8 @@ class Runner:
 
     async def _tell_filled(self, filled: list[InstrumentFacts]) -> None:
         try:
-            for witness in self.witnesses:
-                await witness.stored({facts.symbol for facts in filled})
+            for listener in self.listeners:
+                await listener.stored({facts.symbol for facts in filled})
             self._is_behind = False
             if await self.flush() and not isinstance(self.bus, LocalBus):
                 await in_thread(tell_reloaded, filled)
@@ -251,19 +251,19 @@ class Runner:
 
     async def _change_kind(self, facts: InstrumentFacts) -> None:
         engine, at_ms = self.engine, now_ms()
-        book = engine.end_series(facts, at_ms)
-        simulated = not book.simulated
+        state = engine.end_series(facts, at_ms)
+        simulated = not state.simulated
         next_source = feeds_of(facts.source, facts.fallback, engine.default_feed)[0]
-        ending = SeriesEnding(facts.symbol, book.last, book.seq, book.source, next_source)
+        ending = SeriesEnding(facts.symbol, state.last, state.seq, state.source, next_source)
         # All of the old series is written before the database says that it is over, and nothing after.
         async with self._flushing:
             if not await self._flush():
                 return
-            notes = [await witness.series_ends(ending) for witness in self.witnesses]
+            notes = [await listener.series_ends(ending) for listener in self.listeners]
             checkpoint = await in_thread(self._write_change, facts, at_ms, simulated, notes)
             history = await load_series(facts, at_ms, simulated=simulated)
             engine.begin_series(facts, history, checkpoint, at_ms)
-        self.hand_on()
+        self.publish()
         logger.info("%s is priced by %s now, no longer by %s", facts.symbol, next_source, ending.source)
 
     def _write_change(
@@ -283,11 +283,11 @@ class Runner:
 
     async def _flush(self) -> bool:
         engine = self.engine
-        self.hand_on()
+        self.publish()
         rows, engine.rows = engine.rows, []
         changed, engine.changed = engine.changed, {}
         made = engine.checkpoints(changed.values())
-        notes = [witness.notes(is_behind=self._is_behind) for witness in self.witnesses]
+        notes = [listener.notes(is_behind=self._is_behind) for listener in self.listeners]
         is_done = is_written = False
         place = self.bus.seal()
         try:
@@ -329,7 +329,7 @@ class Runner:
     def _lost_lease(self, rows: list[Row]) -> None:
         if self._holds or rows:
             logger.warning("Another process writes the candles of this database; this one does not")
-        self.stand_down()
+        self.lose_lease()
 
     def _forget_rows(self) -> None:
         """The writer writes them; should it end, what it had not written yet is here."""
@@ -349,7 +349,7 @@ class Runner:
             await self._keep_telling()
         if late_s < inf:
             self.engine.keep_time(at_ms, round(late_s * 1000))
-            self.hand_on()
+            self.publish()
         # Minutes close on time: the next look is no later than the next of them.
         left_ms = MINUTE_MS - (at_ms - self.engine.grace_ms) % MINUTE_MS
         await asyncio.sleep(min(CLOCK_S, left_ms / 1000))

@@ -79,7 +79,7 @@ class FeedChoice:
         self.active = 0
         self.switched_ms: int | None = None
         self.switches = 0
-        self.is_over = False
+        self.admits_nobody = False
         """Nobody is let in: the series ends, and another begins with a choice of its own."""
         self._heard_ms = [at_ms] * len(feeds)
         self._steady_ms: int | None = None
@@ -94,7 +94,7 @@ class FeedChoice:
     ) -> str | None:
         """None if the feed is let in, else why not."""
         rank = self._rank(origin)
-        if rank is None or self.is_over:
+        if rank is None or self.admits_nobody:
             return "not_its_source"
         before_ms, self._heard_ms[rank] = self._heard_ms[rank], at_ms
         if rank == self.active:

@@ -77,7 +77,9 @@ def status_of(
         epoch=epoch,
         feeds=[_feed(name, source, at_ms) for name, source in sorted(engine.sources.items())],
         # A day's order flow ends as its last minute does.
-        instruments=[_instrument(book, at_ms - engine.grace_ms) for _, book in sorted(engine.books.items())],
+        instruments=[
+            _instrument(state, at_ms - engine.grace_ms) for _, state in sorted(engine.instruments.items())
+        ],
         waiting_rows=len(engine.rows),
         clock_off_ms=0 if clock is None else clock.off_ms,
         clock_steps=0 if clock is None else clock.steps,
@@ -105,17 +107,17 @@ def _feed(name: str, source: FeedState, at_ms: int) -> FeedStatus:
     return FeedStatus(name, state, since_ms, why, source.heard_ms, source.lag_ms, *counted)
 
 
-def _instrument(book: InstrumentState, until_ms: int) -> InstrumentStatus:
-    choice, flow = book.choice, book.flow.state()
+def _instrument(state: InstrumentState, until_ms: int) -> InstrumentStatus:
+    choice, flow = state.choice, state.flow.state()
     delta = flow.units / UNITS if flow.day >= until_ms // DAY_MS else 0.0
     switched = choice.switched_ms, choice.switches
-    far = book.outliers
+    far = state.outliers
     return InstrumentStatus(
-        book.facts.symbol,
+        state.facts.symbol,
         choice.feed,
         choice.feeds,
         *switched,
-        book.seq,
+        state.seq,
         delta,
         outliers=far.refused,
         outlier_ms=far.refused_ms,

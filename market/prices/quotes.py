@@ -83,7 +83,7 @@ class Prices:
     """What quotes and candles are answered from."""
 
     def __init__(self, candle_price: str) -> None:
-        self.board = LastQuotes()
+        self.quotes = LastQuotes()
         self.candle_price = candle_price
         self._mid = candle_price == "mid"
         self._histories: dict[str, History] = {}
@@ -102,7 +102,7 @@ class Prices:
     def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
         """Make a record part of what is known; returns the candles that it closed."""
         if type(record) is TickAccepted:
-            self.board.put(record, facts.digits, record.seq)
+            self.quotes.put(record, facts.digits, record.seq)
             price = self.price_of(record, facts)
             return self.history(facts).add(record.time_ms, price, record.ask, record.volume)
         history = self.history(facts)
@@ -123,9 +123,9 @@ class Prices:
     def _begin(self, record: SeriesBegan, facts: InstrumentFacts) -> None:
         """The quote; the candles come out of the store, which whoever applies this reads before."""
         if record.bid:
-            self.board.put(record, facts.digits, record.seq)
+            self.quotes.put(record, facts.digits, record.seq)
         else:
-            self.board.drop(facts.symbol)
+            self.quotes.drop(facts.symbol)
 
     def price_of(self, tick: Tick | TickAccepted, facts: InstrumentFacts) -> float:
         """What the candles are made of: the bid, or the mid where that is set."""
@@ -133,11 +133,11 @@ class Prices:
 
     def replace(self, fresh: Prices) -> None:
         """Everything at once by what was loaded anew."""
-        self.board, self._histories = fresh.board, fresh._histories
+        self.quotes, self._histories = fresh.quotes, fresh._histories
 
     def put_history(self, symbol: str, history: History) -> None:
         self._histories[symbol] = history
 
     def clear(self) -> None:
-        self.board.clear()
+        self.quotes.clear()
         self._histories.clear()

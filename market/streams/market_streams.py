@@ -59,7 +59,7 @@ def _begin_series(record: SeriesBegan, now_ms: int) -> None:
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
-    past = market.take_past()
+    past = market.take_recent()
     prices.begin(epoch, [_last_price(*each, past) for each in known])
     order_flow.begin(epoch, [_last_flow(*each, past) for each in known])
 

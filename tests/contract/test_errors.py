@@ -35,7 +35,7 @@ def rows(shared: Api) -> None:
 def broken(caplog: pytest.LogCaptureFixture) -> Iterator[str]:
     """The path of an instrument whose quote is broken."""
     make_instrument("BROKEN")
-    market.prices.board._quotes["BROKEN"] = BrokenQuote()  # type: ignore[assignment]
+    market.prices.quotes._quotes["BROKEN"] = BrokenQuote()  # type: ignore[assignment]
     with caplog.at_level(logging.ERROR):
         yield "/api/market/BROKEN/quote"
     from instruments.models import Instrument

@@ -50,8 +50,8 @@ def restarted() -> Engine:
     return engine
 
 
-class Idle:
-    """A witness that makes nothing of what it hears."""
+class IdleListener:
+    """It makes nothing of what it hears."""
 
     async def begin(self, start: EngineStart) -> None:
         pass

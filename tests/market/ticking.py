@@ -58,7 +58,7 @@ def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> 
     return InstrumentFacts(symbol=symbol, **(defaults | fields))
 
 
-class Story(NamedTuple):
+class TickSequence(NamedTuple):
     """Ticks of a market, and how long after each the clock came by; none was under way for longer than is
     waited for."""
 
@@ -72,7 +72,7 @@ moves = st.tuples(gaps, st.integers(107_700, 108_300), st.integers(0, 30), st.in
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> Story:
+def tick_sequences(draw: st.DrawFn) -> TickSequence:
     hours = HOURS[draw(st.sampled_from(sorted(HOURS)))]
     at_ms, ticks = ms(STARTS[draw(st.sampled_from(sorted(STARTS)))]), []
     for gap_ms, points, spread, volume in draw(st.lists(moves, min_size=1, max_size=40)):
@@ -80,7 +80,7 @@ def stories(draw: st.DrawFn) -> Story:
         if not hours.is_open(at_ms):
             at_ms = hours.next_open(at_ms) or at_ms
         ticks.append(Tick("X", points / 1e5, (points + spread) / 1e5, at_ms, volume / 1e8))
-    return Story(
+    return TickSequence(
         hours, ticks, draw(st.lists(st.integers(0, 5_000), min_size=len(ticks), max_size=len(ticks)))
     )
 
@@ -89,26 +89,26 @@ Rows = dict[tuple[str, int], PriceBar]
 """As the database keeps them: a candle that is written again replaces the one before."""
 
 
-def drive(builder: CandleBuilder, story: Story, first: int, end: int, rows: Rows) -> None:
+def drive(builder: CandleBuilder, sequence: TickSequence, first: int, end: int, rows: Rows) -> None:
     """Give a builder some of the ticks, as the engine does."""
-    timed = list(enumerate(zip(story.ticks, story.clock_after_ms, strict=True), 1))
+    timed = list(enumerate(zip(sequence.ticks, sequence.clock_after_ms, strict=True), 1))
     for number, (tick, after_ms) in timed[first:end]:
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
         keep(rows, builder.close_until(tick.time_ms + after_ms - GRACE_MS))
-        following = story.ticks[number:]
-        closes_ms = story.hours.next_close(tick.time_ms)
+        following = sequence.ticks[number:]
+        closes_ms = sequence.hours.next_close(tick.time_ms)
         if closes_ms is not None and following and following[0].time_ms >= closes_ms:
-            keep(rows, builder.close_until(story.hours.next_open(closes_ms - 1) or closes_ms))
+            keep(rows, builder.close_until(sequence.hours.next_open(closes_ms - 1) or closes_ms))
 
 
 def keep(rows: Rows, closed: Iterable[tuple[str, PriceBar]]) -> None:
     rows |= {(timeframe, candle.opened_ms): candle for timeframe, candle in closed}
 
 
-def candles_of(story: Story) -> Rows:
+def candles_of(sequence: TickSequence) -> Rows:
     builder, rows = CandleBuilder(), Rows()
-    drive(builder, story, 0, len(story.ticks), rows)
-    keep(rows, builder.close_until(story.ticks[-1].time_ms + 2 * TIMEFRAMES["1d"]))
+    drive(builder, sequence, 0, len(sequence.ticks), rows)
+    keep(rows, builder.close_until(sequence.ticks[-1].time_ms + 2 * TIMEFRAMES["1d"]))
     return rows
 
 

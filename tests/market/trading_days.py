@@ -1,4 +1,4 @@
-"""Four markets on days that are difficult for a calendar, as an engine lives through them."""
+"""Four markets on days that are difficult for a calendar, and an engine that runs through them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Step(NamedTuple):
         return Tick(self.symbol, self.bid, self.ask, at_ms - self.late_ms, self.volume)
 
 
-class Story(NamedTuple):
+class TradingDays(NamedTuple):
     start_ms: int
     clock_ms: int
     """The engine looks at the clock this often."""
@@ -72,7 +72,7 @@ class Story(NamedTuple):
 
 
 # A tick of the second minute comes when the third is closed already, which chance alone seldom finds.
-OVERTAKEN = Story(
+OVERTAKEN = TradingDays(
     ms("2026-11-18T12:00"),
     15_000,
     [
@@ -92,7 +92,7 @@ pauses = (
 
 
 @st.composite
-def stories(draw: st.DrawFn, *, late: bool = False) -> Story:
+def trading_days(draw: st.DrawFn, *, late: bool = False) -> TradingDays:
     start_ms = ms(STARTS[draw(st.sampled_from(sorted(STARTS)))]) - draw(st.integers(0, 10 * MINUTE_MS))
     # Few at a time, so that what comes late meets what its own market did.
     markets = st.sampled_from(draw(st.lists(st.sampled_from(sorted(MARKETS)), min_size=1, max_size=2)))
@@ -102,7 +102,7 @@ def stories(draw: st.DrawFn, *, late: bool = False) -> Story:
         bid, spread, lots = draw(points)
         prices = bid / 1e5, (bid + spread) / 1e5
         steps.append(Step(gap_ms, heard, draw(markets), *prices, lots / 1e8, draw(delays)))
-    return Story(start_ms, draw(st.sampled_from([15_000, 25_000, 59_000])), steps)
+    return TradingDays(start_ms, draw(st.sampled_from([15_000, 25_000, 59_000])), steps)
 
 
 def make_markets() -> None:
@@ -115,8 +115,8 @@ def hours_of(symbol: str) -> TradingHours:
     return catalogue.get(symbol).hours
 
 
-class Lived(NamedTuple):
-    """What an engine made of a story."""
+class EngineRun(NamedTuple):
+    """What an engine made of these days."""
 
     engine: Engine
     taken: dict[str, list[Tick]]
@@ -139,18 +139,18 @@ class Lived(NamedTuple):
         return [msgspec.structs.replace(candle, source="") for candle in found]
 
 
-def live(story: Story) -> Lived:
-    lived = Lived(Engine(Prices("bid")), {symbol: [] for symbol in MARKETS}, [], story.moments()[-1])
-    engine, at_ms = lived.engine, story.start_ms
-    for step, next_ms in zip(story.steps, story.moments(), strict=True):
-        _pass_time(engine, step, at_ms, next_ms, story.clock_ms)
+def run_engine(days: TradingDays) -> EngineRun:
+    run = EngineRun(Engine(Prices("bid")), {symbol: [] for symbol in MARKETS}, [], days.moments()[-1])
+    engine, at_ms = run.engine, days.start_ms
+    for step, next_ms in zip(days.steps, days.moments(), strict=True):
+        _pass_time(engine, step, at_ms, next_ms, days.clock_ms)
         at_ms = next_ms
         tick = step.tick(at_ms)
         (reason,) = engine.take("push", [tick], at_ms)
-        lived.reasons.append(reason)
-        lived.taken[step.symbol] += [tick] * (reason is None)
+        run.reasons.append(reason)
+        run.taken[step.symbol] += [tick] * (reason is None)
     engine.keep_time(at_ms + ENDED_MS)
-    return lived
+    return run
 
 
 def _pass_time(engine: Engine, step: Step, start_ms: int, end_ms: int, clock_ms: int) -> None:

@@ -30,7 +30,7 @@ def test_minute_before_is_written_down_though_nobody_listened() -> None:
 
 @pytest.mark.django_db(transaction=True)
 async def test_minute_counts_where_the_engine_was_heard_to_its_end() -> None:
-    hearing = market.hearing
+    hearing = market.liveness
     hearing.start()
     await MinuteRecorder().note()
     assert await in_thread(Minute.objects.count) == 1

@@ -19,13 +19,13 @@ def new_epoch() -> str:
     return uuid.uuid4().hex[:12]
 
 
-class Owner(Protocol):
+class JournalWriter(Protocol):
     """Whose journal it is."""
 
     @property
     def writer(self) -> str: ...
 
-    def stand_down(self) -> None:
+    def lose_lease(self) -> None:
         """Another writer has claimed the stream."""
 
     def flush_soon(self) -> None:
@@ -39,30 +39,30 @@ class LocalBus:
         self._hear = hear
         self._journal = journal
         self.place = JournalPosition(new_epoch(), 0)
-        self._past: RecentRecords | None = None
+        self._recent: RecentRecords | None = None
         self._is_open = False
         """Something was published since the last number was given."""
 
-    async def open(self, owner: Owner, place: JournalPosition) -> list[AnyRecord]:
+    async def open(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord]:
         """What was published and not written. Where that is not known, the numbering starts anew, because
         numbers given after the last checkpoint are not known either."""
         self._is_open = False
         found = None if self._journal is None else self._journal.open(place)
         if found is None:
-            self.place, self._past = JournalPosition(new_epoch(), place.position), None
+            self.place, self._recent = JournalPosition(new_epoch(), place.position), None
             # Until that is in the database, the journal of a killed process belongs to nothing.
-            owner.flush_soon()
+            writer.flush_soon()
         else:
             self.place = JournalPosition(place.epoch, found.tail[-1].number if found.tail else place.position)
-            self._past = found.past
+            self._recent = found.recent
         if self._journal is not None:
             self._journal.begin(self.place, anew=found is None)
         return [record for entry in (found.tail if found else ()) for record in entry.records]
 
-    def take_past(self) -> RecentRecords:
+    def take_recent(self) -> RecentRecords:
         """What was published until now in this numbering, by processes before this one too."""
-        past, self._past = self._past or RecentRecords(), None
-        return past
+        recent, self._recent = self._recent or RecentRecords(), None
+        return recent
 
     def publish(self, records: list[AnyRecord]) -> None:
         if type(records[0]) is not StatusRecord:
@@ -70,8 +70,8 @@ class LocalBus:
             if self._journal is not None:
                 at_ms = now_ms()
                 self._journal.add(self.place.position + 1, records, at_ms)
-                if self._past is not None:
-                    self._past.add(at_ms, records)
+                if self._recent is not None:
+                    self._recent.add(at_ms, records)
         self._hear(records)
 
     def seal(self) -> JournalPosition:

@@ -65,7 +65,7 @@ class Segment(NamedTuple):
 class Found(NamedTuple):
     tail: list[JournalEntry]
     """What was published after the place."""
-    past: RecentRecords
+    recent: RecentRecords
     """All that is known of what was published, the tail too."""
 
 
@@ -224,21 +224,21 @@ class LocalJournal:
         # After a power cut nobody knows which numbers were given beyond those that reached the disk.
         if head.epoch != place.epoch or head.boot != _boot():
             return None
-        past = RecentRecords()
-        self._read_kept(past)
+        recent = RecentRecords()
+        self._read_kept(recent)
         entries = self._read_unwritten()
         for entry in entries:
             if entry.number <= place.position:
-                past.add(entry.at_ms, entry.records)
-        if not self._fits(head, place, entries, past):
+                recent.add(entry.at_ms, entry.records)
+        if not self._fits(head, place, entries, recent):
             return None
         tail = [entry for entry in entries if entry.number > place.position]
         for entry in tail:
-            past.add(entry.at_ms, entry.records)
-        return Found(tail, past)
+            recent.add(entry.at_ms, entry.records)
+        return Found(tail, recent)
 
     def _fits(
-        self, head: JournalHead, place: JournalPosition, entries: list[JournalEntry], past: RecentRecords
+        self, head: JournalHead, place: JournalPosition, entries: list[JournalEntry], recent: RecentRecords
     ) -> bool:
         """Whether the database stands where these files say: it may be another, or an older state of it."""
         if self._kept and self._kept[-1].last > place.position:
@@ -249,7 +249,7 @@ class LocalJournal:
         if not entries and head.closed not in (None, place.position):
             return False
         known = self._numbers()
-        return not falls_short(known, past.numbers) and not falls_short(known, head.given)
+        return not falls_short(known, recent.numbers) and not falls_short(known, head.given)
 
     def _read_unwritten(self) -> list[JournalEntry]:
         entries: list[JournalEntry] = []
@@ -267,12 +267,12 @@ class LocalJournal:
             entries += found
         return entries
 
-    def _read_kept(self, past: RecentRecords) -> None:
+    def _read_kept(self, recent: RecentRecords) -> None:
         for path in self._paths(KEPT):
             data = path.read_bytes()
             found, size = read_entries(data)
             for entry in found:
-                past.add(entry.at_ms, entry.records)
+                recent.add(entry.at_ms, entry.records)
             if size < len(data):
                 logger.warning("%s is damaged: what it held cannot be sent again", path)
             last, last_ms = (found[-1].number, found[-1].at_ms) if found else (0, 0)

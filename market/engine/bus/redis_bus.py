@@ -19,7 +19,7 @@ from market.engine.store.lease import LeaseLost
 from market.prices.records import AnyRecord
 
 from .journal import APPEND, CLAIM, HEAD, STREAM, JournalPosition, decode, encode, number_of
-from .local_bus import Owner, new_epoch
+from .local_bus import JournalWriter, new_epoch
 
 logger = logging.getLogger(__name__)
 bus_waits = LastingFault(logger, "The bus waits for Redis")
@@ -52,7 +52,7 @@ class RedisBus:
         # Any: the types of redis-py allow for its client without await too.
         self._append: Any = self._redis.register_script(APPEND)
         self._claim: Any = self._redis.register_script(CLAIM)
-        self._owner: Owner | None = None
+        self._writer: JournalWriter | None = None
         self.place = JournalPosition("", 0)
         self._open: list[AnyRecord] = []
         self._sealed: deque[tuple[int, list[AnyRecord]]] = deque()
@@ -65,7 +65,7 @@ class RedisBus:
         """About how much Redis has taken since."""
         self._lacks_until = 0
         """Up to here Redis, which had come back empty, has not all that the database lacks."""
-        self._is_torn = False
+        self._must_begin_anew = False
         """Some of them were given up, or the stream is not claimed yet."""
         self._has_claimed = False
         self._is_away = False
@@ -74,19 +74,19 @@ class RedisBus:
         """Set for a moment whenever fewer wait, or none will go any more."""
         self._task: asyncio.Task[None] | None = None
 
-    async def open(self, owner: Owner, place: JournalPosition) -> list[AnyRecord]:
+    async def open(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord]:
         """Claim the stream; returns what was published after the place, or starts a new epoch."""
         self._has_claimed = False
         self._sent.clear()
-        self._owner, self._wake, self._moved = owner, asyncio.Event(), asyncio.Event()
+        self._writer, self._wake, self._moved = writer, asyncio.Event(), asyncio.Event()
         self._written, self._unwritten_bytes, self._lacks_until = place, 0, 0
-        tail = await self._await_tail(owner, place)
+        tail = await self._await_tail(writer, place)
         if tail is None:
             self.place = place
             self._wake.set()
             with contextlib.suppress(RedisError, OSError):
-                await self._start_anew(owner)
-        self._task = asyncio.create_task(self._send(owner), name="market bus")
+                await self._start_anew(writer)
+        self._task = asyncio.create_task(self._send(writer), name="market bus")
         self._task.add_done_callback(lambda _: self._tell_those_who_wait())
         return tail or []
 
@@ -96,7 +96,7 @@ class RedisBus:
         self._wake.set()
         if self.waiting > MAX_WAITING:
             self._drop()
-            self._is_torn = True
+            self._must_begin_anew = True
 
     def seal(self) -> JournalPosition:
         """Everything published so far has a number; returns the last."""
@@ -132,7 +132,7 @@ class RedisBus:
     def _is_kept(self, place: JournalPosition) -> bool:
         # Before the database has the numbering, a successor looks for another one and leaves the stream. What
         # was given up because the numbering began anew is written by then.
-        if self._is_torn or self._written.epoch != self.place.epoch:
+        if self._must_begin_anew or self._written.epoch != self.place.epoch:
             return False
         if self._written.position < self._lacks_until:
             return False
@@ -144,16 +144,16 @@ class RedisBus:
         self._task = None
         self.seal()
         with contextlib.suppress(RedisError, OSError, LeaseLost):
-            while self._sealed and self._owner is not None:
-                await self._send_first(self._owner)
+            while self._sealed and self._writer is not None:
+                await self._send_first(self._writer)
         await self._redis.aclose()
 
-    async def _await_tail(self, owner: Owner, place: JournalPosition) -> list[AnyRecord] | None:
+    async def _await_tail(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord] | None:
         """None where Redis has not all that the database lacks, or has not come up."""
         until_s = time.monotonic() + self._awaited_s
         while True:
             try:
-                tail = await self._claim_and_read(owner, place)
+                tail = await self._claim_and_read(writer, place)
                 bus_waits.over()
                 return tail
             except BusyLoadingError as error:
@@ -165,8 +165,8 @@ class RedisBus:
                     return None
             await asyncio.sleep(RETRY_S)
 
-    async def _claim_and_read(self, owner: Owner, place: JournalPosition) -> list[AnyRecord] | None:
-        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[owner.writer, "", 0, "", "any"])
+    async def _claim_and_read(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord] | None:
+        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[writer.writer, "", 0, "", "any"])
         self._has_claimed = True
         if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
             return None
@@ -190,29 +190,29 @@ class RedisBus:
         self.waiting = 0
         self._tell_those_who_wait()
 
-    async def _start_anew(self, owner: Owner) -> None:
+    async def _start_anew(self, writer: JournalWriter) -> None:
         """The readers start from the database; what waited to be sent is in there too, or will be."""
         self._drop()
         self._sent.clear()
         # Until Redis has taken the claim.
-        self._is_torn, self._lacks_until = True, 0
+        self._must_begin_anew, self._lacks_until = True, 0
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
         number = max(self.place.position + 1, now_ms() * 10)
         self.place = JournalPosition(new_epoch(), number)
-        owner.flush_soon()
+        writer.flush_soon()
         # Who has claimed it once may have been replaced since; who has not is the one that replaces.
         whose = "own" if self._has_claimed else "any"
-        args = [owner.writer, self.place.epoch, number, "anew", whose]
+        args = [writer.writer, self.place.epoch, number, "anew", whose]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise LeaseLost
-        self._has_claimed, self._is_torn = True, False
+        self._has_claimed, self._must_begin_anew = True, False
 
-    async def _fill_up(self, owner: Owner) -> None:
+    async def _fill_up(self, writer: JournalWriter) -> None:
         """Redis came back empty, or as it was some time ago: it is given again what it took last. Whoever
         read that goes on without a gap."""
         logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
         first = (self._sent or self._sealed)[0][0]
-        args = [owner.writer, self.place.epoch, first - 1, "anew", "own"]
+        args = [writer.writer, self.place.epoch, first - 1, "anew", "own"]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise LeaseLost
         self._lacks_until = first - 1
@@ -220,24 +220,24 @@ class RedisBus:
         self._sealed.extendleft(reversed(self._sent))
         self._sent.clear()
         # Those who are further behind start from the database.
-        owner.flush_soon()
+        writer.flush_soon()
 
     def _tell_those_who_wait(self) -> None:
         self._moved.set()
         self._moved.clear()
 
-    async def _send(self, owner: Owner) -> None:
+    async def _send(self, writer: JournalWriter) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             try:
-                while self._open or self._sealed or self._is_torn:
+                while self._open or self._sealed or self._must_begin_anew:
                     if not self._sealed:
                         self.seal()
-                    await self._send_first(owner)
+                    await self._send_first(writer)
             except LeaseLost:
                 logger.warning("Another engine has taken over the bus")
-                owner.stand_down()
+                writer.lose_lease()
                 return
             except (RedisError, OSError) as error:
                 bus_waits.tell(error)
@@ -254,18 +254,18 @@ class RedisBus:
                 # What comes within this time leaves together.
                 await asyncio.sleep(WINDOW_S)
 
-    async def _send_first(self, owner: Owner) -> None:
-        if self._is_torn:
-            await self._start_anew(owner)
+    async def _send_first(self, writer: JournalWriter) -> None:
+        if self._must_begin_anew:
+            await self._start_anew(writer)
             return
         number, records = self._sealed[0]
         data = encode(records)
-        args = [owner.writer, self.place.epoch, number, data, self._entries_to_keep(number)]
+        args = [writer.writer, self.place.epoch, number, data, self._entries_to_keep(number)]
         answer = await self._append(keys=[STREAM, HEAD], args=args)
         if answer == b"deposed":
             raise LeaseLost
         if answer in (b"empty", b"behind"):
-            await self._fill_up(owner)
+            await self._fill_up(writer)
         elif self._sealed and self._sealed[0][0] == number:
             self._sent.append(self._sealed.popleft())
             self._unwritten_bytes += len(data)

@@ -28,10 +28,10 @@ Wanted = dict[str, tuple[tuple[str, str, str], ...]]
 
 
 class FeedSupervisor:
-    def __init__(self, engine: Engine, make_feed: MakeFeed, hand_on: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, make_feed: MakeFeed, publish: Callable[[], None]) -> None:
         self._engine = engine
         self._make_feed = make_feed
-        self._hand_on = hand_on
+        self._publish = publish
         self._running: dict[str, asyncio.Task[None]] = {}
         self._serving: Wanted = {}
         self._refreshing = asyncio.Lock()
@@ -64,7 +64,7 @@ class FeedSupervisor:
         return {name: tuple(sorted(serving)) for name, serving in by_feed.items()}
 
     async def _listen(self, name: str) -> None:
-        inlet = EngineInlet(self._engine, name, self._serves(name), self._hand_on)
+        inlet = EngineInlet(self._engine, name, self._serves(name), self._publish)
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:
             began_s = clock()
@@ -97,15 +97,15 @@ class FeedSupervisor:
 class EngineInlet:
     """The engine as one feed sees it."""
 
-    def __init__(self, engine: Engine, name: str, symbols: list[str], hand_on: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, name: str, symbols: list[str], publish: Callable[[], None]) -> None:
         self._engine = engine
         self._name = name
         self._symbols = symbols
-        self._hand_on = hand_on
+        self._publish = publish
 
     def take(self, ticks: list[Tick]) -> None:
         self._engine.take(self._name, ticks, now_ms())
-        self._hand_on()
+        self._publish()
 
     def lost(self, why: str) -> None:
         self._engine.source(self._name).lost(now_ms(), why)
@@ -120,9 +120,9 @@ class EngineInlet:
         at_ms = now_ms()
         found = {}
         for symbol in self._symbols:
-            book = self._engine.books.get(symbol)
+            state = self._engine.instruments.get(symbol)
             since_ms = self._engine.missing_since(symbol, at_ms, MOST_MISSING_MS)
-            if since_ms is not None and (book is None or book.choice.feed == self._name):
+            if since_ms is not None and (state is None or state.choice.feed == self._name):
                 found[symbol] = since_ms
         return found
 
@@ -133,5 +133,5 @@ class EngineInlet:
             logger.info("%s: the history of %s is not taken, which does not price it now", symbol, self._name)
             return
         taken = self._engine.backfill(symbol, minutes, basis, at_ms)
-        self._hand_on()
+        self._publish()
         logger.info("%s: %d minutes filled from the history of %s", symbol, taken, self._name)

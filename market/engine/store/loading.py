@@ -57,7 +57,7 @@ def load(prices: Prices, default_feed: str | None = None) -> LoadedMarket:
         load_history(history, facts, simulated=checkpoint.simulated)
         go_on(history, checkpoint, facts, prices)
         if checkpoint.last is not None:
-            prices.board.put(checkpoint.last, facts.digits, checkpoint.seq)
+            prices.quotes.put(checkpoint.last, facts.digits, checkpoint.seq)
     return LoadedMarket(known, JournalPosition(state.epoch, state.position))
 
 
@@ -123,7 +123,7 @@ def _go_on_with(
     fresh.close_like(old)
     if old.digits != facts.digits:
         _round_quote(old.digits, stored, prices, facts)
-    quote = prices.board.get(facts.symbol)
+    quote = prices.quotes.get(facts.symbol)
     if quote is not None:
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
         fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
@@ -135,12 +135,12 @@ def _go_on_with(
 
 def _round_quote(before: int, stored: Tick | None, prices: Prices, facts: InstrumentFacts) -> None:
     """The known quote, which no tick may follow soon. What is stored of it has all of its decimals."""
-    quote = prices.board.get(facts.symbol)
+    quote = prices.quotes.get(facts.symbol)
     if quote is None:
         return
     known = Tick(quote.symbol, quote.bid, quote.ask, quote.time_ms)
     is_it = stored is not None and _rounded(stored, before) == _rounded(known, before)
-    prices.board.put(stored if stored is not None and is_it else known, facts.digits, quote.seq)
+    prices.quotes.put(stored if stored is not None and is_it else known, facts.digits, quote.seq)
 
 
 def _rounded(tick: Tick, digits: int) -> tuple[int, float, float]:
@@ -163,23 +163,23 @@ async def load_series(facts: InstrumentFacts, at_ms: int, *, simulated: bool) ->
 
 async def fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> bool:
     """The simulated minutes since the last one; the quote follows them."""
-    book, last_ms = engine.book(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
+    state, last_ms = engine.instrument(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
     if last_ms is None:
         return False
     until_ms = interval_start(at_ms, MINUTE_MS)
-    begun_ms = -(-(book.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
+    begun_ms = -(-(state.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
     since_ms = max(last_ms + MINUTE_MS, begun_ms)
     if not await in_thread(fill_gap, facts, last_ms, since_ms, until_ms):
         return False
     fresh = await load_series(facts, until_ms, simulated=True)
     tick = last_quote(facts, until_ms)
-    if tick is not None and tick.time_ms > book.known_ms:
-        engine.go_on_from(book, tick)
-    if book.last is not None:
+    if tick is not None and tick.time_ms > state.known_ms:
+        engine.go_on_from(state, tick)
+    if state.last is not None:
         forming = engine.prices.history(facts).builder.forming("1m")
-        price = engine.prices.price_of(book.last, facts)
-        fresh.builder.resume_forming(forming, price, book.last.ask)
-    fresh.builder.price_by(book.source)
+        price = engine.prices.price_of(state.last, facts)
+        fresh.builder.resume_forming(forming, price, state.last.ask)
+    fresh.builder.price_by(state.source)
     engine.prices.put_history(facts.symbol, fresh)
     return True
 

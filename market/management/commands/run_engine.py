@@ -74,12 +74,12 @@ class Command(BaseCommand):
             return
         try:
             # It may wait for Redis.
-            await first(runner.start(), ending.wait(), runner.deposed.wait())
+            await first(runner.start(), ending.wait(), runner.lease_lost.wait())
         except (Error, Overloaded, LeaseLost) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
         if not runner.is_running:
-            runner.stand_down()
+            runner.lose_lease()
             await runner.stop()
             return
         start_waits.over()
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         try:
             # A push that waits to be acknowledged hears first that another engine has taken over.
             with contextlib.suppress(LeaseLost):
-                await first(runner.deposed.wait(), ending.wait(), serving)
+                await first(runner.lease_lost.wait(), ending.wait(), serving)
         finally:
             await runner.stop()
             await inbox.stop()

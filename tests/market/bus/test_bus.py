@@ -27,14 +27,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 NOWHERE = JournalPosition("", 0)
 
 
-class Owner:
+class JournalWriter:
     def __init__(self, writer: str = "first") -> None:
         self.writer = writer
-        self.is_deposed = asyncio.Event()
+        self.has_lost_lease = asyncio.Event()
         self.flushes = 0
 
-    def stand_down(self) -> None:
-        self.is_deposed.set()
+    def lose_lease(self) -> None:
+        self.has_lost_lease.set()
 
     def flush_soon(self) -> None:
         self.flushes += 1
@@ -81,9 +81,9 @@ async def publish(bus: RedisBus, first: int, last: int) -> None:
         bus.seal()
 
 
-async def opened(url: str, owner: Owner | None = None, place: JournalPosition = NOWHERE) -> RedisBus:
+async def opened(url: str, owner: JournalWriter | None = None, place: JournalPosition = NOWHERE) -> RedisBus:
     bus = RedisBus(url)
-    await bus.open(owner or Owner(), place)
+    await bus.open(owner or JournalWriter(), place)
     return bus
 
 
@@ -124,7 +124,7 @@ def test_successor_goes_on_with_the_same_numbering_and_hears_what_was_not_writte
         await publish(first, 4, 6)
         await first.close()
         second = RedisBus(url)
-        tail = await second.open(Owner("second"), written)
+        tail = await second.open(JournalWriter("second"), written)
         await publish(second, 7, 8)
         await second.close()
         return first.place, second.place, tail
@@ -152,7 +152,7 @@ def test_successor_that_cannot_know_everything_begins_anew(url: str, client: Red
             client.xdel(STREAM, f"{written.position + 1}-0")
         else:
             written = JournalPosition("other", written.position)
-        owner = Owner("second")
+        owner = JournalWriter("second")
         second = RedisBus(url)
         assert await second.open(owner, written) == []
         await second.close()
@@ -167,14 +167,14 @@ def test_successor_that_cannot_know_everything_begins_anew(url: str, client: Red
 
 def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis) -> None:
     async def run() -> None:
-        owner = Owner()
+        owner = JournalWriter()
         old = await opened(url, owner)
         await publish(old, 1, 1)
         await until(lambda: number_of_entries(client) == 1)
         new = RedisBus(url)
-        await new.open(Owner("second"), old.place)
+        await new.open(JournalWriter("second"), old.place)
         await publish(old, 2, 2)
-        await asyncio.wait_for(owner.is_deposed.wait(), PATIENCE_S)
+        await asyncio.wait_for(owner.has_lost_lease.wait(), PATIENCE_S)
         await old.close()
         await new.close()
 
@@ -200,7 +200,7 @@ def test_nothing_is_settled_by_a_writer_that_was_replaced(url: str, client: Redi
     async def run() -> None:
         old = await opened(url)
         new = RedisBus(url)
-        await new.open(Owner("second"), old.place)
+        await new.open(JournalWriter("second"), old.place)
         old.publish([taken(1)])
         with pytest.raises(LeaseLost):
             await asyncio.wait_for(old.settle(), PATIENCE_S)
@@ -282,12 +282,12 @@ def test_writer_that_gave_up_records_and_was_replaced_takes_nothing_from_its_suc
     url: str, client: Redis
 ) -> None:
     async def run() -> None:
-        owner = Owner()
-        old, new = await opened(url, owner), await opened(url, Owner("second"))
+        owner = JournalWriter()
+        old, new = await opened(url, owner), await opened(url, JournalWriter("second"))
         await publish(new, 1, 3)
         await until(lambda: number_of_entries(client) == 3)
         old.publish([taken(4)] * (MAX_WAITING + 1))
-        await until(owner.is_deposed.is_set)
+        await until(owner.has_lost_lease.is_set)
         await new.close()
         await old.close()
 
@@ -341,7 +341,7 @@ def test_reader_hears_everything_once_and_in_order(url: str, client: Redis) -> N
 
     assert following.heard == list(range(1, 301))
     assert following.missed == []
-    quote = following.prices.board.get("EURUSD")
+    quote = following.prices.quotes.get("EURUSD")
     assert quote is not None
     assert quote.time_ms == NOON_MS + 300
 

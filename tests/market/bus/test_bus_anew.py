@@ -16,7 +16,7 @@ from tests.accounts.keys.test_lookup import around_statements
 
 from .test_bus import (
     Following,
-    Owner,
+    JournalWriter,
     client,
     follow,
     number_of_entries,
@@ -67,7 +67,7 @@ def test_numbering_whose_engine_never_wrote_is_not_waited_for_once_another_has_w
         await bus.close()
         successor = RedisBus(url)
         # What it finds in the database is of the first numbering.
-        assert await successor.open(Owner("second"), before) == []
+        assert await successor.open(JournalWriter("second"), before) == []
         await asyncio.to_thread(write_place, successor.place)
         places.extend((before, bus.place, successor.place))
         await publish(successor, 6, 7)

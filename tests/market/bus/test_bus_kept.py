@@ -15,7 +15,7 @@ from market.prices.records import AnyRecord, TickAccepted
 from tests.patience import PATIENCE_S
 from tests.reliability.faults import PrivateRedis
 
-from .test_bus import NOWHERE, Owner, client, number_of_entries, opened, publish, taken, until, url
+from .test_bus import NOWHERE, JournalWriter, client, number_of_entries, opened, publish, taken, until, url
 
 __all__ = ["client", "url"]
 
@@ -64,13 +64,13 @@ def test_what_the_database_lacks_stays_however_much_it_is(
 
     async def run() -> tuple[int, list[AnyRecord], int]:
         first = RedisBus(url, max_entries=10)
-        await first.open(Owner(), NOWHERE)
+        await first.open(JournalWriter(), NOWHERE)
         written = first.place
         first.written(written)
         await publish(first, 1, 1000)
         await until(lambda: first.waiting == 0)
         second = RedisBus(url, max_entries=10)
-        tail = await second.open(Owner("second"), written)
+        tail = await second.open(JournalWriter("second"), written)
         second.written(second.place)
         await publish(second, 1001, 1001)
         await until(lambda: second.waiting == 0)
@@ -113,7 +113,7 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -
             await until(lambda: first.waiting == 0)
             await asyncio.to_thread(server.client.save)
             await first.close()
-        opening = asyncio.create_task(second.open(Owner("second"), written))
+        opening = asyncio.create_task(second.open(JournalWriter("second"), written))
         await asyncio.sleep(2 * RETRY_S)
         with server.running():
             tail = await asyncio.wait_for(opening, PATIENCE_S)
@@ -128,7 +128,7 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -
 def test_redis_that_does_not_come_up_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     async def run() -> list[AnyRecord]:
         bus = RedisBus(PrivateRedis(tmp_path).url, awaited_s=0.1)
-        tail = await bus.open(Owner(), JournalPosition("e1", 41))
+        tail = await bus.open(JournalWriter(), JournalPosition("e1", 41))
         assert bus.place.epoch != "e1"
         await bus.close()
         return tail

@@ -106,7 +106,7 @@ def test_process_that_is_minutes_behind_counts_no_tick_twice(
         for _, records in groupby(repriced.records, lambda record: type(record) is SeriesBegan):
             bus.publish(list(records))
             bus.seal()
-        await until(lambda: following.heard[-1:] == [engine.books["EURUSD"].seq])
+        await until(lambda: following.heard[-1:] == [engine.instruments["EURUSD"].seq])
         for timeframe in TIMEFRAMES:
             assert bars(following.prices, timeframe) == bars(engine.prices, timeframe), timeframe
 

@@ -17,13 +17,13 @@ from market.engine.bus.local_journal import JournalHead, LocalJournal, encode
 from market.prices.records import AnyRecord, CandlesEnded, StatusRecord, TickAccepted
 
 
-class Owner:
+class JournalWriter:
     writer = "test"
 
     def __init__(self) -> None:
         self.flushes = 0
 
-    def stand_down(self) -> None: ...
+    def lose_lease(self) -> None: ...
 
     def flush_soon(self) -> None:
         self.flushes += 1
@@ -39,7 +39,7 @@ class Process:
         self.bus = LocalBus(lambda records: None, self.journal)
 
     def start(self, place: JournalPosition) -> list[AnyRecord]:
-        return asyncio.run(self.bus.open(Owner(), place))
+        return asyncio.run(self.bus.open(JournalWriter(), place))
 
     def kill(self) -> JournalPosition:
         """Its descriptors are closed, and nothing is said any more."""
@@ -251,7 +251,7 @@ def test_a_folder_that_cannot_be_written_costs_the_journal_and_nothing_else(tmp_
     heard: list[AnyRecord] = []
     bus = LocalBus(heard.extend, LocalJournal(tmp_path / "file" / "journal", dict))
 
-    assert asyncio.run(bus.open(Owner(), JournalPosition("", 0))) == []
+    assert asyncio.run(bus.open(JournalWriter(), JournalPosition("", 0))) == []
     bus.publish([taken(1)])
 
     assert heard == [taken(1)]
@@ -381,7 +381,7 @@ def test_files_do_not_pile_up(tmp_path: Path) -> None:
 
 
 def test_a_new_numbering_is_written_at_once(tmp_path: Path) -> None:
-    owner = Owner()
+    owner = JournalWriter()
     bus = LocalBus(lambda records: None, LocalJournal(tmp_path, dict))
 
     asyncio.run(bus.open(owner, JournalPosition("", 0)))

@@ -28,7 +28,7 @@ def published(process: Process, *seqs: int) -> JournalPosition:
 def past_of(process: Process) -> list[int]:
     return [
         record.seq
-        for _, record in process.bus.take_past().prices["EURUSD"]
+        for _, record in process.bus.take_recent().prices["EURUSD"]
         if isinstance(record, TickAccepted)
     ]
 

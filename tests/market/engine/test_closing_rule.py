@@ -88,7 +88,7 @@ class Both:
         self.engine, self.told = Engine(Prices("bid"), grace_ms=GRACE_MS), Prices("bid")
         self.facts = catalogue.get("EURUSD")
 
-    def hand_on(self) -> None:
+    def publish(self) -> None:
         records, self.engine.records = self.engine.records, []
         for record in records:
             self.told.apply(msgspec.convert(msgspec.to_builtins(record), type(record)), self.facts)
@@ -134,7 +134,7 @@ def test_minute_is_closed_by_a_later_tick_or_by_the_clock_and_never_changes(step
             rule.taken += [tick] * (reason is None)
             # It says that its price is still the one that was taken last.
             assert both.engine.take("push", rule.taken[-1:], at_ms) == ["duplicate"]
-        both.hand_on()
+        both.publish()
 
         assert both.closed() == rule.closed(at_ms // MINUTE_MS)
         for timeframe in TIMEFRAMES:

@@ -133,7 +133,7 @@ def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_writte
 
 def take(engine: Engine, *bids: float, **fields: Any) -> list[TickAccepted]:
     """A tick a second."""
-    first_s = engine.books["EURUSD"].seq if engine.books else 0
+    first_s = engine.instruments["EURUSD"].seq if engine.instruments else 0
     for second, bid in enumerate(bids, first_s):
         at_ms = NOON_MS + second * 1000
         assert engine.accept(Tick("EURUSD", bid, bid + 0.2, at_ms, **fields), at_ms) is None

@@ -84,7 +84,7 @@ def test_refused_tick_is_counted_and_the_last_good_value_stays(tick: Tick, reaso
 
     assert engine.accept(tick, NOON_MS) == reason
 
-    quote = engine.prices.board.get("EURUSD")
+    quote = engine.prices.quotes.get("EURUSD")
     assert quote is not None
     assert dict(engine.source("push").refused) == {reason: 1}
     assert (quote.bid, quote.ask, quote.time_ms) == (1.08, 1.0802, NOON_MS)
@@ -312,6 +312,6 @@ def test_number_of_an_absorption_signal_that_time_brought_is_checkpointed() -> N
 
     engine.keep_time(NOON_MS + 62 * 5_000 + GRACE_MS)
 
-    book = engine.books["EURUSD"]
-    assert book.flow_seq == 63
+    state = engine.instruments["EURUSD"]
+    assert state.flow_seq == 63
     assert [made.flow_seq for made in engine.checkpoints(engine.changed.values()).values()] == [63]

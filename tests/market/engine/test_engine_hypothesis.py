@@ -109,7 +109,7 @@ class Life(RuleBasedStateMachine):
     def each_tick_has_its_number(self) -> None:
         heard = [record.seq for record in self.journal if isinstance(record, TickAccepted)]
         assert heard == list(range(self.written + 1, len(self.ticks) + 1))
-        assert self.engine.books["XAUUSD"].seq == len(self.ticks)
+        assert self.engine.instruments["XAUUSD"].seq == len(self.ticks)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):
@@ -140,7 +140,7 @@ class Life(RuleBasedStateMachine):
     def restarted(self) -> Engine:
         engine = Engine(Prices("bid"))
         engine.resume(load(engine.prices).checkpoints, self.now_ms)
-        engine.book(catalogue.get("XAUUSD"), self.now_ms)
+        engine.instrument(catalogue.get("XAUUSD"), self.now_ms)
         self.journal += engine.records
         engine.records = []
         return engine

@@ -82,7 +82,7 @@ def test_minute_is_closed_though_the_loop_is_never_free_for_long(transactional_d
             # An overloaded machine: every turn of the loop takes longer than a second.
             time.sleep(AWAY_S + 0.05)  # noqa: ASYNC251
             await asyncio.sleep(0.01)
-            if engine.prices.history(engine.books["EURUSD"].facts).last_closed_ms("1m") == minute_ms:
+            if engine.prices.history(engine.instruments["EURUSD"].facts).last_closed_ms("1m") == minute_ms:
                 break
         await runner.stop()
 

@@ -139,7 +139,7 @@ def test_nought_switches_it_off() -> None:
 
 
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=40))
-def test_no_price_is_taken_far_from_the_last_but_by_its_third_witness(mids: list[float]) -> None:
+def test_no_price_is_taken_far_from_the_last_but_by_its_third_confirmation(mids: list[float]) -> None:
     ticks = prices(*mids)
     taken = Door(minutes=[]).take(*ticks)
 

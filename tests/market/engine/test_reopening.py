@@ -21,7 +21,7 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import NOON, make_calendar, make_instrument
 from tests.market.running import flush, restarted
-from tests.market.store.test_series import Room
+from tests.market.store.test_series import SilentRunner
 from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -77,13 +77,13 @@ def heard(engine: Engine) -> Prices:
 def test_candles_of_a_series_that_comes_back_within_them_form_again(clock: time_machine.Traveller) -> None:
     clock.shift(20)
 
-    async def there_and_back() -> Room:
-        async with Room() as room:
-            assert room.tick("push", 1.1, 5) is None
-            await room.reprice("demo")
-            await room.reprice("push")
-            assert room.tick("push", 1.3, 65) is None
-        return room
+    async def there_and_back() -> SilentRunner:
+        async with SilentRunner() as silent:
+            assert silent.tick("push", 1.1, 5) is None
+            await silent.reprice("demo")
+            await silent.reprice("push")
+            assert silent.tick("push", 1.3, 65) is None
+        return silent
 
     prices = asyncio.run(there_and_back()).engine.prices
 

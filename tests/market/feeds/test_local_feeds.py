@@ -29,13 +29,13 @@ class CountingInlet(EngineInlet):
     """The engine's own inlet, and what it let in."""
 
     def __init__(self, engine: Engine, name: str) -> None:
-        super().__init__(engine, name, ["EURUSD"], self._hand_on)
+        super().__init__(engine, name, ["EURUSD"], self._publish)
         self.source = engine.source(name)
         self.taken: list[TickAccepted] = []
         self.has_enough = asyncio.Event()
         self._records = engine.records
 
-    def _hand_on(self) -> None:
+    def _publish(self) -> None:
         self.taken += [record for record in self._records if isinstance(record, TickAccepted)]
         self._records.clear()
         if len(self.taken) >= TICKS:

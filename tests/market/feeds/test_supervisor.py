@@ -42,7 +42,7 @@ def test_feed_that_broke_starts_again() -> None:
         runner = make_runner(engine, lambda name, instruments: feed)
         await runner.start()
         await asyncio.wait_for(feed.is_back.wait(), PATIENCE_S)
-        quote = engine.prices.board.get("EURUSD")
+        quote = engine.prices.quotes.get("EURUSD")
         await runner.stop()
         assert quote is not None
         return quote.time_ms

@@ -80,7 +80,7 @@ class Connected:
 
     @property
     def bid(self) -> float | None:
-        quote = self.engine.prices.board.get("EURUSD")
+        quote = self.engine.prices.quotes.get("EURUSD")
         return None if quote is None else quote.bid
 
     @property
@@ -89,7 +89,7 @@ class Connected:
 
     @property
     def has_closed_minute(self) -> bool:
-        facts = self.engine.books["EURUSD"].facts
+        facts = self.engine.instruments["EURUSD"].facts
         return self.engine.prices.history(facts).last_closed_ms("1m") == NOON_MS
 
     async def _wait(self, _: float) -> None:

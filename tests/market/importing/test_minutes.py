@@ -14,7 +14,7 @@ from market.engine.importing.minutes import FileEnd, FileMinutes
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted
-from tests.market.ticking import MINUTE_MS, Story, copy, make_facts, ms, stories
+from tests.market.ticking import MINUTE_MS, TickSequence, copy, make_facts, ms, tick_sequences
 
 FRIDAY_MS = ms("2026-11-20T21:58")
 
@@ -48,29 +48,36 @@ def closed(candles: list[Closed]) -> dict[int, PriceBar]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories(), st.integers(1, 50), st.sampled_from(["bid", "mid"]), st.sampled_from(["ticks", "trades"]))
-def test_minutes_are_those_of_the_live_market(story: Story, batch: int, price: str, volumes: str) -> None:
+@given(
+    tick_sequences(),
+    st.integers(1, 50),
+    st.sampled_from(["bid", "mid"]),
+    st.sampled_from(["ticks", "trades"]),
+)
+def test_minutes_are_those_of_the_live_market(
+    sequence: TickSequence, batch: int, price: str, volumes: str
+) -> None:
     # Fewer digits than the ticks have, so that rounding shows.
-    facts = facts_of(story, volume_kind=volumes, digits=4)
+    facts = facts_of(sequence, volume_kind=volumes, digits=4)
 
-    made = folded(FileMinutes(facts, mid=price == "mid"), story.ticks, batch)
+    made = folded(FileMinutes(facts, mid=price == "mid"), sequence.ticks, batch)
 
-    assert made == tick_by_tick(facts, story.ticks, price)
+    assert made == tick_by_tick(facts, sequence.ticks, price)
 
 
 @settings(max_examples=30, deadline=None)
-@given(stories(), st.data())
-def test_files_named_together_are_as_one(story: Story, data: st.DataObject) -> None:
-    facts, cut = facts_of(story), data.draw(st.integers(0, len(story.ticks)))
+@given(tick_sequences(), st.data())
+def test_files_named_together_are_as_one(sequence: TickSequence, data: st.DataObject) -> None:
+    facts, cut = facts_of(sequence), data.draw(st.integers(0, len(sequence.ticks)))
     first = FileMinutes(facts, mid=False)
-    made, end = list(first.take(story.ticks[:cut])), first.end()
+    made, end = list(first.take(sequence.ticks[:cut])), first.end()
     made += [copy(end.minute)] if end else []
 
-    made += folded(FileMinutes(facts, mid=False, before=end), story.ticks[cut:])
+    made += folded(FileMinutes(facts, mid=False, before=end), sequence.ticks[cut:])
 
     # The minute that goes on is written again.
     stored = {minute.opened_ms: minute for minute in made}
-    assert list(stored.values()) == folded(FileMinutes(facts, mid=False), story.ticks)
+    assert list(stored.values()) == folded(FileMinutes(facts, mid=False), sequence.ticks)
 
 
 def test_weekend_has_no_minutes() -> None:
@@ -106,8 +113,8 @@ def test_older_file_does_not_go_on_from_the_one_before() -> None:
     assert (made.opened_ms, made.close) == (FRIDAY_MS - MINUTE_MS, 1.08)
 
 
-def facts_of(story: Story, **fields: Any) -> InstrumentFacts:
-    return msgspec.structs.replace(make_facts("X", **fields), hours=story.hours)
+def facts_of(sequence: TickSequence, **fields: Any) -> InstrumentFacts:
+    return msgspec.structs.replace(make_facts("X", **fields), hours=sequence.hours)
 
 
 def quote(at_ms: int) -> Tick:

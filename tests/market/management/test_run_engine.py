@@ -22,7 +22,7 @@ class Runner:
 
     def __init__(self, error: Exception) -> None:
         self.error, self.done = error, list[str]()
-        self.deposed, self.is_running = asyncio.Event(), False
+        self.lease_lost, self.is_running = asyncio.Event(), False
 
     async def wait_for_lease(self) -> None:
         self.done.append("lease")
@@ -31,7 +31,7 @@ class Runner:
         self.done.append("start")
         raise self.error
 
-    def stand_down(self) -> None:
+    def lose_lease(self) -> None:
         """Nothing that is half loaded is written."""
         self.done.append("stand down")
 

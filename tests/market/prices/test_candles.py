@@ -11,7 +11,7 @@ from tests.market.ticking import (
     GRACE_MS,
     HOURS,
     Rows,
-    Story,
+    TickSequence,
     aggregate,
     candles_of,
     copy,
@@ -19,25 +19,25 @@ from tests.market.ticking import (
     expected,
     keep,
     ms,
-    stories,
+    tick_sequences,
 )
 
 
-def told(hours: str, *ticks: tuple[str, float]) -> Story:
+def ticks_at(hours: str, *ticks: tuple[str, float]) -> TickSequence:
     made = [Tick("X", bid, bid + 0.01, ms(at), 1.0) for at, bid in ticks]
-    return Story(HOURS[hours], made, [300] * len(made))
+    return TickSequence(HOURS[hours], made, [300] * len(made))
 
 
 @settings(max_examples=150, deadline=None)
-@given(stories())
-def test_every_interval_is_what_its_ticks_say(story: Story) -> None:
-    assert candles_of(story) == expected(story.ticks)
+@given(tick_sequences())
+def test_every_interval_is_what_its_ticks_say(sequence: TickSequence) -> None:
+    assert candles_of(sequence) == expected(sequence.ticks)
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories(), st.sampled_from(list(COARSER)))
-def test_every_interval_is_the_aggregate_of_its_minutes(story: Story, timeframe: str) -> None:
-    rows = candles_of(story)
+@given(tick_sequences(), st.sampled_from(list(COARSER)))
+def test_every_interval_is_the_aggregate_of_its_minutes(sequence: TickSequence, timeframe: str) -> None:
+    rows = candles_of(sequence)
     minutes = [rows[key] for key in sorted(rows) if key[0] == "1m"]
 
     coarser = [rows[key] for key in sorted(rows) if key[0] == timeframe]
@@ -46,20 +46,20 @@ def test_every_interval_is_the_aggregate_of_its_minutes(story: Story, timeframe:
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories())
-def test_low_is_lowest_and_high_is_highest(story: Story) -> None:
-    for candle in candles_of(story).values():
+@given(tick_sequences())
+def test_low_is_lowest_and_high_is_highest(sequence: TickSequence) -> None:
+    for candle in candles_of(sequence).values():
         assert candle.low <= min(candle.open, candle.close) <= max(candle.open, candle.close) <= candle.high
         assert candle.ask_low <= candle.ask_high
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories(), st.data())
-def test_restart_at_any_point_changes_nothing(story: Story, data: st.DataObject) -> None:
+@given(tick_sequences(), st.data())
+def test_restart_at_any_point_changes_nothing(sequence: TickSequence, data: st.DataObject) -> None:
     """Only what is stored survives: closed candles, the forming minute and the last price."""
-    split = data.draw(st.integers(1, len(story.ticks)))
+    split = data.draw(st.integers(1, len(sequence.ticks)))
     before, after, rows = CandleBuilder(), CandleBuilder(), Rows()
-    drive(before, story, 0, split, rows)
+    drive(before, sequence, 0, split, rows)
     forming = before.forming("1m")
     minutes = [candle for (timeframe, _), candle in sorted(rows.items()) if timeframe == "1m"]
     last_day = minutes[-1].opened_ms // TIMEFRAMES["1d"] if minutes else 0
@@ -68,18 +68,18 @@ def test_restart_at_any_point_changes_nothing(story: Story, data: st.DataObject)
         if minute.opened_ms // TIMEFRAMES["1d"] == last_day:
             after.resume(copy(minute))
     after.resume_forming(forming and copy(forming), 1.0, 1.0)
-    drive(after, story, split, len(story.ticks), rows)
-    keep(rows, after.close_until(story.ticks[-1].time_ms + 2 * TIMEFRAMES["1d"]))
+    drive(after, sequence, split, len(sequence.ticks), rows)
+    keep(rows, after.close_until(sequence.ticks[-1].time_ms + 2 * TIMEFRAMES["1d"]))
 
-    assert rows == expected(story.ticks)
+    assert rows == expected(sequence.ticks)
 
 
 @settings(max_examples=60, deadline=None)
-@given(stories())
-def test_closed_candle_is_never_changed_in_place(story: Story) -> None:
+@given(tick_sequences())
+def test_closed_candle_is_never_changed_in_place(sequence: TickSequence) -> None:
     """It may be waiting for the database in another thread."""
     builder, seen = CandleBuilder(), list[tuple[PriceBar, PriceBar]]()
-    for tick, after_ms in zip(story.ticks, story.clock_after_ms, strict=True):
+    for tick, after_ms in zip(sequence.ticks, sequence.clock_after_ms, strict=True):
         closed = [*builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume)]
         closed += builder.close_until(tick.time_ms + after_ms - GRACE_MS)
         seen += [(candle, copy(candle)) for _, candle in closed]
@@ -88,9 +88,11 @@ def test_closed_candle_is_never_changed_in_place(story: Story) -> None:
 
 
 def test_four_hours_go_on_after_the_daily_pause() -> None:
-    story = told("metals", ("2026-11-18T21:10", 5.0), ("2026-11-18T21:50", 7.0), ("2026-11-18T23:30", 4.0))
+    sequence = ticks_at(
+        "metals", ("2026-11-18T21:10", 5.0), ("2026-11-18T21:50", 7.0), ("2026-11-18T23:30", 4.0)
+    )
 
-    rows = candles_of(story)
+    rows = candles_of(sequence)
 
     four_hours = rows["4h", ms("2026-11-18T20:00")]
     assert (four_hours.open, four_hours.high, four_hours.low, four_hours.close) == (5.0, 7.0, 4.0, 4.0)
@@ -98,17 +100,19 @@ def test_four_hours_go_on_after_the_daily_pause() -> None:
 
 
 def test_week_ends_with_the_market_and_not_with_the_day() -> None:
-    story = told("forex", ("2026-11-20T21:59:30", 5.0), ("2026-11-22T22:00", 6.0), ("2026-11-23T00:00", 7.0))
+    sequence = ticks_at(
+        "forex", ("2026-11-20T21:59:30", 5.0), ("2026-11-22T22:00", 6.0), ("2026-11-23T00:00", 7.0)
+    )
 
-    days = [opened_ms for timeframe, opened_ms in candles_of(story) if timeframe == "1d"]
+    days = [opened_ms for timeframe, opened_ms in candles_of(sequence) if timeframe == "1d"]
 
     assert sorted(days) == [ms("2026-11-20"), ms("2026-11-22"), ms("2026-11-23")]
 
 
 def test_year_ends_between_two_days() -> None:
-    story = told("always", ("2026-12-31T23:59:59", 5.0), ("2027-01-01T00:00:00", 6.0))
+    sequence = ticks_at("always", ("2026-12-31T23:59:59", 5.0), ("2027-01-01T00:00:00", 6.0))
 
-    rows = candles_of(story)
+    rows = candles_of(sequence)
 
     assert (rows["1d", ms("2026-12-31")].close, rows["1d", ms("2027-01-01")].open) == (5.0, 6.0)
 
@@ -180,11 +184,11 @@ def test_flat_candle_never_replaces_one_with_ticks() -> None:
 
 
 def test_stored_volumes_add_up_without_binary_noise() -> None:
-    story = Story(
+    sequence = TickSequence(
         HOURS["always"], [Tick("X", 1, 1, ms("2026-11-18") + n * 60_000, 0.1) for n in range(30)], [0] * 30
     )
 
-    assert candles_of(story)["1h", ms("2026-11-18")].volume == 3.0
+    assert candles_of(sequence)["1h", ms("2026-11-18")].volume == 3.0
 
 
 def test_resumed_minute_that_was_closed_since_is_not_formed_again() -> None:

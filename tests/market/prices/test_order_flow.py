@@ -157,7 +157,7 @@ def test_running_sum_goes_on_after_another_engine_though_ticks_have_more_digits_
     for record in first.records:
         successor.repeat(record, NOON_MS)
 
-    states = [engine.books["EURUSD"].flow.state() for engine in (first, successor)]
+    states = [engine.instruments["EURUSD"].flow.state() for engine in (first, successor)]
     assert [state.units for state in states] == [4 * UNITS] * 2
     assert states[0].side == states[1].side
     after = Tick("EURUSD", 1.5, 1.6, NOON_MS + 9_000)

@@ -271,7 +271,7 @@ def test_numbered_ticks_that_are_sent_again_after_a_kill_are_known_by_their_numb
 def test_last_quote_keeps_its_own_time_to_the_millisecond(millisecond: int) -> None:
     flush(make_engine((millisecond / 1000, 1.08412)))
 
-    quote = restarted().prices.board.get("EURUSD")
+    quote = restarted().prices.quotes.get("EURUSD")
 
     assert quote is not None
     assert (quote.bid, quote.time_ms) == (1.08412, NOON_MS + millisecond)
@@ -333,4 +333,4 @@ def test_stopped_engine_has_written_everything_and_forgets_it() -> None:
     asyncio.run(run_and_stop())
 
     assert len(stored()) == 1
-    assert engine.prices.board.get("EURUSD") is None
+    assert engine.prices.quotes.get("EURUSD") is None

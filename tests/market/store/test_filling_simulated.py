@@ -22,28 +22,28 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.accounts.keys.test_lookup import around_statements
 from tests.factories import NOON, make_instrument
-from tests.market.running import Idle, make_runner
+from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 SYMBOLS = ("EURUSD", "GBPUSD")
 
 
-class Told(Idle):
+class StoredMinutes(IdleListener):
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.heard: list[str] = []
 
     async def stored(self, symbols: Collection[str]) -> None:
-        self.told += sorted(symbols)
+        self.heard += sorted(symbols)
 
     def notes(self, *, is_behind: bool) -> Callable[[], None]:
-        self.told.append("notes, behind" if is_behind else "notes")
+        self.heard.append("notes, behind" if is_behind else "notes")
         return super().notes(is_behind=is_behind)
 
 
-async def started(witness: Told | None = None) -> Runner:
+async def started(listener: StoredMinutes | None = None) -> Runner:
     runner = make_runner(Engine(Prices("bid"), DEMO))
-    runner.witnesses = [witness] if witness else []
+    runner.listeners = [listener] if listener else []
     assert await runner.try_lease()
     loaded = await in_thread(load, runner.engine.prices, DEMO)
     runner.engine.resume(loaded.checkpoints, NOON_MS)
@@ -51,7 +51,7 @@ async def started(witness: Told | None = None) -> Runner:
     return runner
 
 
-async def filled(clock: time_machine.Traveller, witness: Told, fails_at: int) -> None:
+async def filled(clock: time_machine.Traveller, listener: StoredMinutes, fails_at: int) -> None:
     """Five minutes after the last tick of two instruments; reading minutes fails at one of the times."""
     await in_thread(catalogue.load_now)
     before = await started()
@@ -61,7 +61,7 @@ async def filled(clock: time_machine.Traveller, witness: Told, fails_at: int) ->
     await before.flush()
     await in_thread(before.lease.leave)
     clock.shift(timedelta(minutes=5))
-    after, reads = await started(witness), 0
+    after, reads = await started(listener), 0
 
     def fail(sql: str, run: Callable[[], Any]) -> Any:
         nonlocal reads
@@ -82,9 +82,9 @@ def test_minutes_that_are_written_are_told_whatever_fails_then(
     settings.DEMO = True
     for symbol in SYMBOLS:
         make_instrument(symbol)
-    witness = Told()
+    listener = StoredMinutes()
     with time_machine.travel(NOON + timedelta(seconds=20), tick=False) as clock:
-        asyncio.run(filled(clock, witness, fails_at))
+        asyncio.run(filled(clock, listener, fails_at))
 
     # What is noted for a successor is behind until then.
-    assert witness.told == ["notes, behind", *told, "notes"]
+    assert listener.heard == ["notes, behind", *told, "notes"]

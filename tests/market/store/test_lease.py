@@ -29,7 +29,7 @@ from market.prices.records import Tick
 from tests.accounts.keys.test_lookup import around_statements
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
-from tests.market.running import Idle, make_runner
+from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 from tests.reliability.faults import PrivatePostgres
@@ -241,7 +241,7 @@ def test_writer_in_a_shared_database_is_watched_however_long_it_was_silent(tmp_p
             assert watch.now < Watch.now + 2 * GONE_S
 
 
-def test_write_of_the_deposed_leaves_nothing() -> None:
+def test_write_after_the_lease_was_lost_leaves_nothing() -> None:
     instrument = make_instrument("EURUSD")
     old = Lease()
     old.take()
@@ -269,7 +269,7 @@ def test_write_of_the_holder_stays_with_its_place() -> None:
     assert (quote.bid, quote.seq, quote.flow_seq, quote.flow_state) == (Decimal(1), 12, 3, {"day": 1})
 
 
-class Slow(Idle):
+class Slow(IdleListener):
     """Who takes as long to begin as somebody has to see the engine alive twice."""
 
     async def begin(self, start: EngineStart) -> None:
@@ -300,7 +300,7 @@ def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: 
 def test_engine_that_loads_for_long_keeps_its_lease() -> None:
     async def run() -> bool:
         runner = make_runner(Engine(Prices("bid")))
-        runner.witnesses = [Slow()]
+        runner.listeners = [Slow()]
         assert await runner.try_lease()
         await runner.start()
         has_started = runner.is_running

@@ -25,7 +25,7 @@ from market.streams.protocol.messages import MARKET
 from market.streams.stream import NumberedStream
 from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
-from tests.market.bus.test_bus import Owner
+from tests.market.bus.test_bus import JournalWriter
 from tests.market.running import make_runner
 from tests.market.streams.hub.hubs import Line
 from tests.services import redis
@@ -167,7 +167,7 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
     async def mean_s(url: str, delay_s: float) -> float:
         stream = Prices()
         engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
-        await bus.open(Owner(), JournalPosition("", 0))
+        await bus.open(JournalWriter(), JournalPosition("", 0))
         await asyncio.to_thread(keep, bus.place)
         reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch: None)
         await reader.start()

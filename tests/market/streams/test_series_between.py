@@ -69,7 +69,7 @@ def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.
     past, at_ms = RecentRecords(), now_ms()
     ticks = [TickAccepted("EURUSD", 1.1, 1.2, at_ms, 1.0, seq, seq - 4, 1.0) for seq in (6, 7)]
     past.add(at_ms, [ticks[0], SeriesBegan("EURUSD", False, at_ms, 6), ticks[1]])
-    monkeypatch.setattr(market, "take_past", lambda: past)
+    monkeypatch.setattr(market, "take_recent", lambda: past)
 
     market_streams.begin(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
 

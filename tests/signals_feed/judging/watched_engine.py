@@ -56,7 +56,7 @@ class WatchedEngine:
     def tick(self, bid: float, ask: float, at_ms: int, symbol: str = "EURUSD") -> None:
         assert self.engine.accept(Tick(symbol, bid, ask, at_ms, 1.0), at_ms) is None
         self.records += self.engine.records
-        self.runner.hand_on()
+        self.runner.publish()
 
     async def settle(self) -> None:
         await self.events.read()

@@ -147,7 +147,7 @@ def test_nobody_trades_at_the_last_price_of_an_engine_that_is_not_heard(
 ) -> None:
     """It is young enough yet, but whoever looks elsewhere knows a newer one."""
     signal = publish(BUY, anna, QUOTE)
-    monkeypatch.setattr(market.hearing, "is_heard", False)
+    monkeypatch.setattr(market.liveness, "is_heard", False)
 
     with pytest.raises(SignalRefused, match="too old"):
         publish(BUY, anna, QUOTE) if act == "publish" else close_by_hand(signal, by=anna, quote=QUOTE)
