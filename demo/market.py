@@ -23,7 +23,7 @@ from market.engine.store.checkpoints import tick_of
 from market.engine.store.series import change_kind, lock_series, wanted_kind
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
-from signals_feed.judging.watching.database import end_signals
+from signals_feed.judging.checkpoints import end_signals
 
 Progress = Callable[[str], None]
 

@@ -19,8 +19,16 @@ from instruments.models import Instrument
 from market.engine.feeds.simulated.simulated_past import simulated_minutes
 from market.engine.store import candle_rows
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
-from signals_feed.judging.closing import Closing, SeenExtremes, close_signal
-from signals_feed.judging.rules import Quoted, SignalLevels, StoredMinute, by_minute, exit_price, moment
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.judging.rules import (
+    Quoted,
+    SeenExtremes,
+    SignalLevels,
+    StoredMinute,
+    by_minute,
+    exit_price,
+    moment,
+)
 from signals_feed.models import LIFETIME, Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 

@@ -25,9 +25,10 @@ from instruments.columns import price_column
 from signals_feed.judging.rules import RULES
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import QUOTED
-from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import PERMISSION, SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
+
+from .models import Evidence, Signal
 
 PUBLISHING_EXPLAINED = (
     "It is published under your own name, at once, and cannot be changed. You need the permission to"

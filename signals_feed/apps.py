@@ -10,7 +10,7 @@ class SignalsFeedConfig(AppConfig):
     verbose_name = "Signals"
     default_auto_field = "django.db.models.BigAutoField"
     # Named here for the engine, which imports nothing of this app.
-    market_witness = "signals_feed.judging.watching.watcher.watcher"
+    market_witness = "signals_feed.judging.watcher.watcher"
 
     def ready(self) -> None:
         from .ledger.guards import check_guards

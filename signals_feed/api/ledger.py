@@ -17,7 +17,7 @@ from core.plain_json import encode
 from core.threads import in_thread_promptly
 from signals_feed.judging.rules import RULES
 from signals_feed.ledger import proof
-from signals_feed.ledger.ledger import LedgerEntry, LedgerHead
+from signals_feed.ledger.ledger import LedgerEntry, LedgerHead, plain_number
 from signals_feed.models import Evidence, Signal
 
 from .ledger_schemas import LedgerQuerySerializer, LedgerSerializer, ProofSerializer
@@ -154,7 +154,8 @@ def describe_evidence(evidence: Evidence | None) -> dict[str, Any] | None:
 
 
 def describe_number(value: Decimal, decimals: int | None = None) -> dict[str, Any]:
-    return {"value": float(value), "exact": proof.exact(value, decimals)}
+    exact = plain_number(value) if decimals is None else f"{value:.{decimals}f}"
+    return {"value": float(value), "exact": exact}
 
 
 def describe_ledger(head: LedgerHead, entries: list[LedgerEntry]) -> dict[str, Any]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
-from django.db import transaction
-from django.db.models import Field, Max, Min, Q
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import Field
 
+from core.background import cancel_and_wait
+from core.events.handlers import PASSING
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from market.engine.store.series import present_kind
-from market.models import IMPORTED, Candle, FormingMinute
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from market.engine.store.lease import LeaseLost
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, Payload, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Signal
 
@@ -25,6 +31,7 @@ from .rules import (
     MINUTE_MS,
     Exit,
     Quoted,
+    SeenExtremes,
     SignalLevels,
     StoredMinute,
     exit_price,
@@ -33,15 +40,10 @@ from .rules import (
     ms,
     result,
 )
+from .stored_minutes import best_and_worst
 
-
-class SeenExtremes(NamedTuple):
-    """The extremes of the exit side that a watcher saw, and from when on."""
-
-    high: Decimal
-    low: Decimal
-    since_ms: int
-    """0: since the publication."""
+logger = logging.getLogger(__name__)
+closing_waits = LastingFault(logger, "Signals that were hit wait to be closed")
 
 
 class Closing(NamedTuple):
@@ -166,42 +168,85 @@ def _tell(closed: list[tuple[Signal, Evidence]]) -> None:
         )
 
 
-def best_and_worst(
-    signal: Signal, close_price: Decimal, at_ms: int, seen: SeenExtremes | None
-) -> tuple[Decimal, Decimal]:
-    """Best and worst. What nobody watched is taken from the stored minutes that lie within its life."""
-    prices = [close_price]
-    if seen is not None:
-        prices += [seen.high, seen.low]
-    if seen is None or seen.since_ms:
-        prices += _entry(signal) + _stored(signal, at_ms if seen is None else seen.since_ms)
-    high, low = max(prices), min(prices)
-    # At the target it is over: what the tick showed beyond it was not for the publisher.
-    if signal.direction == "buy":
-        return min(high, signal.take_profit), low
-    return max(low, signal.take_profit), high
+# In one transaction, while other writers of events wait.
+MOST_AT_ONCE = 50
+AGAIN_S = 0.25
+
+# Until a clean end gives up: what still waits then is written with the engine's state.
+LAST_S = 2.0
+IMPOSSIBLE = (IntegrityError, DataError, ArithmeticError)
 
 
-def _entry(signal: Signal) -> list[Decimal]:
-    entry = Evidence.objects.filter(signal=signal, kind=Evidence.Kind.ENTRY).first()
-    if entry is None or entry.bid is None or entry.ask is None:
-        return []
-    return [exit_price(signal.direction, entry.bid, entry.ask)]
+class Closer:
+    def __init__(self, hold: Callable[[], None]) -> None:
+        self._hold = hold
+        self.pending: dict[UUID, Closing] = {}
+        self.stuck: dict[UUID, Closing] = {}
+        """Those that the database refuses."""
+        self._wake = asyncio.Event()
+        self._working = asyncio.Lock()
+        self._task = asyncio.create_task(self._run(), name="signal closer")
 
+    def add(self, closing: Closing) -> None:
+        """The first that hits a signal is the one that counts."""
+        if closing.signal not in self.stuck:
+            self.pending.setdefault(closing.signal, closing)
+            self._wake.set()
 
-def _stored(signal: Signal, until_ms: int) -> list[Decimal]:
-    """Nothing of a buy where the candles are made of mids."""
-    is_buy = signal.direction == "buy"
-    if is_buy and settings.CANDLE_PRICE == "mid":
-        return []
-    high, low = ("high", "low") if is_buy else ("ask_high", "ask_low")
-    own = Q(instrument=signal.instrument_id, opened_at__gte=signal.published_at)
-    kind = present_kind(signal.instrument_id)
-    minutes = Candle.objects.filter(
-        own, simulated=kind, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS)
-    )
-    own_minutes = minutes.exclude(Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED))
-    found = own_minutes.aggregate(high=Max(high), low=Min(low))
-    forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(high, low)
-    known = [found["high"], found["low"], *(forming.first() or ())]
-    return [price for price in known if price is not None]
+    def forget(self, signal: UUID) -> None:
+        self.pending.pop(signal, None)
+        self.stuck.pop(signal, None)
+
+    def waiting(self) -> list[Closing]:
+        return [*self.pending.values(), *self.stuck.values()]
+
+    async def end(self) -> None:
+        with suppress(TimeoutError, LeaseLost, *PASSING):
+            async with asyncio.timeout(LAST_S):
+                await self.work_off()
+        if self.pending:
+            logger.warning("%d signals are closed when an engine starts again", len(self.pending))
+        await cancel_and_wait(self._task)
+
+    async def work_off(self) -> None:
+        async with self._working:
+            while self.pending:
+                await self._close_some()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self.work_off()
+                closing_waits.over()
+            except LeaseLost:
+                await self._try_again()
+            except PASSING as error:
+                closing_waits.tell(error)
+                await self._try_again()
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                logger.exception("Signals could not be closed, trying again")
+                await self._try_again()
+
+    async def _close_some(self) -> None:
+        some = list(islice(self.pending.values(), MOST_AT_ONCE))
+        try:
+            await in_thread(close_signals, some, self._hold)
+        except IMPOSSIBLE:
+            for closing in some:
+                await self._close_one(closing)
+        for closing in some:
+            # Closed by this, or by somebody who was first.
+            self.pending.pop(closing.signal, None)
+
+    async def _close_one(self, closing: Closing) -> None:
+        try:
+            await in_thread(close_signals, [closing], self._hold)
+        except IMPOSSIBLE:
+            logger.exception("Signal %s cannot be closed; the others are", closing.signal)
+            self.stuck[closing.signal] = closing
+
+    async def _try_again(self) -> None:
+        await asyncio.sleep(AGAIN_S)
+        self._wake.set()

@@ -67,6 +67,15 @@ class StoredMinute(NamedTuple):
     ask_high: Decimal | None
 
 
+class SeenExtremes(NamedTuple):
+    """The extremes of the exit side that a watcher saw, and from when on."""
+
+    high: Decimal
+    low: Decimal
+    since_ms: int
+    """0: since the publication."""
+
+
 class Exit(NamedTuple):
     price: Decimal
     reason: str
@@ -208,11 +217,6 @@ def exit_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:
 def _rounded(value: Decimal, step: Decimal) -> Decimal:
     """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign; nought is never -0.0."""
     return value.quantize(step, ROUND_HALF_UP) + 0
-
-
-def plain_number(value: Decimal) -> str:
-    """Neither 1E+2 nor trailing noughts, nor a nought with a sign."""
-    return f"{value.normalize() + 0:f}"
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

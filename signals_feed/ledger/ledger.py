@@ -13,8 +13,6 @@ from uuid import UUID
 from django.db import connection, models, transaction
 from django.db.models import Q
 
-from signals_feed.judging.rules import plain_number
-
 Payload = dict[str, Any]
 TERMS = ("direction", "entry", "stop_loss", "take_profit", "tradable_price", "published_at", "expires_at")
 RESULT = (
@@ -41,6 +39,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value) if isinstance(value, UUID) else value
+
+
+def plain_number(value: Decimal) -> str:
+    """Neither 1E+2 nor trailing noughts, nor a nought with a sign."""
+    return f"{value.normalize() + 0:f}"
 
 
 def publication_payload(signal: Any, entry: Any) -> Payload:

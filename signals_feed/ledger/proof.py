@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from signals_feed.judging import rules
-from signals_feed.judging.rules import plain_number
 
 # The price at which each rule closes a buy and a sell, by its name among the inputs.
 CLOSES_AT = {
@@ -75,7 +74,3 @@ def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ProofStep]:
         if furthest is not None and exit_ is not None:
             ahead = f"exit_{name} - paid" if is_buy else f"paid - exit_{name}"
             yield ProofStep(f"{name}_r", f"({ahead}) / risk", furthest, 4)
-
-
-def exact(value: Decimal, decimals: int | None = None) -> str:
-    return plain_number(value) if decimals is None else f"{value:.{decimals}f}"

@@ -16,10 +16,9 @@ import msgspec
 django.setup()
 
 from market.prices.records import TickAccepted  # noqa: E402
+from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch  # noqa: E402
 from signals_feed.judging.closing import Closing  # noqa: E402
 from signals_feed.judging.rules import Quoted, SignalLevels  # noqa: E402
-from signals_feed.judging.watching.active_signals import ActiveSignals  # noqa: E402
-from signals_feed.judging.watching.database import ActiveSignal  # noqa: E402
 
 from .signals import Closings, Run  # noqa: E402
 
@@ -55,7 +54,7 @@ class Publisher:
             time_ms + 10**9,
         )
         quote = Quoted(Decimal(at), Decimal(at + 2), time_ms, "e", number)
-        self.active_signals.admit(ActiveSignal(UUID(int=number), f"S{place}", place, levels, quote))
+        self.active_signals.admit(SignalToWatch(UUID(int=number), f"S{place}", place, levels, quote))
 
     def ticks(self) -> Iterator[list[TickAccepted]]:
         for first in range(0, TICKS, BATCH):
@@ -98,8 +97,8 @@ def close() -> Closings:
     call_command("migrate", verbosity=0)
     from django.utils import timezone
 
-    from signals_feed.judging.closing import SeenExtremes, close_signals
-    from signals_feed.judging.rules import ms
+    from signals_feed.judging.closing import close_signals
+    from signals_feed.judging.rules import SeenExtremes, ms
     from signals_feed.models import Signal
     from signals_feed.publishing.actions import enter_feed
     from tests.factories import make_instrument, make_user

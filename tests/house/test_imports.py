@@ -85,7 +85,7 @@ PURE = (
     "signals_feed/publishing/terms.py",
     "signals_feed/ledger/trigger_rules.py",
     "signals_feed/publishers/scorecards.py",
-    "signals_feed/judging/watching/levels.py",
+    "signals_feed/judging/levels.py",
     "status/picture.py",
 )
 IMPURE = {"django", "rest_framework", "channels", "time", "asyncio"}

@@ -11,8 +11,7 @@ import pytest
 from django.db import OperationalError
 
 from core.events.feed import EventFeed
-from signals_feed.judging.closing import Closing
-from signals_feed.judging.watching.database import Closer
+from signals_feed.judging.closing import Closer, Closing
 from signals_feed.stream.signal_stream import SignalStream
 from tests.patience import PATIENCE_S
 from tests.signals_feed.stream.announcing import Journal, heard, join, make_announced

@@ -18,7 +18,7 @@ from instruments.models import Instrument
 from market.engine.store.lease import LeaseLost
 from market.models import Candle, EngineState, LastQuote
 from market.prices.records import AnyRecord
-from signals_feed.judging.watching.levels import RECENT
+from signals_feed.judging.levels import RECENT
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel

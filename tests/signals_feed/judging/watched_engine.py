@@ -14,7 +14,7 @@ from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.prices.records import AnyRecord, Tick
-from signals_feed.judging.watching.watcher import SignalWatcher
+from signals_feed.judging.watcher import SignalWatcher
 from tests.market.running import no_feed
 
 T = TypeVar("T")

@@ -43,19 +43,11 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine.listeners import EngineStart, SeriesEnding
 from market.prices.records import AnyRecord, HistoryMinute, TickAccepted
-from signals_feed.judging.rules import MINUTE_MS
 
-from .active_signals import ActiveSignals
-from .database import (
-    ActiveSignal,
-    Closer,
-    end_signals,
-    judge_stored,
-    read_active,
-    read_hits,
-    read_mark_ms,
-    write_notes,
-)
+from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
+from .checkpoints import end_signals, read_hits, read_mark_ms, write_notes
+from .closing import Closer
+from .rules import MINUTE_MS
 
 logger = logging.getLogger(__name__)
 watching_waits = LastingFault(logger, "The watched signals wait for the database")
@@ -232,7 +224,7 @@ class SignalWatcher:
         self._admit(found)
         self._news -= news
 
-    async def _judge(self, found: list[ActiveSignal], since_ms: int, until_ms: int | None = None) -> None:
+    async def _judge(self, found: list[SignalToWatch], since_ms: int, until_ms: int | None = None) -> None:
         """By the stored minutes: those that were over before the ticks that are remembered."""
         active, closer = self._parts()
         symbols = {each.symbol for each in found}
@@ -241,7 +233,7 @@ class SignalWatcher:
             active.forget(closing.signal)
             closer.add(closing)
 
-    def _admit(self, found: list[ActiveSignal]) -> None:
+    def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
         for each in found:
             if each.id in closer.pending or each.id in self._gone:

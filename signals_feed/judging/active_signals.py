@@ -3,19 +3,79 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from itertools import pairwise
 from math import inf, isfinite
+from typing import NamedTuple
 from uuid import UUID
 
 from instruments.catalogue import catalogue
 from market.prices.records import HistoryMinute, TickAccepted
-from signals_feed.judging.closing import Closing, SeenExtremes, by_candle, tick_shown
-from signals_feed.judging.rules import Exit, Quoted, StoredMinute, at_current, by_minute, by_tick, price
-from signals_feed.models import Evidence
+from signals_feed.models import Evidence, Signal
 
-from .database import ActiveSignal, minute_of
+from .closing import Closing, by_candle, levels_of, tick_shown
 from .levels import RECENT, SymbolWatch, Watched
+from .rules import (
+    Exit,
+    Quoted,
+    SeenExtremes,
+    SignalLevels,
+    StoredMinute,
+    StoredMinutes,
+    at_current,
+    by_minute,
+    by_tick,
+    ms,
+    price,
+)
+from .stored_minutes import minute_of, read_minutes
+
+
+class SignalToWatch(NamedTuple):
+    id: UUID
+    symbol: str
+    instrument_id: int
+    levels: SignalLevels
+    entry: Quoted | None
+    """The quote it was published at; None for one of a time when none was kept."""
+
+
+def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
+    """All of them, or those of the given ones that are active."""
+    signals = Signal.objects.active()
+    entries = Evidence.objects.filter(kind=Evidence.Kind.ENTRY, signal__status=Signal.Status.ACTIVE)
+    if ids is not None:
+        signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
+    quotes = {
+        pk: Quoted(bid, ask, ms(at), epoch, seq)
+        for pk, bid, ask, at, epoch, seq in entries.values_list(
+            "signal_id", "bid", "ask", "at", "epoch", "seq"
+        )
+        if bid is not None and ask is not None
+    }
+    return [to_watch(signal, quotes.get(signal.pk)) for signal in signals.select_related("instrument")]
+
+
+def to_watch(signal: Signal, entry: Quoted | None) -> SignalToWatch:
+    levels = levels_of(signal, 0 if entry is None else entry.time_ms)
+    return SignalToWatch(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry)
+
+
+def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:
+    """By the minutes that opened at `since_ms` or later and ended by the moment that is given for the
+    symbol."""
+    by_instrument = defaultdict(list)
+    for each in found:
+        by_instrument[each.instrument_id, each.symbol].append(each)
+    closings = []
+    for (instrument_id, symbol), own in by_instrument.items():
+        first_ms = max(since_ms, min(each.levels.since_ms for each in own))
+        minutes = StoredMinutes(read_minutes(instrument_id, first_ms, until_ms[symbol]))
+        for each in own:
+            if ended := minutes.first_exit(each.levels):
+                closings.append(by_candle(each.id, *ended, seen=None))
+    return closings
+
 
 TICK, AFTER_GAP = Evidence.Source.TICK, Evidence.Source.FIRST_AFTER_GAP
 
@@ -68,7 +128,7 @@ class ActiveSignals:
         for watched in watch.see(minute):
             self._judge_minute(watch, watched, minute)
 
-    def admit(self, found: ActiveSignal) -> bool:
+    def admit(self, found: SignalToWatch) -> bool:
         """Watch a signal from the tick on that it was published at; False if that is remembered no more."""
         watch = self.watches.get(found.symbol) or self._open(found.symbol)
         if known := self.watched.get(found.id):
@@ -99,7 +159,7 @@ class ActiveSignals:
                 exit_ = at_current(watched.levels, price(tick.bid), price(tick.ask))
                 self._ended(self._closing(watch, watched, exit_, tick, TICK, at_ms))
 
-    def covers(self, found: ActiveSignal) -> bool:
+    def covers(self, found: SignalToWatch) -> bool:
         return self.known_from_ms(found.symbol) <= found.levels.since_ms
 
     def known_from_ms(self, symbol: str) -> int:
@@ -115,7 +175,7 @@ class ActiveSignals:
         watch = self.watches[symbol] = SymbolWatch(RECENT if self._refilled is None else inf)
         return watch
 
-    def _change(self, watch: SymbolWatch, known: Watched, found: ActiveSignal) -> None:
+    def _change(self, watch: SymbolWatch, known: Watched, found: SignalToWatch) -> None:
         """It was cancelled: it goes on until the next price, and has seen what it saw."""
         best, worst = watch.side(known).extremes(known)
         sign = watch.side(known).sign
@@ -138,7 +198,7 @@ class ActiveSignals:
         minutes = [] if self._refilled is None else self._refilled[watched.symbol]
         return any(self._judge_minute(watch, watched, minute) for minute in minutes)
 
-    def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: ActiveSignal) -> bool:
+    def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: SignalToWatch) -> bool:
         """By the remembered ticks that came after its own."""
         sign = watch.side(watched).sign
         for before, tick in pairwise([None, *watch.recent]):
@@ -150,7 +210,7 @@ class ActiveSignals:
                 return True
         return False
 
-    def _is_after(self, tick: TickAccepted, found: ActiveSignal) -> bool:
+    def _is_after(self, tick: TickAccepted, found: SignalToWatch) -> bool:
         entry = found.entry
         if entry is not None and entry.seq and entry.epoch == self._epoch():
             return tick.seq > entry.seq

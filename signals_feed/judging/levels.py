@@ -14,7 +14,8 @@ from math import inf
 from uuid import UUID
 
 from market.prices.records import TickAccepted
-from signals_feed.judging.rules import MINUTE_MS, SignalLevels, StoredMinute
+
+from .rules import MINUTE_MS, SignalLevels, StoredMinute
 
 
 class Highs:

@@ -1,0 +1,89 @@
+"""What the watcher writes within the engine's own transactions: notes with each checkpoint, and the end of a
+series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from django.db import transaction
+
+from core import clock
+from market.engine.listeners import SeriesEnding
+from signals_feed.models import Evidence, Hit, Signal, WatchMark
+from signals_feed.publishing.actions import cancel
+
+from .closing import Closing, close_signals
+from .rules import Quoted, moment, ms, price
+
+
+def read_mark_ms() -> int:
+    """Up to where the stored minutes have been judged."""
+    at = WatchMark.objects.values_list("watched_until", flat=True).first()
+    return 0 if at is None else ms(at)
+
+
+def read_hits() -> list[Closing]:
+    """What another watcher saw and could not act upon any more."""
+    Hit.objects.filter(signal__status=Signal.Status.CLOSED).delete()
+    return [msgspec.convert(hit.closing, Closing) for hit in Hit.objects.order_by("pk")]
+
+
+def write_notes(hits: list[Closing], watched_until_ms: int) -> None:
+    if hits:
+        open_ = set(
+            Signal.objects.active().filter(pk__in=[hit.signal for hit in hits]).values_list("pk", flat=True)
+        )
+        Hit.objects.bulk_create(
+            [
+                Hit(signal_id=hit.signal, closing=msgspec.to_builtins(hit, str_keys=True))
+                for hit in hits
+                if hit.signal in open_
+            ],
+            ignore_conflicts=True,
+        )
+    if watched_until_ms:
+        at = moment(watched_until_ms)
+        if not WatchMark.objects.filter(pk=1).update(watched_until=at):
+            WatchMark.objects.create(pk=1, watched_until=at)
+
+
+SERIES_ENDED = (
+    "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
+)
+
+
+@transaction.atomic
+def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
+    """Those that a tick has hit are closed by it, all others cancelled at the last quote."""
+    own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
+    close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
+    signals = list(own.select_related("instrument"))
+    for signal in signals:
+        if not signal.cancel_reason:
+            cancel(signal, reason=_reason(ending), by="market")
+    at_ms = clock.now_ms()
+    cancelled = Signal.CloseReason.CANCELLED
+    close_signals(
+        [
+            Closing.at_current(signal, cancelled, _last_quote(ending, signal, epoch), at_ms)
+            for signal in signals
+        ]
+    )
+
+
+def _reason(ending: SeriesEnding) -> str:
+    return SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)[:200]
+
+
+def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
+    """Of the series that ends. Should nobody know it any more, the quote at publication was of it too."""
+    last = ending.last
+    if last is not None:
+        digits = signal.instrument.digits
+        bid, ask = (price(round(each, digits)) for each in (last.bid, last.ask))
+        return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
+    entry = Evidence.objects.filter(signal=signal, kind=Evidence.Kind.ENTRY).first()
+    if entry is None or entry.bid is None or entry.ask is None:
+        return Quoted(signal.tradable_price, signal.tradable_price, ms(signal.published_at))
+    return Quoted(entry.bid, entry.ask, ms(entry.at), entry.epoch, entry.seq)
