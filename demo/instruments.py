@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
-from instruments.services import save_instrument
+from instruments.saving import save_instrument
 from market.streams import chaos
 
 TEST = chaos.TEST

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from django.contrib import admin
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -9,16 +12,15 @@ from django.http import HttpRequest
 from accounts.back_office.staff_pages import actor
 
 from .models import Instrument, TradingCalendar
-from .resources import CalendarResource, InstrumentResource
-from .services import save_calendar, save_instrument
-from .sheet_pages import SheetAdmin
+from .saving import CALENDARS, INSTRUMENTS, save_calendar, save_instrument
+from .table_pages import TableAdmin
 
 CONTRACT = (("pip_size", "digits"), ("contract_size", "margin_rate"), ("min_lot", "max_lot"))
 
 
 @admin.register(Instrument)
-class InstrumentAdmin(SheetAdmin[Instrument]):
-    resource = InstrumentResource
+class InstrumentAdmin(TableAdmin[Instrument]):
+    table = INSTRUMENTS
     list_display = ("symbol", "name", "type", "calendar", "pip_size", "digits", "active")
     list_select_related = ("calendar",)
     list_filter = ("active", "type", "calendar")
@@ -54,8 +56,8 @@ class InstrumentAdmin(SheetAdmin[Instrument]):
 
 
 @admin.register(TradingCalendar)
-class TradingCalendarAdmin(SheetAdmin[TradingCalendar]):
-    resource = CalendarResource
+class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
+    table = CALENDARS
     list_display = ("name", "timezone", "sessions")
     search_fields = ("name",)
 
@@ -73,3 +75,14 @@ class TradingCalendarAdmin(SheetAdmin[TradingCalendar]):
         self, request: HttpRequest, obj: TradingCalendar, form: ModelForm[TradingCalendar], change: bool
     ) -> None:
         save_calendar(obj, by=actor(request))
+
+
+def price_column(name: str) -> Callable[[Any, Any], str]:
+    """A column for rows that have an instrument, with its decimals; `name` is the field of the price."""
+
+    @admin.display(description=name.replace("_", " ").capitalize())
+    def column(page: Any, row: Any) -> str:
+        price = getattr(row, name)
+        return "-" if price is None else f"{price:.{row.instrument.digits}f}"
+
+    return column

@@ -1,4 +1,4 @@
-"""Tables as CSV: rows that know their line, and cells that no spreadsheet takes for a formula. Pure."""
+"""Tables as CSV: rows that know their line, and cells that no spreadsheet takes for a formula."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-
-import tablib
+from typing import NamedTuple
 
 # What Excel, LibreOffice and Google Sheets start a formula or a command with; the wide forms too.
 _RUNS = re.compile(r"\A'*[=+\-@\t\r\n＝＋－＠]")
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 class BadSheet(ValueError):
     """This is no such table; the message says where and why."""
 
 
-class Sheet(tablib.Dataset):  # type: ignore[misc]
-    """Rows, and the line of the file on which each began."""
-
-    lines: list[int]
+class SheetRow(NamedTuple):
+    line: int
+    """Of the file, where the row begins."""
+    cells: dict[str, str]
 
 
 def guard(cell: str) -> str:
     """Make a text harmless by an apostrophe in front. A negative number is no formula and stays a number."""
-    return f"'{cell}" if _RUNS.match(cell) and not _NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if _RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
 
 
 def unguard(cell: str) -> str:
@@ -42,26 +41,22 @@ def write_sheet(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def read_sheet(content: bytes, columns: Sequence[str]) -> Sheet:
+def read_sheet(content: bytes, columns: Sequence[str]) -> list[SheetRow]:
     """All columns must be there, in any order, and no others: a misspelt one would be left out silently."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadSheet("The file is not UTF-8. Save it as “CSV UTF-8”.") from None
-    sheet = Sheet()
-    sheet.lines = []
-    lines = _rows(text)
+    rows, lines = list[SheetRow](), _rows(text)
     _, header = next(lines, (1, []))
     _check_header(header, columns)
-    sheet.headers = header
     for line, row in lines:
         if len(row) != len(header):
             raise BadSheet(f"Line {line}: there are {len(row)} cells, and {len(header)} columns.")
         if "\0" in "".join(row):
             raise BadSheet(f"Line {line}: a cell contains the character NUL.")
-        sheet.append([unguard(cell) for cell in row])
-        sheet.lines.append(line)
-    return sheet
+        rows.append(SheetRow(line, dict(zip(header, map(unguard, row), strict=True))))
+    return rows
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -82,6 +77,6 @@ def _check_header(header: list[str], columns: Sequence[str]) -> None:
         "unknown": [name for name in header if name not in columns],
         "twice": sorted({name for name in header if header.count(name) > 1}),
     }
-    told = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
-    if told:
-        raise BadSheet(f"Line 1: the columns must be {', '.join(columns)}; {'; '.join(told)}.")
+    found = [f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names]
+    if found:
+        raise BadSheet(f"Line 1: the columns must be {', '.join(columns)}; {'; '.join(found)}.")

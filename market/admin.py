@@ -11,7 +11,7 @@ from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.paginator import InfinitePaginator
 
 from accounts.back_office.staff_pages import ReadOnlyAdmin
-from instruments.columns import price_column
+from instruments.admin import price_column
 from instruments.models import Instrument
 from market.prices.candles import TIMEFRAMES
 

@@ -21,7 +21,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from accounts.back_office.reach import NOBODY
 from accounts.back_office.staff_pages import ReadOnlyAdmin, actor, asked, button, label
 from accounts.models import User
-from instruments.columns import price_column
+from instruments.admin import price_column
 from signals_feed.judging.rules import RULES
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import QUOTED

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from instruments.kinds import is_simulated
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument
-from instruments.services import save_instrument
+from instruments.saving import save_instrument
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db

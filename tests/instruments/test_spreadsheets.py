@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
 from instruments.models import Instrument, TradingCalendar
-from tests.accounts.back_office.office import Office, address, logged, published, said, text_of
+from tests.accounts.back_office.office import Office, address, list_of, logged, published, said, text_of
 from tests.factories import make_calendar, make_instrument, make_user
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +92,26 @@ def test_an_import_is_shown_before_it_changes_anything(office: Office) -> None:
     assert "<b>" not in page
     assert Instrument.objects.get().name == "<b>old</b>"
     assert published() == []
+
+
+def test_the_preview_marks_what_changes(office: Office) -> None:
+    make_instrument(name="An old name")
+    page = text_of(upload(office, Instrument, exported(office, Instrument).replace("old", "<new>")))
+    assert "<span>An</span> <del>old</del> <ins>&lt;new&gt;</ins> <span>name</span>" in page
+
+
+def test_the_list_leads_to_both(office: Office) -> None:
+    page = text_of(office.get(list_of(Instrument)))
+    assert address(Instrument, "import") in page
+    assert address(Instrument, "export") in page
+
+
+def test_only_what_the_list_shows_is_exported(office: Office) -> None:
+    make_instrument("EURUSD")
+    make_instrument("GBPUSD")
+    assert "csv" in text_of(office.get(address(Instrument, "export")))
+    answer = office.post(f"{address(Instrument, 'export')}?q=GBP")
+    assert [row[0] for row in cells(bytes(answer.content).decode("utf-8-sig"))] == ["symbol", "GBPUSD"]
 
 
 def test_an_import_tells_every_process_and_who_did_it(office: Office) -> None:

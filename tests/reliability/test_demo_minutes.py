@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from instruments.models import Instrument
-from instruments.services import save_instrument
+from instruments.saving import save_instrument
 from market.models import Candle, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES
 from market.push.keys import issue_ingest_key

@@ -32,7 +32,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from accounts.models import User
 from instruments.models import Instrument
-from instruments.services import save_instrument
+from instruments.saving import save_instrument
 from market.engine.store.checkpoints import write_quote
 from market.push.keys import issue_ingest_key
 from market.prices.records import Tick

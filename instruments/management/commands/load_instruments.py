@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import getpass
 from argparse import ArgumentParser
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from instruments.resources import CalendarResource, InstrumentResource, TableResource
-from instruments.services import BadRows, load
+from instruments.saving import CALENDARS, INSTRUMENTS, NEW, SKIP, UPDATE, BadRows, Table, load
 from instruments.sheets import BadSheet, read_sheet
 
 SHIPPED = Path(__file__).resolve().parents[2] / "data"
@@ -30,24 +30,24 @@ class Command(BaseCommand):
         with transaction.atomic():
             if file is None:
                 counted = [
-                    take(CalendarResource, SHIPPED / "calendars.csv"),
-                    take(InstrumentResource, SHIPPED / "instruments.csv"),
+                    take(CALENDARS, SHIPPED / "calendars.csv"),
+                    take(INSTRUMENTS, SHIPPED / "instruments.csv"),
                 ]
             else:
-                counted = [take(InstrumentResource, file)]
+                counted = [take(INSTRUMENTS, file)]
         if verbosity:
             self.stdout.write("\n".join(counted))
 
 
-def take(resource: type[TableResource], path: Path) -> str:
+def take(table: Table, path: Path) -> str:
     try:
-        sheet = read_sheet(path.read_bytes(), resource.columns())
-        totals = load(resource, sheet, by=getpass.getuser()).totals
+        rows = read_sheet(path.read_bytes(), table.columns)
+        kinds = Counter(change.kind for change in load(table, rows, by=getpass.getuser()))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
     except BadSheet as error:
         raise CommandError(f"{path}: {error} Nothing was loaded.") from None
     except BadRows as error:
-        raise CommandError("\n".join([f"{path}: nothing was loaded.", *error.problems])) from None
-    counts = f"{totals['new']} added, {totals['update']} updated, {totals['skip']} unchanged"
-    return f"{resource.Meta.model._meta.verbose_name_plural}: {counts}"
+        raise CommandError("\n".join([f"{path}: nothing was loaded.", str(error)])) from None
+    counts = f"{kinds[NEW]} added, {kinds[UPDATE]} updated, {kinds[SKIP]} unchanged"
+    return f"{table.model._meta.verbose_name_plural}: {counts}"

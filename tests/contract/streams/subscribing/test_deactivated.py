@@ -6,7 +6,7 @@ import pytest
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from instruments.services import save_instrument
+from instruments.saving import save_instrument
 from tests.contract.answers import within_two_seconds
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
 from tests.contract.streams.conftest import Open

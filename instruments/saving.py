@@ -1,0 +1,176 @@
+"""Instruments and calendars into the database, one at a time or as a whole table: checked as the forms check
+them, and announced to every process in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models, transaction
+
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+from .models import Instrument, TradingCalendar
+from .sheets import NUMBER, SheetRow
+
+Row = Instrument | TradingCalendar
+BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+NEW, UPDATE, SKIP = "new", "update", "skip"
+
+
+class Problem(NamedTuple):
+    line: int
+    field: str
+    """Empty where it is of the whole row."""
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Line {self.line}, {self.field}: {self.reason}"
+            if self.field
+            else f"Line {self.line}: {self.reason}"
+        )
+
+
+class BadRows(ValueError):
+    """Rows that cannot be taken. Nothing was loaded."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+class RowChange(NamedTuple):
+    kind: str
+    row: Row
+    before: list[str]
+    after: list[str]
+
+
+class Table:
+    """Rows are found by their first column, checked as forms are, and written only if they differ."""
+
+    def __init__(self, model: type[Row], columns: tuple[str, ...]) -> None:
+        self.model, self.columns, self.key = model, columns, columns[0]
+
+    def cells(self, row: Row) -> list[str]:
+        return [write_cell(getattr(row, name)) for name in self.columns]
+
+    def check(self, rows: Iterable[SheetRow]) -> list[RowChange]:
+        """What each row would change; `BadRows` says all that is wrong."""
+        changes, problems, seen = list[RowChange](), list[Problem](), set[str]()
+        for line, cells in rows:
+            try:
+                if cells[self.key] in seen:
+                    raise ValidationError({self.key: f"“{cells[self.key]}” is in the table twice."})
+                seen.add(cells[self.key])
+                changes.append(self._check(cells))
+            except ValidationError as error:
+                for field, reasons in error.message_dict.items():
+                    name = "" if field == NON_FIELD_ERRORS else field
+                    problems += [Problem(line, name, reason) for reason in reasons]
+        if problems:
+            raise BadRows(problems)
+        return changes
+
+    def _check(self, cells: dict[str, str]) -> RowChange:
+        known = self.model._default_manager.filter(**{self.key: cells[self.key]}).first()
+        before = self.cells(known) if known else [""] * len(self.columns)
+        row = known or self.model()
+        errors: dict[str, Any] = {}
+        for name in self.columns:
+            try:
+                setattr(row, name, read_cell(self.model._meta.get_field(name), cells[name]))
+            except ValueError as error:
+                errors[name] = [str(error)]
+        if known and not errors and self.cells(row) == before:
+            return RowChange(SKIP, row, before, before)
+        try:
+            row.full_clean(exclude=errors)
+        except ValidationError as error:
+            error.update_error_dict(errors)
+        if errors:
+            raise ValidationError(errors)
+        return RowChange(UPDATE if known else NEW, row, before, self.cells(row))
+
+
+def read_cell(field: Any, text: str) -> Any:
+    """Stricter than Django's own fields, which take 1_000 and 1e3 for numbers."""
+    match field:
+        case models.ForeignKey():
+            calendar = TradingCalendar.objects.filter(name=text).first()
+            if calendar is None:
+                raise ValueError(f"There is no trading calendar “{text}”.")
+            return calendar
+        case models.DecimalField():
+            if text and not NUMBER.fullmatch(text):
+                raise ValueError(f"“{text}” is no plain number such as 0.0001.")
+            return Decimal(text) if text else None
+        case models.IntegerField():
+            if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+                raise ValueError(f"“{text}” is no whole number.")
+            return int(text) if text else None
+        case models.BooleanField():
+            if text.lower() not in BOOLEANS:
+                raise ValueError(f"“{text}” is neither true nor false.")
+            return BOOLEANS[text.lower()]
+    return text or field.get_default()
+
+
+def write_cell(value: object) -> str:
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+CALENDARS = Table(TradingCalendar, ("name", "timezone", "sessions", "holidays"))
+INSTRUMENTS = Table(
+    Instrument,
+    (
+        *(
+            "symbol",
+            "name",
+            "type",
+            "calendar",
+            "pip_size",
+            "contract_size",
+            "margin_rate",
+            "min_lot",
+            "max_lot",
+        ),
+        *("digits", "volume_kind", "order_flow_source", "stale_after_s", "outlier_percent"),
+        *("source", "fallback", "active"),
+    ),
+)
+
+
+@transaction.atomic
+def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
+    """Take all rows of a table or none."""
+    changes = table.check(rows)
+    written = [change.row for change in changes if change.kind != SKIP]
+    for row in written:
+        row.save()
+    if written:
+        announce(by)
+    return changes
+
+
+@transaction.atomic
+def save_instrument(instrument: Instrument, *, by: str) -> None:
+    instrument.clean()
+    instrument.save()
+    announce(by)
+
+
+@transaction.atomic
+def save_calendar(calendar: TradingCalendar, *, by: str) -> None:
+    calendar.save()
+    announce(by)
+
+
+def announce(by: str) -> None:
+    ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by=by)

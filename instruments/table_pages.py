@@ -1,0 +1,174 @@
+"""Admin pages with import and export as CSV: an import is checked and shown first, then taken as a whole."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from typing import Any, ClassVar, TypeVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html_join
+from django.utils.timezone import now
+from django.views.decorators.http import require_POST
+from unfold.widgets import UnfoldAdminFileFieldWidget
+
+from accounts.back_office.staff_pages import StaffAdmin, actor
+
+from .saving import NEW, SKIP, UPDATE, BadRows, RowChange, Table, load
+from .sheets import BadSheet, SheetRow, read_sheet, write_sheet
+
+M = TypeVar("M", bound=Model)
+MAX_BYTES = 2_000_000
+HELD_S = 3600
+
+
+class UploadForm(forms.Form):
+    import_file = forms.FileField(label="File to import", widget=UnfoldAdminFileFieldWidget)
+
+    def clean_import_file(self) -> Any:
+        file = self.cleaned_data["import_file"]
+        if file.size > MAX_BYTES:
+            raise forms.ValidationError(f"The file is larger than {MAX_BYTES:,} bytes.")
+        return file
+
+
+class ConfirmForm(forms.Form):
+    import_file_name = forms.CharField(widget=forms.HiddenInput)
+
+
+def hold_upload(content: bytes) -> str | None:
+    """Between preview and confirmation: in the database, because another process may be asked then."""
+    store = SessionStore()
+    store.set_expiry(HELD_S)
+    store["upload"] = base64.b64encode(content).decode()
+    store.create()
+    return store.session_key
+
+
+def held_upload(store: SessionStore) -> bytes:
+    try:
+        return base64.b64decode(store["upload"])
+    except KeyError:
+        raise BadSheet("The uploaded file is no longer held. Choose it again.") from None
+
+
+class TableAdmin(StaffAdmin[M]):
+    table: ClassVar[Table]
+    change_list_template = "admin/table_list.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        pages = {"process_import": self.process_import, "import": self.import_page, "export": self.export}
+        own = [
+            path(
+                f"{name}/", self.admin_site.admin_view(page), name=self._address(name).removeprefix("admin:")
+            )
+            for name, page in pages.items()
+        ]
+        return own + super().get_urls()
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return self.has_add_permission(request) and self.has_change_permission(request)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        may_import = self.has_import_permission(request)
+        return super().changelist_view(request, {"may_import": may_import, **(extra_context or {})})
+
+    def import_page(self, request: HttpRequest) -> HttpResponse:
+        """The preview of what an upload would change."""
+        if not self.has_import_permission(request):
+            raise PermissionDenied
+        form = UploadForm(request.POST or None, request.FILES or None)
+        result: dict[str, Any] = {}
+        if form.is_valid():
+            content = form.cleaned_data["import_file"].read()
+            try:
+                result["changes"] = [
+                    (change.kind, [marked(*pair) for pair in zip(change.before, change.after, strict=True)])
+                    for change in self.table.check(self._read(content))
+                ]
+                result["confirm_form"] = ConfirmForm(initial={"import_file_name": hold_upload(content)})
+            except BadSheet as error:
+                form.add_error("import_file", str(error))
+            except BadRows as error:
+                result["problems"] = error.problems
+        return self._page(request, "Import", form=form, media=self.media + form.media, **result)
+
+    @method_decorator(require_POST)
+    def process_import(self, request: HttpRequest) -> HttpResponse:
+        """The confirmed import: rows, control event and staff log in one transaction."""
+        if not self.has_import_permission(request):
+            raise PermissionDenied
+        held = SessionStore(request.POST.get("import_file_name"))
+        try:
+            with transaction.atomic():
+                changes = load(self.table, self._read(held_upload(held)), by=actor(request))
+                held.flush()
+                self._log(request, changes)
+        except (BadSheet, BadRows) as error:
+            self.message_user(request, f"Nothing was imported. {error}", messages.ERROR)
+            return redirect(self._address("import"))
+        kinds = Counter(change.kind for change in changes)
+        counts = f"{kinds[NEW]} new, {kinds[UPDATE]} updated, 0 deleted and {kinds[SKIP]} skipped"
+        self.message_user(
+            request, f"Import finished: {counts} {self.opts.verbose_name_plural}.", messages.SUCCESS
+        )
+        return redirect(self._address("changelist"))
+
+    def export(self, request: HttpRequest) -> HttpResponse:
+        """What the list shows, searched and filtered."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return self._page(request, "Export")
+        rows: Any = self.get_changelist_instance(request).queryset
+        # The mark at its start tells Excel that it is UTF-8.
+        content = write_sheet(self.table.columns, map(self.table.cells, rows)).encode("utf-8-sig")
+        disposition = f'attachment; filename="{self.model.__name__}-{now():%Y-%m-%d}.csv"'
+        return HttpResponse(content, "text/csv", headers={"Content-Disposition": disposition})
+
+    def _read(self, content: bytes) -> list[SheetRow]:
+        rows = read_sheet(content, self.table.columns)
+        if not rows:
+            raise BadSheet(
+                "No valid data to import. Ensure your file has the correct headers or data for import."
+            )
+        return rows
+
+    def _log(self, request: HttpRequest, changes: list[RowChange]) -> None:
+        logs: dict[str, Callable[..., object]] = {NEW: self.log_addition, UPDATE: self.log_change}
+        for change in changes:
+            if change.kind in logs:
+                logs[change.kind](request, change.row, "Imported.")
+
+    def _page(self, request: HttpRequest, title: str, **context: Any) -> TemplateResponse:
+        site = self.admin_site.each_context(request)
+        own = {"opts": self.opts, "title": title, "columns": self.table.columns}
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, f"admin/table_{title.lower()}.html", {**site, **own, **context})
+
+    def _address(self, page: str) -> str:
+        return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+
+
+def marked(before: str, after: str) -> str:
+    """A cell whose words are marked as deleted, inserted or kept."""
+    old, new = (text.split(" ") if text else [] for text in (before, after))
+    parts = list[tuple[str, list[str]]]()
+    for kind, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append(("span", new[new_start:new_end]))
+        else:
+            parts += ("del", old[start:end]), ("ins", new[new_start:new_end])
+    return format_html_join(" ", "<{0}>{1}</{0}>", ((tag, " ".join(words)) for tag, words in parts if words))
