@@ -1,8 +1,9 @@
-"""Stories of a feed become drafts, each once; of a trusted source they may be published at once."""
+"""Stories of a feed become drafts, each once, whatever feed told it first; of a trusted source they may be
+published at once. A draft takes the new title that its feed gives it later."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,15 +12,19 @@ from django.db import transaction
 from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
+from news.newsroom.decisions import STAFF, give_score
 from news.sentiment.scoring import Scored, Scorer, patiently
 
 from .parsing import ParsedFeed
-from .seen_stories import SeenStories, as_filed, changed_item, take_change
-from .stories import Story, read_stories
+from .stories import OLDEST, TOLD_ANEW_AFTER, SeenTitles, Story, category_of, read_stories, title_key
+from .subjects import find_subjects
 
 Status = NewsItem.Status
 Judged = tuple[Story, Scored | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
+# Newer ones first; nobody writes more in nine days, and a machine that does is compared with its latest.
+MOST_TITLES = 20_000
+ADDRESS_WITHIN = 2 * OLDEST
 
 
 class IntakeTally(NamedTuple):
@@ -39,52 +44,51 @@ class IntakeTally(NamedTuple):
         )
 
 
-class Reading(NamedTuple):
-    """A feed's entries as stories, and those of them that look new."""
+class FeedReading(NamedTuple):
+    """A feed's entries as stories, and those of them that look new or changed."""
 
     feed: ParsedFeed
     stories: list[Story]
     old: int
-    wanted: list[Story]
-    instruments: dict[str, int]
+    to_judge: list[Story]
+    instruments: Mapping[str, int]
 
 
-def take(source: Source, feed: ParsedFeed, polled_at: datetime, scorer: Scorer) -> IntakeTally:
-    """The three steps in one; a poll takes each in a thread of its kind."""
-    reading = read(source, feed, polled_at)
-    return store(source, reading, judge(source, reading, scorer))
-
-
-def read(source: Source, feed: ParsedFeed, polled_at: datetime) -> Reading:
+def read(source: Source, feed: ParsedFeed, polled_at: datetime) -> FeedReading:
     instruments = dict(Instrument.objects.filter(active=True).values_list("symbol", "pk"))
     stories, old = read_stories(
         feed.entries, polled_at=polled_at, hint=source.category, known=instruments.keys()
     )
-    known = SeenStories(source, stories)
+    seen = SeenStories(source, stories)
     changed = [
-        as_filed(story, item, source, instruments)
+        as_filed(story, draft, source, instruments)
         for story in stories
-        if (item := changed_item(known, story)) is not None
+        if (draft := seen.changed_draft(story)) is not None
     ]
-    wanted = [*changed, *(story for story in stories if _is_new(known, story))]
-    return Reading(feed, stories, old, wanted, instruments)
+    return FeedReading(feed, stories, old, [*changed, *filter(seen.take, stories)], instruments)
 
 
-def judge(source: Source, reading: Reading, scorer: Scorer) -> list[Judged]:
+def judge(source: Source, reading: FeedReading, scorer: Scorer) -> list[Judged]:
     """Before the database is held up, and only what looks new: a model may take its time, and money."""
     if source.language != Source.Language.ENGLISH:
-        return [(story, None) for story in reading.wanted]
+        return [(story, None) for story in reading.to_judge]
     ask = patiently(scorer)
-    return [(story, ask(story.entry.title, story.category)) for story in reading.wanted]
+    return [(story, ask(story.entry.title, story.category)) for story in reading.to_judge]
 
 
-def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> IntakeTally:
+def store(source: Source, reading: FeedReading, judged: Sequence[Judged]) -> IntakeTally:
     with transaction.atomic():
-        _one_at_a_time()
-        known = SeenStories(source, reading.stories)
-        changed = _changed(known, source, reading, judged)
-        new = [one for one in judged if _is_new(known, one[0])]
-        published = _store(source, new, reading.instruments)
+        # The first source's row is the lock of the intake: two feeds with one story would both find it new.
+        Source.objects.select_for_update().order_by("pk").values_list("pk").first()
+        seen = SeenStories(source, reading.stories)
+        changes = [(seen.changed_draft(story), story, scored) for story, scored in judged]
+        changed = sum(
+            take_change(draft, story, scored, source, reading.instruments)
+            for draft, story, scored in changes
+            if draft is not None
+        )
+        new = [one for one in judged if seen.take(one[0])]
+        published = _store_new(source, new, reading.instruments)
     return IntakeTally(
         new=len(new),
         published=published,
@@ -96,29 +100,7 @@ def store(source: Source, reading: Reading, judged: Sequence[Judged]) -> IntakeT
     )
 
 
-def _is_new(known: SeenStories, story: Story) -> bool:
-    if known.has(story):
-        return False
-    known.add(story)
-    return True
-
-
-def _changed(known: SeenStories, source: Source, reading: Reading, judged: Sequence[Judged]) -> int:
-    """How many drafts took their new titles."""
-    found = [(changed_item(known, story), story, scored) for story, scored in judged]
-    return sum(
-        take_change(item, story, scored, source, reading.instruments)
-        for item, story, scored in found
-        if item is not None
-    )
-
-
-def _one_at_a_time() -> None:
-    """The first source's row is the lock of the intake: two feeds with one story would both find it new."""
-    Source.objects.select_for_update().order_by("pk").values_list("pk").first()
-
-
-def _store(source: Source, new: Sequence[Judged], instruments: dict[str, int]) -> int:
+def _store_new(source: Source, new: Sequence[Judged], instruments: Mapping[str, int]) -> int:
     """All at once; returns how many were published."""
     items = NewsItem.objects.bulk_create(_item(source, story, scored) for story, scored in new)
     rows = list(zip(items, new, strict=True))
@@ -156,3 +138,101 @@ def _item(source: Source, story: Story, scored: Scored | None) -> NewsItem:
         address_key=story.address_key,
         title_key=story.title_key,
     )
+
+
+class SeenStories:
+    """What is stored already of the stories at hand, and what was taken since."""
+
+    def __init__(self, source: Source, stories: Sequence[Story]) -> None:
+        guids = [story.entry.guid_key for story in stories]
+        items = NewsItem.objects.filter(origin=source, guid_key__in=guids)
+        self._by_guid = {item.guid_key: item for item in items}
+        self._guids = set(self._by_guid)
+        self._addresses = _seen_addresses(stories)
+        self._titles = _seen_titles(stories)
+
+    def take(self, story: Story) -> bool:
+        """Whether it is new, which it is once: a feed does not repeat itself either."""
+        title, published_at = story.entry.title, story.published_at
+        if (
+            story.entry.guid_key in self._guids
+            or story.address_key in self._addresses
+            or self._titles.has_near(title, published_at)
+        ):
+            return False
+        self._guids.add(story.entry.guid_key)
+        if story.address_key:
+            self._addresses.add(story.address_key)
+        self._titles.add(title, published_at)
+        return True
+
+    def changed_draft(self, story: Story) -> NewsItem | None:
+        """A draft that reads as it came; what staff edited or decided stays as it is."""
+        item = self._by_guid.get(story.entry.guid_key)
+        is_changed = (
+            item is not None
+            and item.status == Status.DRAFT
+            and item.model != STAFF
+            and item.title_key != story.title_key
+            and item.title_key == title_key(item.title)
+        )
+        return item if is_changed else None
+
+
+def _seen_addresses(stories: Sequence[Story]) -> set[str]:
+    keys = [story.address_key for story in stories if story.address_key]
+    if not keys:
+        return set()
+    since = min(story.published_at for story in stories) - ADDRESS_WITHIN
+    items = NewsItem.objects.filter(address_key__in=keys, published_at__gte=since).exclude(address_key="")
+    return set(items.values_list("address_key", flat=True))
+
+
+def _seen_titles(stories: Sequence[Story]) -> SeenTitles:
+    titles = SeenTitles()
+    if stories:
+        earliest = min(story.published_at for story in stories) - TOLD_ANEW_AFTER
+        latest = max(story.published_at for story in stories) + TOLD_ANEW_AFTER
+        # By status, because that is how they are indexed.
+        items = NewsItem.objects.filter(
+            status__in=NewsItem.Status.values, published_at__gte=earliest, published_at__lte=latest
+        )
+        newest = items.order_by("-published_at").values_list("title", "published_at")[:MOST_TITLES]
+        for title, published_at in newest:
+            titles.add(title, published_at)
+    return titles
+
+
+def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[str, int]) -> Story:
+    """In the category that the new title tells, unless staff chose another than the old one told."""
+    by_title = category_of(find_subjects(item.title, instruments), source.category)
+    return story if item.category == by_title else story._replace(category=item.category)
+
+
+def take_change(
+    item: NewsItem, story: Story, scored: Scored | None, source: Source, instruments: Mapping[str, int]
+) -> bool:
+    """False where staff were first."""
+    category = as_filed(story, item, source, instruments).category
+    symbols_by_title = set(find_subjects(item.title, instruments).symbols)
+    # Only if it is still what was looked at: staff decide at any moment.
+    unchanged = NewsItem.objects.filter(
+        pk=item.pk, status=Status.DRAFT, title=item.title, category=item.category, model=item.model
+    )
+    item.title, item.summary, item.title_key = story.entry.title, story.entry.summary, story.title_key
+    is_taken = unchanged.update(
+        title=item.title,
+        summary=item.summary,
+        title_key=item.title_key,
+        category=category,
+        sentiment_score=None,
+        model="",
+    )
+    if not is_taken:
+        return False
+    if {instrument.symbol for instrument in item.symbols.all()} == symbols_by_title:
+        item.symbols.set([instruments[symbol] for symbol in story.symbols])
+    # A score is about its category's asset.
+    if scored is not None and category == story.category:
+        give_score(item, scored, by="")
+    return True

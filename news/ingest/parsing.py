@@ -5,7 +5,6 @@ from __future__ import annotations
 import calendar
 import html
 import io
-import math
 import re
 import unicodedata
 import zlib
@@ -19,6 +18,7 @@ import nh3
 from .addresses import digest, read_story_address
 
 MAX_ENTRIES = 200
+NEW = datetime.max.replace(tzinfo=UTC)
 LONGEST_GUID = 2_000
 # An entity of one's own is a way to say a word a billion times; those of RSS 1.0 name a file (`ENTITY %`).
 OWN_ENTITY = re.compile(rb"<!ENTITY\s+(?!%)", re.IGNORECASE)
@@ -41,7 +41,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     title: str
     summary: str
     address: str
-    published_ms: int | None
+    published_at: datetime | None
 
 
 class ParsedFeed(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
     )
     if not read.entries and not read.get("version"):
         raise NoFeed(seems(body))
-    newest = sorted(read.entries, key=_age)[:MAX_ENTRIES]
+    newest = sorted(read.entries, key=_newness, reverse=True)[:MAX_ENTRIES]
     entries = [_entry(found, address) for found in newest]
     titled = [entry for entry in entries if entry.title]
     return ParsedFeed(titled, len(read.entries) - len(newest), len(entries) - len(titled))
@@ -92,7 +92,7 @@ def _entry(found: Any, feed_address: str) -> FeedEntry:
         title=title,
         summary=clean(_text(found, "summary"), LONGEST_SUMMARY),
         address=address,
-        published_ms=_published_ms(found),
+        published_at=_published_at(found),
     )
 
 
@@ -101,26 +101,23 @@ def _text(found: Any, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _published_ms(found: Any) -> int | None:
+def _published_at(found: Any) -> datetime | None:
     # Past feedparser's own lookup, which takes one name for the other and warns of it.
     return read_time(dict.get(found, "published_parsed") or dict.get(found, "updated_parsed"))
 
 
-def _age(found: Any) -> float:
-    published_ms = _published_ms(found)
-    return -math.inf if published_ms is None else -published_ms
-
-
-def read_time(parsed: tuple[int, ...] | None) -> int | None:
-    """Milliseconds of what feedparser made of a date, None where it made none."""
+def read_time(parsed: tuple[int, ...] | None) -> datetime | None:
+    """What feedparser made of a date; None where it made none, or what is none."""
     if parsed is None:
         return None
     try:
-        at_s = calendar.timegm(parsed)
-        datetime.fromtimestamp(at_s, UTC)
+        return datetime.fromtimestamp(calendar.timegm(parsed), UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    return at_s * 1000
+
+
+def _newness(found: Any) -> datetime:
+    return _published_at(found) or NEW
 
 
 def clean(text: str, longest: int) -> str:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -72,31 +70,30 @@ def claim(source: Source, now: datetime) -> bool:
     return True
 
 
-@asynccontextmanager
-async def hold(source: Source, renew_s: float = RENEW_S) -> AsyncIterator[Holding]:
-    """The claim stays with whoever polls, however long it takes."""
-    holding = Holding(source)
-    keeping = asyncio.create_task(holding.keep(renew_s), name=f"claim of {source.pk}")
-    try:
-        yield holding
-    finally:
-        await cancel_and_wait(keeping)
+class RenewedClaim:
+    """It stays with whoever polls, however long that takes."""
 
-
-class Holding:
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, renew_s: float) -> None:
+        self._source, self._renew_s = source, renew_s
         # Two at once would each take the other's renewal for somebody else's claim.
         self._turn = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> RenewedClaim:
+        self._task = asyncio.create_task(self._keep_renewing(), name=f"claim of {self._source.pk}")
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await cancel_and_wait(self._task)
 
     async def renew(self) -> bool:
         async with self._turn:
             return await in_thread(claim, self._source, timezone.now())
 
-    async def keep(self, renew_s: float) -> None:
+    async def _keep_renewing(self) -> None:
         is_ours = True
         while is_ours:
-            await asyncio.sleep(renew_s)
+            await asyncio.sleep(self._renew_s)
             try:
                 is_ours = await self.renew()
             except (Error, Overloaded) as error:
@@ -115,16 +112,16 @@ async def poll(
     source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None, renew_s: float = RENEW_S
 ) -> Polled:
     """Of a source that was claimed."""
-    async with hold(source, renew_s) as holding:
-        return await _poll(source, holding, scorer, fetcher)
+    async with RenewedClaim(source, renew_s) as renewed:
+        return await _poll(source, renewed, scorer, fetcher)
 
 
-async def _poll(source: Source, holding: Holding, scorer: Scorer, fetcher: Fetcher | None) -> Polled:
+async def _poll(source: Source, renewed: RenewedClaim, scorer: Scorer, fetcher: Fetcher | None) -> Polled:
     fetcher = fetcher or Fetcher(allow_loopback=settings.NEWS_FEEDS_ON_LOOPBACK)
     now = timezone.now()
     try:
         fetched = await fetcher.fetch(source.address, source.etag, source.modified)
-        polled = await _take(source, holding, fetched, now, scorer)
+        polled = await _take(source, renewed, fetched, now, scorer)
     except FetchFailed as error:
         return await _failed(source, now, str(error), error.retry_after_s)
     except NoFeed as error:
@@ -138,14 +135,16 @@ async def _poll(source: Source, holding: Holding, scorer: Scorer, fetcher: Fetch
     return polled
 
 
-async def _take(source: Source, holding: Holding, fetched: Fetched, now: datetime, scorer: Scorer) -> Polled:
+async def _take(
+    source: Source, renewed: RenewedClaim, fetched: Fetched, now: datetime, scorer: Scorer
+) -> Polled:
     if fetched.body is None:
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
         return Polled()
     feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
     reading = await in_thread(intake.read, source, feed, now)
     # Before what would be paid for twice.
-    if reading.wanted and not await holding.renew():
+    if reading.to_judge and not await renewed.renew():
         return Polled(problem=ANOTHER)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
     tally = await in_thread(intake.store, source, reading, judged)

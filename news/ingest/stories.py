@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from .addresses import digest, story_key
@@ -27,8 +27,8 @@ PUBLISHER = re.compile(
 SPELT = str.maketrans({"-": " ", "/": " ", "’": "'"})
 # All else decides what happened: rejects for approves, bad for good, French for German, by for to.
 # A story that is told twice is rejected with a key; one that was taken for another is lost without a word.
-SAYS_NOTHING = frozenset(("a", "an", "the"))
-WITHIN_MS = 48 * 3_600_000
+ARTICLES = frozenset(("a", "an", "the"))
+TOLD_ANEW_AFTER = timedelta(hours=48)
 # A feed may keep months of stories; what is older than this is no news when it is first seen.
 OLDEST = timedelta(days=7)
 NO_SUBJECT = "macro"
@@ -45,16 +45,12 @@ class Story(NamedTuple):
     title_key: str
     address_key: str
 
-    @property
-    def published_ms(self) -> int:
-        return round(self.published_at.timestamp() * 1000)
-
 
 def read_stories(
     entries: Iterable[FeedEntry], *, polled_at: datetime, hint: str, known: Container[str]
 ) -> tuple[list[Story], int]:
     """The stories, and how many entries are too old to be news. `hint` is the category of the source."""
-    dated = [(entry, published_at(entry.published_ms, polled_at)) for entry in entries]
+    dated = [(entry, published_at(entry.published_at, polled_at)) for entry in entries]
     fresh = [(entry, at) for entry, at in dated if at is not None]
     keys = {entry.address: story_key(entry.address) for entry, _ in fresh}
     times = Counter(keys[entry.address] for entry, _ in fresh)
@@ -81,14 +77,11 @@ def category_of(subjects: Subjects, hint: str) -> str:
     return subjects.category or hint or NO_SUBJECT
 
 
-def published_at(claimed_ms: int | None, polled_at: datetime) -> datetime | None:
+def published_at(claimed: datetime | None, polled_at: datetime) -> datetime | None:
     """Without a date it is new now; a date to come is brought back to now; None for what is too old."""
-    if claimed_ms is None:
+    if claimed is None:
         return polled_at
-    claimed = datetime.fromtimestamp(claimed_ms / 1000, UTC)
-    if claimed < polled_at - OLDEST:
-        return None
-    return min(claimed, polled_at)
+    return None if claimed < polled_at - OLDEST else min(claimed, polled_at)
 
 
 def title_key(title: str) -> str:
@@ -98,41 +91,37 @@ def title_key(title: str) -> str:
 
 def words_of(title: str) -> Words:
     signature = SIGNATURE.search(title)
-    if signature and is_a_name(signature["who"]):
+    if signature and is_publisher(signature["who"]):
         title = title[: signature.start()]
     return tuple(WORD.findall(title.casefold()))
 
 
-def is_a_name(text: str) -> bool:
-    """Of a house that signs what it tells."""
+def is_publisher(text: str) -> bool:
     return len(text.split()) <= SIGNATURE_WORDS and PUBLISHER.search(text.casefold().strip()) is not None
 
 
-def plainly(words: Words) -> Words:
+def normalised(words: Words) -> Words:
     """What is said, without how it is written: U.S. and US, three-week and three week, ’ and '."""
     signed = (f"−{word[1:]}" if word[0] == "-" else word for word in words)
     parts = " ".join(signed).translate(SPELT).split()
     plain = [part.replace(".", "") if "." in part and not has_digit(part) else part for part in parts]
-    return tuple(part for part in plain if part not in SAYS_NOTHING)
+    return tuple(part for part in plain if part not in ARTICLES)
 
 
 def has_digit(text: str) -> bool:
     return any(letter.isdigit() for letter in text)
 
 
-def are_near(one: Words, other: Words) -> bool:
-    """The same in all that decides what happened, in the same order."""
-    return plainly(one) == plainly(other)
-
-
 class SeenTitles:
+    """Titles are near where they have the same words in the same order, in all that decides what happened."""
+
     def __init__(self) -> None:
-        self._times_ms: defaultdict[Words, list[int]] = defaultdict(list)
+        self._times: defaultdict[Words, list[datetime]] = defaultdict(list)
 
-    def add(self, title: str, at_ms: int) -> None:
-        self._times_ms[plainly(words_of(title))].append(at_ms)
+    def add(self, title: str, at: datetime) -> None:
+        self._times[normalised(words_of(title))].append(at)
 
-    def has_near(self, title: str, at_ms: int) -> bool:
+    def has_near(self, title: str, at: datetime) -> bool:
         """Whether the same was told within 48 hours. Of a title without words nothing is known."""
-        told = plainly(words_of(title))
-        return bool(told) and any(abs(at_ms - at) <= WITHIN_MS for at in self._times_ms.get(told, ()))
+        words = normalised(words_of(title))
+        return bool(words) and any(abs(at - each) <= TOLD_ANEW_AFTER for each in self._times.get(words, ()))

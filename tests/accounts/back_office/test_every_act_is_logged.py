@@ -18,7 +18,7 @@ from market.push.keys import issue_ingest_key
 from news.models import NewsItem, Source
 from news.models.items import NewsCategory
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
-from tests.news.ingest.newsroom import make_source
+from tests.news.ingest.made_feeds import make_source
 
 from .office import Office, add_to, address, change
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
+from django.db import connection
 
-from news.ingest.intake import IntakeTally, judge, read, store, take
-from news.ingest.seen_stories import take_change
+from news.ingest.intake import IntakeTally, judge, read, store, take_change
 from news.models import ItemScore, NewsItem, Outcome, Source
 from news.sentiment.scoring import Scored, Scorer
 from tests.factories import make_instrument, make_news
+from tests.patience import PATIENCE_S
 
-from .newsroom import NOON_MS, POLLED_AT, feed_of, half_up, make_entry, make_source, no_model, titles
+from .made_feeds import POLLED_AT, feed_of, half_up, make_entry, make_source, no_model, take, titles
 
 pytestmark = pytest.mark.django_db
-DAY_MS = 86_400_000
 
 
 def poll(source: Source, *entries: object, scorer: Scorer = half_up, days: float = 0) -> IntakeTally:
@@ -101,7 +103,7 @@ def test_the_same_feed_again_brings_nothing() -> None:
 def test_a_guid_is_known_for_good() -> None:
     source = make_source()
     poll(source, make_entry("Gold steadies", guid="7"))
-    poll(source, make_entry("Gold steadies", guid="7", at_ms=NOON_MS + 20 * DAY_MS), days=20)
+    poll(source, make_entry("Gold steadies", guid="7", at=POLLED_AT + timedelta(days=20)), days=20)
     assert NewsItem.objects.count() == 1
 
 
@@ -135,8 +137,12 @@ def test_nearly_the_same_title_within_two_days_is_the_same_story() -> None:
 
 def test_nearly_the_same_title_later_is_news() -> None:
     title = "Gold steadies near record as traders await US data"
-    poll(make_source("One"), make_entry(title, guid="1", at_ms=NOON_MS))
-    poll(make_source("Two"), make_entry(title, guid="2", at_ms=NOON_MS + 2 * DAY_MS + 1), days=2.1)
+    poll(make_source("One"), make_entry(title, guid="1", at=POLLED_AT))
+    poll(
+        make_source("Two"),
+        make_entry(title, guid="2", at=POLLED_AT + timedelta(days=2, milliseconds=1)),
+        days=2.1,
+    )
     assert NewsItem.objects.count() == 2
 
 
@@ -147,7 +153,7 @@ def test_what_staff_wrote_or_rejected_does_not_come_back(status: str) -> None:
 
 
 def test_what_is_too_old_is_not_taken_and_counted() -> None:
-    tally = poll(make_source(), make_entry("Gold steadies", at_ms=NOON_MS - 8 * DAY_MS), "Euro firms")
+    tally = poll(make_source(), make_entry("Gold steadies", at=POLLED_AT - timedelta(days=8)), "Euro firms")
     assert (tally.new, tally.old) == (1, 1)
     assert str(tally) == "1 new, 1 too old"
 
@@ -208,7 +214,7 @@ def test_what_staff_decide_in_the_same_moment_holds(decided: dict[str, str]) -> 
     source = make_source()
     poll(source, make_entry("Gold up", guid="7"))
     looked_at = NewsItem.objects.get()
-    (story,) = read(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT).wanted
+    (story,) = read(source, feed_of(make_entry("Gold falls after all", guid="7")), POLLED_AT).to_judge
     NewsItem.objects.update(**decided)
     assert not take_change(looked_at, story, None, source, {})
     assert NewsItem.objects.filter(model="test", **({"title": "Gold up"} | decided)).exists()
@@ -262,3 +268,29 @@ def test_a_full_feed_costs_few_queries(django_assert_max_num_queries: object) ->
     entries = [make_entry(f"Gold {one} {other}") for one, other in zip(words, reversed(words), strict=True)]
     with django_assert_max_num_queries(16):  # type: ignore[operator]
         assert poll(source, *entries).new == 200
+
+
+AT_ONCE = 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_story_of_many_feeds_at_once_is_taken_once() -> None:
+    sources = [make_source(f"Wire {number}") for number in range(AT_ONCE)]
+    stories = ("Gold steadies near the tin record", "Euro firms on oak exports")
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for title in stories:
+            barrier = Barrier(AT_ONCE)
+            tallies = [*threads.map(lambda source: take_at(barrier, source, title), sources)]  # noqa: B023
+            assert sum(tally.new for tally in tallies) == 1
+    assert NewsItem.objects.count() == len(stories)
+
+
+def take_at(barrier: Barrier, source: Source, title: str) -> IntakeTally:
+    """Every one has read, and found it new, before the first of them stores."""
+    try:
+        reading = read(source, feed_of(title), POLLED_AT)
+        judged = judge(source, reading, half_up)
+        barrier.wait(PATIENCE_S)
+        return store(source, reading, judged)
+    finally:
+        connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_what_is_far_too_long_is_not_even_read(text: str) -> None:
 
 ADDRESS = "https://wire.example/rss/all.xml"
 DATE = "Wed, 18 Nov 2026 12:00:00 GMT"
-NOON_MS = 1_794_996_000_000 + 7_200_000
+NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 ATOM = """<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>A</title><entry>
 <id>tag:wire.example,2026:7</id><title type="html">Gold &lt;b&gt;steadies&lt;/b&gt;</title>
 <link href="/gold"/><updated>2026-11-18T13:00:00+01:00</updated><summary>It does.</summary></entry></feed>"""
@@ -100,9 +101,9 @@ def refusal(body: bytes) -> str:
 )
 def test_every_kind_of_feed_reads_alike(body: bytes) -> None:
     (entry,) = read(body)
-    assert (entry.title, entry.summary, entry.address, entry.published_ms) == (
+    assert (entry.title, entry.summary, entry.address, entry.published_at) == (
         *("Gold steadies", "It does.", "https://wire.example/gold"),
-        NOON_MS,
+        NOON,
     )
 
 
@@ -157,7 +158,7 @@ def test_broken_text_breaks_nothing(body: bytes) -> None:
     "date", ["", "nonsense", "Fri, 31 Dec 99999 00:00:00 GMT", "Sat, 01 Jan 0000 00:00:00 GMT"]
 )
 def test_a_date_that_is_none_is_none(date: str) -> None:
-    assert [entry.published_ms for entry in read(rss(item("Gold", date=date)))] == [None]
+    assert [entry.published_at for entry in read(rss(item("Gold", date=date)))] == [None]
 
 
 def test_only_the_newest_entries_are_taken() -> None:

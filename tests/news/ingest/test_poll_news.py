@@ -21,7 +21,7 @@ from tests.news.language.language_server import KEY, LanguageServer, answer, say
 from tests.patience import PATIENCE_S
 
 from .feed_server import FeedServer, item, reply, rss
-from .newsroom import make_source
+from .made_feeds import make_source
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,7 @@ from news.sentiment.scoring import Scored
 from tests.patience import PATIENCE_S
 
 from .feed_server import FeedServer, item, redirect, reply, rss
-from .newsroom import half_up, make_source, titles
+from .made_feeds import half_up, make_source, titles
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OWN_ENTITIES = "It declares entities of its own, which no feed needs"

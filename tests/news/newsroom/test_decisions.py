@@ -19,7 +19,7 @@ from news.newsroom.decisions import (
 )
 from news.sentiment.scoring import Scored, Scorer
 from tests.factories import make_news
-from tests.news.ingest.newsroom import half_up, no_model
+from tests.news.ingest.made_feeds import half_up, no_model
 
 pytestmark = pytest.mark.django_db
 

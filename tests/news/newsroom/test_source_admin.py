@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from news.models import Source
 from tests.accounts.back_office.office import Office, add_to, change, list_of, logged, said, text_of
-from tests.news.ingest.newsroom import make_source
+from tests.news.ingest.made_feeds import make_source
 
 pytestmark = pytest.mark.django_db
 FORM = {

@@ -16,7 +16,7 @@ from news.sentiment import Score, SentimentFailed, SentimentModel, current_model
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.onnx import OnnxModel
 from news.sentiment.scoring import Builtin, WithFallback, builtin, patiently, score_by, score_title
-from tests.news.ingest.newsroom import half_up
+from tests.news.ingest.made_feeds import half_up
 from tests.news.language.language_server import Act, LanguageServer, answer, cut, hang, says
 from tests.patience import PATIENCE_S
 

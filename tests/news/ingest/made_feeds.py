@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from news.ingest.addresses import digest
+from news.ingest.intake import IntakeTally, judge, read, store
 from news.ingest.parsing import FeedEntry, ParsedFeed
 from news.models import NewsItem, Source
-from news.sentiment.scoring import Scored
+from news.sentiment.scoring import Scored, Scorer
 
 POLLED_AT = datetime(2026, 11, 18, 12, tzinfo=UTC)
-NOON_MS = round(POLLED_AT.timestamp() * 1000)
 
 
 def make_source(name: str = "Example Wire", **fields: Any) -> Source:
@@ -19,12 +19,18 @@ def make_source(name: str = "Example Wire", **fields: Any) -> Source:
     return Source.objects.create(name=name, **(defaults | fields))
 
 
-def make_entry(title: str, guid: str = "", link: str = "", at_ms: int | None = NOON_MS) -> FeedEntry:
-    return FeedEntry(digest(guid or link or title), title, "", link, at_ms)
+def make_entry(title: str, guid: str = "", link: str = "", at: datetime | None = POLLED_AT) -> FeedEntry:
+    return FeedEntry(digest(guid or link or title), title, "", link, at)
 
 
 def feed_of(*entries: FeedEntry | str) -> ParsedFeed:
     return ParsedFeed([make_entry(entry) if isinstance(entry, str) else entry for entry in entries])
+
+
+def take(source: Source, feed: ParsedFeed, polled_at: datetime, scorer: Scorer) -> IntakeTally:
+    """The three steps in one; a poll takes each in a thread of its kind."""
+    reading = read(source, feed, polled_at)
+    return store(source, reading, judge(source, reading, scorer))
 
 
 def half_up(title: str, category: str) -> Scored:
