@@ -28,7 +28,6 @@ MOST_ITEMS, MOST_SIGNALS = 30, 500
 # Of which those are left out that say nothing of the instrument.
 MOST_READ = 120
 flows = Flows()
-market.listen(flows.hear, flows.begin)
 
 
 class EncodedBar(msgspec.Struct):

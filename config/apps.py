@@ -9,7 +9,10 @@ class ConfigApp(AppConfig):
     label = "tickwire"
 
     def ready(self) -> None:
-        from . import checks  # noqa: F401 - registers the system checks
+        # Now that all apps have their models.
+        from . import wiring
+
+        wiring.connect()
 
 
 class BackOfficeConfig(AdminConfig):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
@@ -12,17 +13,54 @@ import django  # noqa: E402
 # Apps must be ready before they are imported.
 django.setup(set_prefix=False)
 
+from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
-from serving.api_handler import answer_api  # noqa: E402
+from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
 from .routing import sockets  # noqa: E402
-from .service import service  # noqa: E402
+from .wiring import BACKGROUND, Act  # noqa: E402
 
+
+class Service:
+    """One per process: opened by the server's lifespan, or at the first request where there is none."""
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self._opening: asyncio.Lock | None = None
+
+    async def start(self) -> None:
+        for part in BACKGROUND:
+            await done(part.start)
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        self.is_ready = False
+        for part in reversed(BACKGROUND):
+            await done(part.stop)
+
+    async def ensure(self) -> None:
+        """For servers without lifespan (daphne): the first to come opens, the others wait."""
+        if self.is_ready:
+            return
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if not self.is_ready:
+                await self.start()
+
+
+async def done(act: Act) -> None:
+    waits = act()
+    if waits is not None:
+        await waits
+
+
+service = Service()
+answer_api = ApiHandler(UnknownPathViewSet.as_view({"get": "absent"}))
 answer_page = PageHandler()
-
 
 # Whatever server this is: `serve` and `check` say more.
 refuse_unsafe()

@@ -9,16 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 
-@register(Tags.security)
 def check_production(**kwargs: Any) -> list[CheckMessage]:
     return unsafe_settings()
 
 
-@register(Tags.database)
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if settings.PRODUCTION and database["ENGINE"].endswith("sqlite3"):

@@ -3,6 +3,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from accounts.viewset import UnknownPathViewSet
 from core.contract import openapi
+from demo.login import demo_login
 from market.back_office.market_status import market_status
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
@@ -41,6 +42,7 @@ urlpatterns = [
     path("metrics", prometheus.metrics, name="metrics"),
     path("accounts/2fa/", include("accounts.login.factor_pages")),
     path("accounts/", include("allauth.urls")),
+    path("demo-login/<str:token>", demo_login, name="demo_login"),
     path("", include("accounts.panel.urls")),
     path("", include("signals_feed.page_urls")),
     path("admin/market/status/", admin.site.admin_view(market_status), name="market_status"),

@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections.abc import Awaitable, Callable
 
+from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
 from django.contrib.auth import alogout, login
@@ -90,6 +91,16 @@ def demo_login(request: HttpRequest, token: str) -> HttpResponse:
 
 def _page(request: HttpRequest, *, is_good: bool) -> HttpResponse:
     return render(request, "account/demo_login.html", {"is_good": is_good}, status=200 if is_good else 410)
+
+
+def came_by_demo_link(request: HttpRequest) -> bool:
+    """Whoever runs the demo held the printed link in the hand, as a second factor is."""
+    records = get_authentication_records(request, request.user)
+    return (
+        settings.DEMO
+        and any(record["method"] == DEMO_LINK for record in records)
+        and Account.objects.filter(user__username=request.user.get_username(), is_demo=True).exists()
+    )
 
 
 @async_only_middleware

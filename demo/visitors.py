@@ -5,10 +5,13 @@ from __future__ import annotations
 import secrets
 from datetime import timedelta
 
-from django.db import transaction
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.models import Account, Tier, User
+from accounts.login.sessions import VISITOR
+from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
 from core.contract.errors import RetryLater
 from core.events.kinds import EventKind
@@ -26,6 +29,38 @@ PRUNED_AT_ONCE = 100
 class TooManyVisitors(RetryLater):
     status_code, code = 429, "too_many_visitors"
     message = "Too many visitors came from this address. Try again later, or log in."
+
+
+def find_visitor(request: HttpRequest) -> PageSession | None:
+    """Theirs, from now on at the latest; None outside the demo."""
+    if not settings.DEMO:
+        return None
+    address = request.META.get("REMOTE_ADDR") or ""
+    known = PageSession.objects.filter(session_key=request.session.session_key or "").first()
+    if known is not None and VISITOR in request.session:
+        return known
+    # Before the session, which is a row too.
+    check_room(address)
+    return open_visitor(visitor_session(request), address)
+
+
+def visitor_session(request: HttpRequest) -> str:
+    """The key of the browser's session; there is one from now on."""
+    if VISITOR not in request.session:
+        request.session[VISITOR] = True
+    if request.session.session_key is None:
+        request.session.create()
+    return str(request.session.session_key)
+
+
+def open_visitor(key: str, address: str) -> PageSession:
+    prune()
+    try:
+        with transaction.atomic():
+            return PageSession.objects.create(session_key=key, account=open_account(address))
+    except IntegrityError:
+        # Another tab of the same browser came first.
+        return PageSession.objects.get(session_key=key)
 
 
 @transaction.atomic

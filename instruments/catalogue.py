@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
@@ -10,8 +10,6 @@ from typing import Any
 import msgspec
 
 from core.contract.errors import SymbolNotFound
-from core.events.feed import feed
-from core.events.kinds import EventKind
 from core.threads import in_thread
 
 from .hours import TradingHours
@@ -51,13 +49,11 @@ class Catalogue:
     def __init__(self) -> None:
         self._by_symbol: dict[str, InstrumentFacts] = {}
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
-        """Set by the market, which knows: open, closed or stale."""
-        self.on_deactivated: list[Callable[[list[str]], None]] = []
+        """Asks the market, which knows: open, closed or stale."""
+        self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
         """Are told the symbols that are not offered any more."""
         self._ended: set[str] = set()
         """Of those the symbols that nobody was told yet."""
-        for kind in (EventKind.INSTRUMENTS_CHANGED, EventKind.BEGAN_ANEW):
-            feed.on(kind, self._reload)
 
     def all(self) -> list[InstrumentFacts]:
         return list(self._by_symbol.values())
@@ -102,7 +98,7 @@ class Catalogue:
         before, self._by_symbol = self._by_symbol, found
         self._ended |= {symbol for symbol, facts in before.items() if facts.active and not self.find(symbol)}
 
-    async def _reload(self, _: dict[str, Any]) -> None:
+    async def reload(self, _: dict[str, Any]) -> None:
         await self.load()
 
     def _unknown(self, symbol: str) -> SymbolNotFound:

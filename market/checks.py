@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.checks import CheckMessage, Error, Warning
 
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT
@@ -16,7 +16,6 @@ DAY_MS = TIMEFRAMES["1d"]
 MOST_PER_SECOND = 50_000
 
 
-@register()
 def check_demo_rate(**kwargs: Any) -> list[CheckMessage]:
     if 0 <= settings.DEMO_RATE <= MOST_PER_SECOND:
         return []
@@ -29,7 +28,6 @@ def check_demo_rate(**kwargs: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
 def check_candle_days(**kwargs: Any) -> list[CheckMessage]:
     kept: dict[str, int] = settings.CANDLE_DAYS
     negative = [name for name in kept if kept[name] < 0]

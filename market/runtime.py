@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 
 from core.clock import clock
 from core.clock import now_ms as now_ms
-from core.events.feed import feed as control_events
-from core.events.kinds import EventKind
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import default_feed
 from market.engine.bus.bus_reader import BusReader
@@ -22,7 +20,7 @@ from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.registry import make_feed
-from market.engine.listeners import engine_listeners
+from market.engine.listeners import EngineListener
 from market.engine.liveness import EngineLiveness
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
@@ -53,12 +51,10 @@ class MarketRuntime:
         self._listeners: list[tuple[Hear, Begin]] = []
         self.liveness = EngineLiveness(self._tell_heard)
         self._watchers: list[Callable[[bool], None]] = []
-        for kind in (EventKind.INSTRUMENTS_CHANGED, EventKind.BEGAN_ANEW):
-            control_events.on(kind, self._refresh_feeds)
-        control_events.on(EventKind.CANDLES_IMPORTED, self._reload)
+        self.engine_listeners: Sequence[EngineListener] = ()
+        """Follow each decision of an engine in this process, and write within its transactions."""
 
     async def start(self) -> None:
-        catalogue.state_of = state
         if settings.REDIS_URL:
             self._inbox = PushQueue(settings.REDIS_URL)
             await self._inbox.start()
@@ -93,12 +89,12 @@ class MarketRuntime:
     def _own_engine(self) -> Runner:
         """Within this process."""
         bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
-        return Runner(self.engine, self.make_feed, bus, engine_listeners())
+        return Runner(self.engine, self.make_feed, bus, self.engine_listeners)
 
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""
         bus = RedisBus(settings.REDIS_URL)
-        self.runner = Runner(self.engine, self.make_feed, bus, engine_listeners())
+        self.runner = Runner(self.engine, self.make_feed, bus, self.engine_listeners)
         return self.runner
 
     @property
@@ -163,14 +159,14 @@ class MarketRuntime:
         if self._reader is not None:
             self._begin(epoch, self._reader.checkpoints)
 
-    async def _refresh_feeds(self, _: dict[str, Any]) -> None:
+    async def refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:
             await self.runner.settle_kinds()
             await self.runner.feeds.refresh()
         for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
-            await self._reload({"symbol": facts.symbol})
+            await self.reload({"symbol": facts.symbol})
 
-    async def _reload(self, told: dict[str, Any]) -> None:
+    async def reload(self, told: dict[str, Any]) -> None:
         facts = catalogue.known(told["symbol"])
         if facts is None:
             return

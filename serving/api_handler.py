@@ -10,7 +10,6 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
-from accounts.viewset import UnknownPathViewSet
 from core.contract.answers import ON_EVERY_ANSWER, Answer
 
 # A coded slash would become part of the path before the route is looked up.
@@ -37,18 +36,24 @@ class LeanRequest(ASGIRequest):
         return getattr(self, name)
 
 
-async def answer_api(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    request = LeanRequest(scope, receive)
-    raw_path: bytes = scope.get("raw_path") or b""
-    if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
-        answer = await UnknownPathViewSet(action_map={"get": "absent"}).answer(request)
-    else:
-        view, names = route(request.path)
+class ApiHandler:
+    def __init__(self, unknown: Any) -> None:
+        self._unknown = unknown
+        """The view of a path that there is not."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        request = LeanRequest(scope, receive)
+        raw_path: bytes = scope.get("raw_path") or b""
+        if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
+            route: Route = self._unknown, {}
+        else:
+            route = route_of(request.path)
+        view, names = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
-    await send_answer(answer, request.method == "HEAD", send)
+        await send_answer(answer, request.method == "HEAD", send)
 
 
-def route(path: str) -> Route:
+def route_of(path: str) -> Route:
     return _remembered_route(path) if len(path) <= LONGEST_REMEMBERED else _route(path)
 
 

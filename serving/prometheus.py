@@ -13,12 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
-from market.metrics import MarketMetrics
-from market.streams.market_streams import order_flow, prices
-from market.streams.metrics import StreamMetrics
-from serving.readiness.answers import ReadinessMetrics
-from signals_feed.stream.signal_stream import signals
-
 METRICS_PATH = "/metrics"
 METRICS_ARE_SHUT = (
     "The metrics are shut. Set METRICS_TOKEN and send it as `Authorization: Bearer …`,"
@@ -47,8 +41,6 @@ def has_metrics_token(authorization: str) -> bool:
     )
 
 
-for collector in (MarketMetrics(), StreamMetrics(prices, order_flow, signals), ReadinessMetrics()):
-    REGISTRY.register(collector)
 logger = logging.getLogger(__name__)
 HEAD_WITHIN_S = 5
 LONGEST_HEAD = 8 * 1024

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from django.conf import settings
-from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from accounts.login.sessions import VISITOR
 from accounts.models import Account, PageSession
 from core.contract.answers import iso_time, new_request_id
 from core.contract.errors import ApiError, MethodNotAllowed, answer_error
 from core.plain_json import encode
-from demo import visitors
 
 from .browser_tokens import BrowserToken, issue_browser_token
 
 # Its last use, which keeps a visitor's account, is written no oftener.
 USE_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+def nobody(request: HttpRequest) -> None:
+    return None
+
+
+find_visitor: Callable[[HttpRequest], PageSession | None] = nobody
+"""The session of somebody who is not logged in, where such people have an account too."""
 
 
 class LoginNeeded(ApiError):
@@ -62,31 +67,7 @@ def find_page_session(request: HttpRequest) -> PageSession:
         account = Account.objects.for_user(request.user)
         key = str(request.session.session_key)
         return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
-    if not settings.DEMO:
+    page_session = find_visitor(request)
+    if page_session is None:
         raise LoginNeeded
-    address = request.META.get("REMOTE_ADDR") or ""
-    known = PageSession.objects.filter(session_key=request.session.session_key or "").first()
-    if known is not None and VISITOR in request.session:
-        return known
-    # Before the session, which is a row too.
-    visitors.check_room(address)
-    return open_visitor(visitor_session(request), address)
-
-
-def visitor_session(request: HttpRequest) -> str:
-    """The key of the browser's session; there is one from now on."""
-    if VISITOR not in request.session:
-        request.session[VISITOR] = True
-    if request.session.session_key is None:
-        request.session.create()
-    return str(request.session.session_key)
-
-
-def open_visitor(key: str, address: str) -> PageSession:
-    visitors.prune()
-    try:
-        with transaction.atomic():
-            return PageSession.objects.create(session_key=key, account=visitors.open_account(address))
-    except IntegrityError:
-        # Another tab of the same browser came first.
-        return PageSession.objects.get(session_key=key)
+    return page_session

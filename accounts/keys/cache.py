@@ -19,7 +19,6 @@ from prometheus_client import Counter
 from core.background import SharedLookups
 from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
-from core.events.kinds import EventKind
 from core.threads import in_thread, in_thread_promptly
 
 from .text import is_well_formed
@@ -98,7 +97,6 @@ class KeyCache(ABC, Generic[H]):
         self._drops = 0
         self._looks: SharedLookups[bytes, H | None] = SharedLookups()
         self.used = LastUse(self.model)
-        events.on(EventKind.BEGAN_ANEW, lambda facts: self.forget(lambda holder: True))
 
     @abstractmethod
     def look_up(self, digest: str) -> H | None:
@@ -143,6 +141,9 @@ class KeyCache(ABC, Generic[H]):
     def forget(self, has_changed: Callable[[H], bool]) -> None:
         self._drops += 1
         self._known = {digest: holder for digest, holder in self._known.items() if not has_changed(holder)}
+
+    def forget_all(self, facts: dict[str, Any]) -> None:
+        self.forget(lambda holder: True)
 
     async def record_use(self, *, all_of_it: bool = False) -> None:
         await self.used.record(all_of_it=all_of_it)

@@ -13,7 +13,6 @@ from django.conf import settings
 from accounts.models import ApiKey, PageSession
 from core.background import SharedLookups
 from core.events.feed import EventFeed, feed
-from core.events.kinds import EventKind
 from core.threads import in_thread_promptly
 
 from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token
@@ -45,13 +44,6 @@ class BrowserTokenCache(KeyCache[BrowserPage]):
         super().__init__(events)
         self._sweep_above = self.SWEEP_ABOVE
         self._callers: SharedLookups[int, Caller | None] = SharedLookups()
-        for kind in (
-            EventKind.SESSION_ENDED,
-            EventKind.PASSWORD_CHANGED,
-            EventKind.ACCOUNT_CHANGED,
-            EventKind.TIER_CHANGED,
-        ):
-            events.on(kind, self.drop)
 
     def has_ended(self, holder: BrowserPage) -> bool:
         return holder.token.has_ended
@@ -110,33 +102,25 @@ def find_browser_caller(page_session: int) -> Caller | None:
 class ApiKeyCache(MarkedKeyCache[Caller]):
     lead = API_KEY_LEAD
     model = ApiKey
-    issued_kind, revoked_kind = EventKind.KEY_ISSUED, EventKind.KEY_REVOKED
 
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)
-        self._pages = BrowserTokenCache(events)
-        for kind in (
-            EventKind.KEY_REVOKED,
-            EventKind.KEY_ROLLED,
-            EventKind.ACCOUNT_CHANGED,
-            EventKind.TIER_CHANGED,
-        ):
-            events.on(kind, self.drop)
+        self.pages = BrowserTokenCache(events)
 
     async def find(self, key: str) -> Caller | None:
         if key.startswith(BROWSER_TOKEN_LEAD):
-            return await self._pages.find_caller(key)
+            return await self.pages.find_caller(key)
         return await super().find(key)
 
     async def find_again(self, key: str) -> Caller | None:
         """For a socket that showed it before: a page's goes on after its token's end."""
         if key.startswith(BROWSER_TOKEN_LEAD):
-            return await self._pages.find_again(key)
+            return await self.pages.find_again(key)
         return await self.find(key)
 
     async def record_use(self, *, all_of_it: bool = False) -> None:
         await super().record_use(all_of_it=all_of_it)
-        await self._pages.record_use(all_of_it=all_of_it)
+        await self.pages.record_use(all_of_it=all_of_it)
 
     def look_up(self, digest: str) -> Caller | None:
         return find_caller(digest)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db import DatabaseError
 
 from core.background import cancel_and_wait
 from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
-from core.events.kinds import EventKind
 from core.threads import in_thread
 
 from .cache import H, KeyCache
@@ -27,19 +26,12 @@ MOST_CLOSED = 10_000
 
 
 class MarkedKeyCache(KeyCache[H]):
-    issued_kind: ClassVar[EventKind]
-    revoked_kind: ClassVar[EventKind]
-
     def __init__(self, events: EventFeed) -> None:
         super().__init__(events)
         self._marks = Marks()
         self._closed: set[bytes] = set()
         self._is_complete = False
         self._loading: asyncio.Task[None] | None = None
-        events.on(self.issued_kind, self._add)
-        events.on(self.revoked_kind, self._remove)
-        events.on(EventKind.ACCOUNT_CHANGED, self._reopen)
-        events.on(EventKind.BEGAN_ANEW, self._load_again)
 
     async def start(self) -> None:
         """After the events: what is issued or revoked from then on is heard. Until all are loaded, each
@@ -96,24 +88,24 @@ class MarkedKeyCache(KeyCache[H]):
         )
         return [(pk, mark_of(digest)) for pk, digest in rows]
 
-    def _add(self, facts: dict[str, Any]) -> None:
+    def add(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:
             self._marks.add(bytes.fromhex(facts["mark"]))
         elif self._is_complete:
             # A process of the version before wrote it.
-            self._load_again(facts)
+            self.load_again(facts)
 
-    def _load_again(self, facts: dict[str, Any]) -> None:
+    def load_again(self, facts: dict[str, Any]) -> None:
         self._is_complete = False
         if self._loading is not None:
             self._loading.cancel()
         self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
 
-    def _remove(self, facts: dict[str, Any]) -> None:
+    def remove(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:
             self._marks.discard(bytes.fromhex(facts["mark"]))
 
-    def _reopen(self, facts: dict[str, Any]) -> None:
+    def reopen(self, facts: dict[str, Any]) -> None:
         """A user who was locked out may have been let in again: then their keys are asked for."""
         self._drops += 1
         for digest in self._closed:

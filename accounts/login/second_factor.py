@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
-from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from allauth.mfa.utils import is_mfa_enabled
-from django.conf import settings
 from django.db import transaction
-from django.dispatch import receiver
 from django.http import HttpRequest
 
 from accounts.models import Account, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from demo.login import DEMO_LINK
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 FactorStanding = Literal["shown", "not shown", "none"]
+
+
+def never(request: HttpRequest) -> bool:
+    return False
+
+
+counts_as_shown: Callable[[HttpRequest], bool] = never
+"""Whether a session of somebody without a factor began with something as good."""
 
 
 def factor_standing(request: HttpRequest) -> FactorStanding:
@@ -34,23 +39,12 @@ def factor_standing(request: HttpRequest) -> FactorStanding:
 
 def _factor_standing(request: HttpRequest) -> FactorStanding:
     if not is_mfa_enabled(request.user, FACTORS):
-        return "shown" if came_by_demo_link(request) else "none"
+        return "shown" if counts_as_shown(request) else "none"
     # A session that began with the password alone, before there was a factor, has still to show it.
     records = get_authentication_records(request, request.user)
     return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
 
 
-def came_by_demo_link(request: HttpRequest) -> bool:
-    """The demo prints a link for whoever runs it: it was held in the hand, as a second factor is."""
-    records = get_authentication_records(request, request.user)
-    return (
-        settings.DEMO
-        and any(record["method"] == DEMO_LINK for record in records)
-        and Account.objects.filter(user__username=request.user.get_username(), is_demo=True).exists()
-    )
-
-
-@receiver(authenticator_added)
 def note_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
     if authenticator.type in FACTORS:
         # Whoever adds one has just used it.
@@ -58,12 +52,10 @@ def note_added(request: HttpRequest, user: User, authenticator: Authenticator, *
     publish(EventKind.FACTOR_ADDED, user, authenticator)
 
 
-@receiver(authenticator_removed)
 def note_removed(user: User, authenticator: Authenticator, **_: Any) -> None:
     publish(EventKind.FACTOR_REMOVED, user, authenticator)
 
 
-@receiver(authenticator_reset)
 def note_renewed(user: User, authenticator: Authenticator, **_: Any) -> None:
     publish(EventKind.FACTOR_RENEWED, user, authenticator)
 

@@ -9,8 +9,6 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import Q
-from django.db.models.signals import post_delete
-from django.dispatch import receiver
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
@@ -96,7 +94,6 @@ class PageSession(models.Model):
         )
 
 
-@receiver(post_delete, sender=Session)
 def end_page_sessions(instance: Session, **_: Any) -> None:
     """Logged out, ended from elsewhere, or renamed because somebody logged in or changed the password."""
     for page_session in PageSession.objects.filter(session_key=instance.session_key):

@@ -14,7 +14,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account
-from core.events.feed import EventFeed, feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_reserved_thread
@@ -53,12 +52,9 @@ CHUNK = 1000
 
 
 class OpenStreams:
-    def __init__(self, events: EventFeed) -> None:
+    def __init__(self) -> None:
         self._here = MemorySlots()
         self._shared: RedisSlots | None = None
-        for kind in (EventKind.ACCOUNT_CHANGED, EventKind.TIER_CHANGED, EventKind.BEGAN_ANEW):
-            events.on(kind, self.follow)
-        events.on(EventKind.STREAM_CLOSED, self.close)
 
     async def start(self) -> None:
         if settings.REDIS_URL:
@@ -128,4 +124,4 @@ def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:
     return list(Account.objects.filter(pk__in=accounts).values_list("pk", "tier__streams"))
 
 
-open_streams = OpenStreams(feed)
+open_streams = OpenStreams()

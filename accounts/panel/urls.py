@@ -2,7 +2,6 @@ from django.urls import path, re_path
 from django.views.generic import RedirectView
 
 from accounts.keys.browser_access import page_token
-from demo.login import demo_login
 
 from .events import events
 from .keys import keys, revoke, roll
@@ -12,7 +11,6 @@ from .tiers import take_back, tier
 from .usage import usage
 
 urlpatterns = [
-    path("demo-login/<str:token>", demo_login, name="demo_login"),
     re_path(r"^page-token/?$", page_token, name="page_token"),
     re_path(r"^settings/?$", RedirectView.as_view(pattern_name="keys"), name="settings"),
     re_path(r"^settings/keys/?$", keys, name="keys"),

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from datetime import UTC, datetime
+from typing import Protocol
 
 from django.db import DatabaseError
 
 from accounts.models import MINUTE_S, Minute, Usage, UsageCounts
+from core.background import cancel_and_wait
 from core.contract.errors import Overloaded
+from core.fault_log import LastingFault
 from core.threads import in_thread
 
 logger = logging.getLogger(__name__)
+use_waits = LastingFault(logger, "What was used waits for the database")
 PRUNE_EVERY_S = 3600
+RECORD_USE_S = 15
 
 # Minutes of accounts that wait while the database is away; then the count of those that come is lost.
 MOST_WAITING = 50_000
@@ -62,3 +69,38 @@ class UsageBuffer:
 
 
 usage_buffer = UsageBuffer()
+
+
+class KeysInUse(Protocol):
+    async def record_use(self, *, all_of_it: bool = False) -> None: ...
+
+
+class UseRecorder:
+    """Writes what was used: keys, and requests and streams of accounts."""
+
+    def __init__(self, *caches: KeysInUse) -> None:
+        self._caches = caches
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="last use of keys")
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._task)
+        self._task = None
+        with contextlib.suppress(DatabaseError, Overloaded):
+            await self._record(all_of_it=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(RECORD_USE_S)
+            try:
+                await self._record()
+                use_waits.over()
+            except (DatabaseError, Overloaded) as error:
+                use_waits.tell(error)
+
+    async def _record(self, *, all_of_it: bool = False) -> None:
+        for cache in self._caches:
+            await cache.record_use(all_of_it=all_of_it)
+        await usage_buffer.record()

@@ -294,11 +294,14 @@ class EventFeed:
 
 feed = EventFeed()
 
-
-Gauge("tickwire_control_events_age_seconds", "Since when no control event could be read.").set_function(
-    lambda: max(0.0, feed.age_s) if feed.age_s != float("inf") else 0.0
+age = Gauge(
+    "tickwire_control_events_age_seconds", "Since when no control event could be read.", registry=None
 )
-Gauge(
+age.set_function(lambda: max(0.0, feed.age_s) if feed.age_s != float("inf") else 0.0)
+cut_off = Gauge(
     "tickwire_control_events_cut_off",
     "1 where revocations come neither from the database nor over Redis: they may hold 15 minutes late here.",
-).set_function(lambda: feed.is_cut_off)
+    registry=None,
+)
+cut_off.set_function(lambda: feed.is_cut_off)
+METRICS = (age, cut_off)

@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
-from django.apps import apps
-from django.utils.module_loading import import_string
-
 from market.prices.records import AnyRecord, Tick
 
 
@@ -54,9 +51,3 @@ class EngineListener(Protocol):
         transaction that says so in the database, and may be called again if that fails."""
 
     async def end(self) -> None: ...
-
-
-def engine_listeners() -> list[EngineListener]:
-    """Those that the apps name, so that none of them is imported from here."""
-    named = [getattr(app, "market_witness", None) for app in apps.get_app_configs()]
-    return [import_string(name) for name in named if name]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.keys.marked_cache import MarkedKeyCache
 from accounts.keys.text import digest_of, generate_key, mark_of, prefix_of
 from accounts.limits.throttle import throttle
-from core.events.feed import EventFeed, feed
+from core.events.feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.models import Instrument
@@ -93,12 +93,6 @@ class PushSource(msgspec.Struct, frozen=True):
 class IngestKeyCache(MarkedKeyCache[PushSource]):
     lead = LEAD
     model = IngestKey
-    issued_kind, revoked_kind = EventKind.INGEST_KEY_ISSUED, EventKind.INGEST_KEY_REVOKED
-
-    def __init__(self, events: EventFeed) -> None:
-        super().__init__(events)
-        for kind in (EventKind.INGEST_KEY_CHANGED, EventKind.INGEST_KEY_REVOKED):
-            events.on(kind, self.drop)
 
     def look_up(self, digest: str) -> PushSource | None:
         key = IngestKey.objects.filter(digest=digest, revoked_at=None).first()

@@ -19,9 +19,7 @@ from accounts.limits.window import MemoryWindow
 from core import clock
 from core.addresses import address_of, came_plain, is_ours, note_known
 from core.contract.errors import ApiError, HttpsRequired, Overloaded, RetryLater
-from core.events.feed import feed
 from core.events.handlers import PASSING
-from core.events.kinds import EventKind
 from core.plain_json import encode
 from market import runtime
 from serving.websocket.bounds import TOO_BIG
@@ -248,6 +246,3 @@ open_sockets: defaultdict[int, set[IngestConsumer]] = defaultdict(set)
 def end_sockets(facts: dict[str, Any]) -> None:
     for socket in tuple(open_sockets[facts["key"]]):
         socket.revoke()
-
-
-feed.on(EventKind.INGEST_KEY_REVOKED, end_sockets)

@@ -110,8 +110,3 @@ def tell_ended(gone: list[str]) -> None:
 def stop() -> None:
     for part in (prices, order_flow, authenticated_sessions):
         part.clear()
-
-
-market.listen(hear, begin)
-market.watch(tell_heard)
-catalogue.on_deactivated.append(tell_ended)

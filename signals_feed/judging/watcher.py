@@ -34,9 +34,7 @@ from uuid import UUID
 
 from core import clock
 from core.background import cancel_and_wait
-from core.events.feed import EventFeed, feed
 from core.events.handlers import PASSING
-from core.events.kinds import EventKind
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
@@ -59,7 +57,7 @@ AT_ONCE = 200
 
 
 class SignalWatcher:
-    def __init__(self, events: EventFeed = feed) -> None:
+    def __init__(self) -> None:
         self.active: ActiveSignals | None = None
         """None while the engine does not run here."""
         self.closer: Closer | None = None
@@ -78,9 +76,6 @@ class SignalWatcher:
         self._gone: set[UUID] = set()
         """Closed while others were being read."""
         self._epoch: Callable[[], str] = str
-        for kind in (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CANCELLED):
-            events.on(kind, self._read_soon)
-        events.on(EventKind.SIGNAL_CLOSED, self._closed)
 
     async def begin(self, start: EngineStart) -> None:
         self.closer = Closer(start.hold)
@@ -140,12 +135,12 @@ class SignalWatcher:
         _, closer = self._parts()
         return partial(end_signals, ending, closer.waiting(), self._epoch())
 
-    def _read_soon(self, told: dict[str, Any]) -> None:
+    def read_soon(self, told: dict[str, Any]) -> None:
         if self.active is not None:
             self._news.add(UUID(told["signal"]))
             self._wake.set()
 
-    def _closed(self, told: dict[str, Any]) -> None:
+    def forget(self, told: dict[str, Any]) -> None:
         if self.active is not None and self.closer is not None:
             signal = UUID(told["signal"])
             self.active.forget(signal)

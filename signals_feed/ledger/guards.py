@@ -30,6 +30,11 @@ class Trigger(NamedTuple):
         return self.create + self.body
 
 
+def put_up_guards(using: str, **_: Any) -> None:
+    """After each migrate."""
+    put_up_triggers(using)
+
+
 def expected_triggers(vendor: str) -> list[Trigger]:
     if vendor != "postgresql":
         return [in_sqlite(guard) for guard in GUARDS]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from demo.publisher_rules import STATEMENTS
 from signals_feed.models import Signal
 
 from . import equity
@@ -16,6 +16,14 @@ from .lookup import find, scorecards
 from .scorecards import ENOUGH, Scorecard
 
 LATEST = 20
+
+
+def no_statement(user: str) -> str:
+    return ""
+
+
+statement_of: Callable[[str], str] = no_statement
+"""What a publisher of the demo does, by their name."""
 
 
 @require_safe
@@ -26,7 +34,7 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
     latest = Signal.objects.filter(user_id=publisher.user_id).for_feed().select_related("instrument")
     context = {
         "publisher": publisher,
-        "statement": STATEMENTS.get(user, "") if publisher.is_demo else "",
+        "statement": statement_of(user) if publisher.is_demo else "",
         "latest": latest[:LATEST],
         "enough": ENOUGH,
         **scorecards.read(publisher, shown),

@@ -14,13 +14,10 @@ from django.utils import timezone
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
-from core.events.feed import EventFeed, feed
 from core.events.handlers import PASSING
-from core.events.kinds import EventKind
 from core.fault_log import LastingFault
 from core.plain_json import encode
 from core.threads import in_thread
-from instruments.catalogue import catalogue
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import ALL, SIGNALS
 from market.streams.protocol.subscriptions import Subscriptions
@@ -144,15 +141,13 @@ class SignalStream(Stream):
     """Control events only say that there is something to read: what is told, and its order, is in the
     database. So none is lost while the database is away, and none comes twice."""
 
-    def __init__(self, events: EventFeed, read: Read = read_in_thread, chunk: int = CHUNK) -> None:
+    def __init__(self, read: Read = read_in_thread, chunk: int = CHUNK) -> None:
         super().__init__(SIGNALS)
         self.position = 0
         """Of the last announcement that the hub was given."""
         self._read, self._chunk = read, chunk
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        for kind in (EventKind.SIGNAL_PUBLISHED, EventKind.SIGNAL_CLOSED):
-            events.on(kind, self._look)
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
         return {topic for topic in topics if not topic.startswith(CLOSED)}
@@ -211,7 +206,7 @@ class SignalStream(Stream):
         self.hub.unsubscribe(subscriber, subscriber.topics - topics)
         self.hub.subscribe(subscriber, topics, variant)
 
-    def _look(self, facts: dict[str, Any]) -> None:
+    def wake(self, facts: dict[str, Any]) -> None:
         self._wake.set()
 
     async def _follow(self) -> None:
@@ -239,12 +234,9 @@ def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
         subscriber.send(b"".join(frame(each.outgoing(sent_ms).payload(variant)) for each in missed))
 
 
-signals = SignalStream(feed)
+signals = SignalStream()
 
 
 def tell_ended(gone: list[str]) -> None:
     """They stay subscribed to: what was published before still closes."""
     signals.tell_ended(gone, now_ms())
-
-
-catalogue.on_deactivated.append(tell_ended)

@@ -18,6 +18,7 @@ from accounts.keys.text import generate_key
 from accounts.models import ApiKey
 from core.events.feed import EventFeed
 from core.threads import in_thread
+from tests.core.events.following import follow
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 
@@ -61,7 +62,8 @@ async def revoked() -> list[str]:
     return found
 
 
-async def started(ring: ApiKeyCache) -> ApiKeyCache:
+async def started(ring: ApiKeyCache, feed: EventFeed) -> ApiKeyCache:
+    follow(feed, ring)
     await ring.start()
     async with asyncio.timeout(PATIENCE_S):
         assert ring._loading is not None
@@ -113,7 +115,7 @@ async def tried(ring: ApiKeyCache, revoked: list[str], seed: int) -> list[float]
 async def test_unknown_and_revoked_keys_are_refused_in_the_same_time(
     feed: EventFeed, revoked: list[str], tell: Tell, seed: int
 ) -> None:
-    ring = await started(ApiKeyCache(feed))
+    ring = await started(ApiKeyCache(feed), feed)
     found = await tried(ring, revoked, seed)
     await ring.stop()
     tell(f"{ASKED} of each: p = {', '.join(f'{p:.3f}' for p in found)}")
@@ -125,7 +127,7 @@ async def test_control_an_early_exit_is_seen_each_time(
 ) -> None:
     ring = Leaky(feed)
     ring.issued = frozenset(revoked)
-    await started(ring)
+    await started(ring, feed)
     found = await tried(ring, revoked, seed)
     await ring.stop()
     tell(f"control arm, unknown ones refused at once: p = {', '.join(f'{p:.1e}' for p in found)}")

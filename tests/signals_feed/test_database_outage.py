@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from django.db import OperationalError
 
-from core.events.feed import EventFeed
 from signals_feed.judging.closing import Closer, Closing
 from signals_feed.stream.signal_stream import SignalStream
 from tests.patience import PATIENCE_S
@@ -43,12 +42,12 @@ def check(caplog: pytest.LogCaptureFixture, text: str, cause: str) -> None:
 async def test_announcements_that_wait_are_told_once_and_so_is_their_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    journal, events = Journal([make_announced(1)]), EventFeed()
+    journal = Journal([make_announced(1)])
     journal.faults = [NoAnnouncements("away") for _ in range(TRIES)]
-    stream = SignalStream(events, journal.read)
+    stream = SignalStream(journal.read)
     await stream.start()
     _, line = join(stream, "*")
-    stream._look({})
+    stream.wake({})
     await until(lambda: stream.position == 1)
     stream.hub.flush()
     assert heard(line) == [1]

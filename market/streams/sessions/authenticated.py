@@ -18,7 +18,6 @@ from accounts.keys.lookup import ApiKeyCache, key_cache
 from core.background import cancel_and_wait
 from core.events.feed import EventFeed, feed
 from core.events.handlers import PASSING
-from core.events.kinds import EventKind
 
 Find = Callable[[str], Awaitable[Caller | None]]
 
@@ -54,18 +53,11 @@ class AuthenticatedSessions:
     """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
     in memory, of which hashes are made, spread over all of them."""
 
-    def __init__(self, events: EventFeed, ring: ApiKeyCache) -> None:
+    def __init__(self, ring: ApiKeyCache) -> None:
         self._ring = ring
         self.clear()
         self.changes = 0
         """How often something changed that a caller, once found, does not know of."""
-        events.on(EventKind.KEY_REVOKED, self.revoke)
-        events.on(EventKind.KEY_ROLLED, self.roll)
-        events.on(EventKind.ACCOUNT_CHANGED, self.change)
-        for kind in (EventKind.SESSION_ENDED, EventKind.PASSWORD_CHANGED):
-            events.on(kind, self.end_pages)
-        events.on(EventKind.TIER_CHANGED, self._count)
-        events.on(EventKind.BEGAN_ANEW, self.look_at_all)
 
     def clear(self) -> None:
         self._of: defaultdict[int, set[AuthenticatedSession]] = defaultdict(set)
@@ -172,14 +164,14 @@ class AuthenticatedSessions:
                 if socket.key == key:
                     socket.renew(caller)
 
-    def _count(self, facts: dict[str, Any]) -> None:
+    def count_change(self, facts: dict[str, Any]) -> None:
         self.changes += 1
 
     def _held(self, facts: dict[str, Any]) -> tuple[AuthenticatedSession, ...]:
         return tuple(self._of.get(facts["account"], ()))
 
 
-authenticated_sessions = AuthenticatedSessions(feed, key_cache)
+authenticated_sessions = AuthenticatedSessions(key_cache)
 
 # All at once would hold up those who ask for something else.
 AT_ONCE, PAUSE_S = 100, 0.05

@@ -22,6 +22,7 @@ from accounts.models import ApiKey, Tier, User
 from core.events.feed import EventFeed
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
+from tests.core.events.following import follow
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 from tests.queries import count_queries
@@ -39,7 +40,9 @@ async def feed() -> AsyncIterator[EventFeed]:
 
 @pytest.fixture
 def ring(feed: EventFeed) -> ApiKeyCache:
-    return ApiKeyCache(feed)
+    ring = ApiKeyCache(feed)
+    follow(feed, ring, ring.pages)
+    return ring
 
 
 @pytest.fixture

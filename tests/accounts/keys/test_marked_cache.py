@@ -21,6 +21,7 @@ from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
+from tests.core.events.following import follow
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
 from tests.queries import count_queries
@@ -50,6 +51,7 @@ async def known() -> str:
 async def ring(feed: EventFeed, known: str) -> AsyncIterator[ApiKeyCache]:
     """It knows which keys there are."""
     ring = ApiKeyCache(feed)
+    follow(feed, ring)
     await ring.start()
     async with asyncio.timeout(LOADED_WITHIN_S):
         assert ring._loading is not None

@@ -10,7 +10,6 @@ from typing import Any
 
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.stream_slots import Slot, SlotRefusal
-from core.events.feed import EventFeed
 from tests.patience import PATIENCE_S
 
 MARKET, SIGNALS = "/ws/market", "/ws/signals"
@@ -18,7 +17,7 @@ MARKET, SIGNALS = "/ws/market", "/ws/signals"
 
 @asynccontextmanager
 async def started() -> AsyncIterator[OpenStreams]:
-    streams = OpenStreams(EventFeed())
+    streams = OpenStreams()
     await streams.start()
     try:
         yield streams

@@ -16,7 +16,6 @@ django.setup()
 from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
 from accounts.open_streams.registry import OpenStreams  # noqa: E402
 from accounts.open_streams.stream_slots import Slot  # noqa: E402
-from core.events.feed import EventFeed  # noqa: E402
 from tests.patience import PATIENCE_S  # noqa: E402
 
 # A machine busy with other things is no Redis that is away.
@@ -25,7 +24,7 @@ RedisSlots.PATIENCE_S = PATIENCE_S
 
 class Process:
     def __init__(self) -> None:
-        self.streams = OpenStreams(EventFeed())
+        self.streams = OpenStreams()
         self.ends: list[str] = []
 
     async def claim(self, at: float, count: int, **asked: Any) -> int:

@@ -13,6 +13,7 @@ from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.stream_slots import SlotRefusal
 from core.events.feed import EventFeed
 from core.threads import in_thread
+from tests.core.events.following import follow
 from tests.factories import make_account
 
 from .claims import MARKET, SIGNALS, claimed, refused
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("alone")
 
 @pytest.fixture
 def streams() -> OpenStreams:
-    return OpenStreams(EventFeed())
+    return OpenStreams()
 
 
 async def said(ends: list[str]) -> list[str]:
@@ -142,7 +143,8 @@ async def test_lower_limit_ends_the_newest(streams: OpenStreams) -> None:
 @pytest.mark.parametrize("change", ["another tier", "the tier's limit"])
 async def test_changed_tier_is_heard_of_and_enforced(change: str) -> None:
     feed = EventFeed()
-    streams = OpenStreams(feed)
+    streams = OpenStreams()
+    follow(feed, streams)
     account, other = await in_thread(make_account, tier="pro"), await in_thread(make_account, tier="premium")
     ends: list[str] = []
     for _ in range(5):

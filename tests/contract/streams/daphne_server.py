@@ -66,14 +66,14 @@ class DaphneServer(Server):
         return self._reactor.run(work)
 
     def stop(self) -> None:
-        from config.service import service
+        from config.asgi import service
 
         if service.is_ready:
             self.run(self._reactor.hang_up())
             self.run(service.stop())
 
     def __enter__(self) -> DaphneServer:
-        from config.service import service
+        from config.asgi import service
 
         self.run(service.ensure())
         return self

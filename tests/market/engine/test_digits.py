@@ -57,7 +57,7 @@ async def running() -> AsyncIterator[None]:
 
 async def edit(digits: int) -> None:
     await in_thread(write, digits=digits)
-    await market.market._refresh_feeds({})
+    await market.market.refresh_feeds({})
 
 
 def test_all_candles_have_the_digits_that_are_written_now_and_lose_none() -> None:

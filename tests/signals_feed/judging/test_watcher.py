@@ -267,6 +267,6 @@ def test_what_is_published_after_the_engine_ended_is_not_remembered() -> None:
         return room
 
     room = run(go)
-    room.watcher._read_soon({"signal": str(make_published().pk)})
+    room.watcher.read_soon({"signal": str(make_published().pk)})
 
     assert room.watcher._news == set()

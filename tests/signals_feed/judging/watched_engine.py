@@ -15,6 +15,7 @@ from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.prices.records import AnyRecord, Tick
 from signals_feed.judging.watcher import SignalWatcher
+from tests.core.events.following import follow
 from tests.market.running import no_feed
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class WatchedEngine:
     def __init__(self, tail: Iterable[AnyRecord] = ()) -> None:
         self.engine = Engine(market.prices)
         self.events = EventFeed()
-        self.watcher = SignalWatcher(self.events)
+        self.watcher = SignalWatcher()
+        follow(self.events, self.watcher)
         self.records: list[AnyRecord] = []
         self.runner = Runner(self.engine, no_feed, TailBus(list(tail)), [self.watcher])
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from django.db import OperationalError
 
-from core.events.feed import EventFeed
 from market.streams.hub.subscribers import Subscriber
 from signals_feed.stream.signal_stream import Announced, SignalStream
 from tests.market.streams.hub.hubs import Line
@@ -47,7 +46,7 @@ class Journal:
 
 
 def make_stream(journal: Journal, position: int = 0, chunk: int = 2) -> SignalStream:
-    stream = SignalStream(EventFeed(), journal.read, chunk)
+    stream = SignalStream(journal.read, chunk)
     stream.position = position
     return stream
 

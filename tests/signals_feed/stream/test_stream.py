@@ -24,6 +24,7 @@ from market.streams.wire import SENT
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream.signal_stream import LATEST, SignalStream, position_of, read
 from signals_feed.wire import COLUMNS, encode_signal
+from tests.core.events.following import follow
 from tests.factories import NOON, make_instrument, make_signal, make_user
 from tests.market.streams.hub.hubs import Line
 from tests.patience import PATIENCE_S
@@ -179,7 +180,8 @@ def test_each_portion_of_a_replay_and_each_place_is_one_query(
 @pytest.fixture
 async def stream() -> AsyncIterator[SignalStream]:
     events = EventFeed()
-    running = SignalStream(events)
+    running = SignalStream()
+    follow(events, running)
     await events.start()
     await running.start()
     yield running
@@ -214,7 +216,8 @@ async def test_closure_is_heard_only_by_those_who_asked_and_once(stream: SignalS
 async def test_what_was_announced_before_the_start_is_not_new() -> None:
     before = await in_thread(lambda: published(make_instrument(), make_user("marta")))
     events = EventFeed()
-    stream = SignalStream(events)
+    stream = SignalStream()
+    follow(events, stream)
     await events.start()
     await stream.start()
     _, line = join(stream, "*")
@@ -249,7 +252,8 @@ async def test_signals_of_many_writers_are_heard_in_commit_order(stream: SignalS
 
 async def test_announcement_waits_while_the_database_is_away(caplog: pytest.LogCaptureFixture) -> None:
     journal, events = Journal(), EventFeed()
-    stream = SignalStream(events, journal.read)
+    stream = SignalStream(journal.read)
+    follow(events, stream)
     await events.start()
     await stream.start()
     _, line = join(stream, "*")

@@ -10,6 +10,7 @@ from accounts.keys.lookup import ApiKeyCache
 from core.events.feed import EventFeed
 from core.threads import MAX_WAITING
 from market.streams.sessions.authenticated import AuthenticatedSessions
+from tests.core.events.following import follow
 from tests.factories import make_key
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -20,7 +21,8 @@ async def test_more_than_the_database_has_room_for_wait_for_each_other() -> None
     feed = EventFeed()
     await feed.start()
     ring = ApiKeyCache(feed)
-    sockets = AuthenticatedSessions(feed, ring)
+    sockets = AuthenticatedSessions(ring)
+    follow(feed, ring, sockets)
 
     found = await asyncio.gather(*(sockets.find(key) for _ in range(4 * MAX_WAITING)))
 

@@ -14,6 +14,7 @@ from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
 from core.events.kinds import EventKind
 from market.streams.sessions.authenticated import AuthenticatedSessions
+from tests.core.events.following import follow
 
 from .test_consumer import CALLER
 
@@ -51,7 +52,8 @@ class Held:
 async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
     """Whether a socket by a key and one by a page are open afterwards."""
     feed = EventFeed()
-    sockets, by_key, by_page = AuthenticatedSessions(feed, ring), Held("tw_live_x"), Held(PAGE)
+    sockets, by_key, by_page = AuthenticatedSessions(ring), Held("tw_live_x"), Held(PAGE)
+    follow(feed, sockets)
     for held in (by_key, by_page):
         sockets.add(held, 1)
     handling = feed._handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})

@@ -110,7 +110,7 @@ async def test_key_that_is_revoked_while_it_is_looked_up_opens_nothing() -> None
         sockets.revoke({"account": 1, "key": 1})
 
     ring = SlowRing(revoke)
-    sockets = AuthenticatedSessions(EventFeed(), ring)
+    sockets = AuthenticatedSessions(ring)
     assert (await sockets.find("key"), ring.asked) == (None, 2)
 
 
@@ -118,7 +118,7 @@ async def test_key_is_looked_up_once_if_nothing_happens() -> None:
     async def nothing() -> None: ...
 
     ring = SlowRing(nothing)
-    assert (await AuthenticatedSessions(EventFeed(), ring).find("key"), ring.asked) == (CALLER, 1)
+    assert (await AuthenticatedSessions(ring).find("key"), ring.asked) == (CALLER, 1)
 
 
 class Watched:
@@ -147,7 +147,7 @@ class Quick(AuthenticatedSessions):
 async def test_socket_that_cannot_be_looked_after_keeps_nobody_from_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sockets = Quick(EventFeed(), key_cache)
+    sockets = Quick(key_cache)
     watched = [Watched(), Watched(ZeroDivisionError()), Watched()]
     for socket in watched:
         sockets.watch(socket)
@@ -159,7 +159,7 @@ async def test_socket_that_cannot_be_looked_after_keeps_nobody_from_it(
 
 async def test_a_crowd_is_looked_after_bit_by_bit() -> None:
     """All at once they would hold everybody up."""
-    sockets, crowd = Quick(EventFeed(), key_cache), [Watched() for _ in range(1_000)]
+    sockets, crowd = Quick(key_cache), [Watched() for _ in range(1_000)]
     for socket in crowd:
         sockets.watch(socket)
     for socket in crowd:
@@ -169,7 +169,7 @@ async def test_a_crowd_is_looked_after_bit_by_bit() -> None:
 
 
 async def test_nobody_is_looked_after_when_all_have_gone() -> None:
-    sockets, watched = Quick(EventFeed(), key_cache), Watched()
+    sockets, watched = Quick(key_cache), Watched()
     sockets.watch(watched)
     await asyncio.wait_for(watched.looks.acquire(), PATIENCE_S)
     sockets.remove(watched, 1)

@@ -1,0 +1,220 @@
+"""Every joint of the rooms in one place: what a lower room needs of a higher one is handed down here.
+
+`connect` runs once in each process, as soon as all apps are ready. `BACKGROUND` is what a process that serves
+runs beside its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from django.apps import apps
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.core.checks import Tags, register
+from django.db.models.signals import post_delete, post_migrate
+from prometheus_client import REGISTRY
+
+from accounts.keys import browser_access
+from accounts.keys.lookup import key_cache
+from accounts.limits.throttle import throttle
+from accounts.login import second_factor
+from accounts.login.mails import outgoing
+from accounts.models.keys import end_page_sessions
+from accounts.open_streams.registry import open_streams
+from accounts.pruning import pruner
+from accounts.usage.buffer import UseRecorder
+from analysis.analyses import analyses
+from analysis.reading import flows
+from core import clock
+from core.events import feed as control_events
+from core.events.feed import feed
+from core.events.handlers import Handler
+from core.events.kinds import EventKind
+from core.process import freeze_startup_objects
+from demo import visitors
+from demo.login import came_by_demo_link
+from demo.publisher_rules import STATEMENTS
+from demo.publishers import demo_publishers
+from instruments.catalogue import catalogue
+from market import runtime
+from market.checks import check_candle_days, check_demo_rate
+from market.metrics import MarketMetrics
+from market.overview import GONE_MS
+from market.push.keys import ingest_key_cache
+from market.push.session import end_sockets
+from market.runtime import market
+from market.streams import market_streams
+from market.streams.metrics import StreamMetrics
+from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
+from news.background import news_tasks
+from news.language.model import check_endpoints
+from news.sentiment.scoring import check_sentiment_model
+from serving.prometheus import metrics_port
+from serving.readiness.answers import ReadinessMetrics
+from serving.readiness.findings import OK
+from serving.readiness.monitor import monitor
+from signals_feed.judging.watcher import watcher
+from signals_feed.ledger.guards import check_guards, put_up_guards
+from signals_feed.publishers import page as publisher_page
+from signals_feed.stream import signal_stream
+from signals_feed.stream.signal_stream import signals
+from status.models import ProcessReport
+from status.recorder import recorder
+
+from .checks import check_database, check_production
+from .session import start_uptime, stop_uptime
+
+
+def connect() -> None:
+    hand_down()
+    follow_events()
+    follow_django()
+    for check, *tags in CHECKS:
+        register(check, *tags)
+    for collector in COLLECTORS:
+        REGISTRY.register(collector)
+
+
+def hand_down() -> None:
+    # Of the market: whether an instrument is open, closed or stale.
+    catalogue.state_of = runtime.state
+    # Of the signals: they follow each decision of the engine, and write within its transactions.
+    market.engine_listeners = (watcher,)
+    # Each record, after it has been applied: the streams first.
+    market.listen(market_streams.hear, market_streams.begin)
+    market.listen(flows.hear, flows.begin)
+    market.watch(market_streams.tell_heard)
+    # Of the streams: symbols that are not offered any more.
+    catalogue.on_deactivated = (market_streams.tell_ended, signal_stream.tell_ended)
+    # Of the demo: who has no login gets an account, its staff come in by a link, its publishers have a rule.
+    browser_access.find_visitor = visitors.find_visitor
+    second_factor.counts_as_shown = came_by_demo_link
+    publisher_page.statement_of = lambda user: STATEMENTS.get(user, "")
+
+
+HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
+    EventKind.ACCOUNT_CHANGED: (
+        open_streams.follow,
+        key_cache.reopen,
+        key_cache.pages.drop,
+        key_cache.drop,
+        authenticated_sessions.change,
+        ingest_key_cache.reopen,
+    ),
+    EventKind.TIER_CHANGED: (
+        open_streams.follow,
+        key_cache.pages.drop,
+        key_cache.drop,
+        authenticated_sessions.count_change,
+    ),
+    EventKind.KEY_ISSUED: (key_cache.add,),
+    EventKind.KEY_REVOKED: (key_cache.remove, key_cache.drop, authenticated_sessions.revoke),
+    EventKind.KEY_ROLLED: (key_cache.drop, authenticated_sessions.roll),
+    EventKind.SESSION_ENDED: (key_cache.pages.drop, authenticated_sessions.end_pages),
+    EventKind.PASSWORD_CHANGED: (key_cache.pages.drop, authenticated_sessions.end_pages),
+    EventKind.STREAM_CLOSED: (open_streams.close,),
+    EventKind.INGEST_KEY_ISSUED: (ingest_key_cache.add,),
+    EventKind.INGEST_KEY_CHANGED: (ingest_key_cache.drop,),
+    EventKind.INGEST_KEY_REVOKED: (ingest_key_cache.remove, ingest_key_cache.drop, end_sockets),
+    EventKind.INSTRUMENTS_CHANGED: (catalogue.reload, market.refresh_feeds),
+    EventKind.CANDLES_IMPORTED: (market.reload,),
+    EventKind.SIGNAL_PUBLISHED: (signals.wake, watcher.read_soon),
+    EventKind.SIGNAL_CANCELLED: (watcher.read_soon,),
+    EventKind.SIGNAL_CLOSED: (signals.wake, watcher.forget),
+    # The database is another: all that is known by events is asked for again.
+    EventKind.BEGAN_ANEW: (
+        open_streams.follow,
+        catalogue.reload,
+        market.refresh_feeds,
+        key_cache.forget_all,
+        key_cache.load_again,
+        key_cache.pages.forget_all,
+        authenticated_sessions.look_at_all,
+        ingest_key_cache.forget_all,
+        ingest_key_cache.load_again,
+    ),
+}
+"""In this order: whoever is asked next must not find what an earlier one still remembers."""
+
+
+def follow_events() -> None:
+    for kind, handlers in HANDLERS.items():
+        for handler in handlers:
+            feed.on(kind, handler)
+
+
+def follow_django() -> None:
+    post_delete.connect(end_page_sessions, sender=Session)
+    post_migrate.connect(put_up_guards, sender=apps.get_app_config("signals_feed"))
+    authenticator_added.connect(second_factor.note_added)
+    authenticator_removed.connect(second_factor.note_removed)
+    authenticator_reset.connect(second_factor.note_renewed)
+
+
+CHECKS = (
+    (check_production, Tags.security),
+    (check_database, Tags.database),
+    (check_guards, Tags.database),
+    (check_demo_rate,),
+    (check_candle_days,),
+    (check_endpoints,),
+    (check_sentiment_model,),
+)
+COLLECTORS = (
+    MarketMetrics(),
+    StreamMetrics(market_streams.prices, market_streams.order_flow, signals),
+    ReadinessMetrics(),
+    *control_events.METRICS,
+)
+Act = Callable[[], Awaitable[None] | None]
+
+
+def nothing() -> None:
+    pass
+
+
+class Part(NamedTuple):
+    name: str
+    start: Act = nothing
+    stop: Act = nothing
+
+
+def market_states() -> Iterator[tuple[str, str]]:
+    """What readiness is told of the market in this process."""
+    age_ms = clock.now_ms() - runtime.status().at_ms
+    yield "engine", OK if age_ms <= GONE_MS else "silent"
+    if not settings.REDIS_URL:
+        yield "journal", "incomplete" if runtime.status().has_hole else OK
+
+
+use_recorder = UseRecorder(key_cache, ingest_key_cache)
+BACKGROUND: tuple[Part, ...] = (
+    Part("limits", throttle.open, throttle.close),
+    # Stopped late: what was used until then is written too.
+    Part("use of keys", use_recorder.start, use_recorder.stop),
+    # Before whatever is loaded and then dropped by events, so that nothing is missed.
+    Part("control events", feed.start, feed.stop),
+    Part("API keys", key_cache.start, key_cache.stop),
+    Part("ingest keys", ingest_key_cache.start, ingest_key_cache.stop),
+    Part("instruments", catalogue.load),
+    Part("open streams", open_streams.start, open_streams.stop),
+    Part("trust in known keys", trust_watch.start, trust_watch.stop),
+    Part("uptime", start_uptime, stop_uptime),
+    # Stopped after the market, which sends to them.
+    Part("sockets", stop=market_streams.stop),
+    Part("market", runtime.start, runtime.stop),
+    Part("signals", signals.start, signals.stop),
+    Part("publishers of the demo", demo_publishers.start, demo_publishers.stop),
+    Part("minutes served", recorder.start, recorder.stop),
+    Part("analyses", analyses.start, analyses.stop),
+    Part("news", news_tasks.start, news_tasks.stop),
+    Part("mails", outgoing.start, outgoing.stop),
+    Part("pruning", pruner.start, pruner.stop),
+    Part("metrics port", metrics_port.start, metrics_port.stop),
+    Part("objects of the start", freeze_startup_objects),
+    Part("readiness", partial(monitor.start, market_states, ProcessReport.objects), monitor.stop),
+)
+"""Started from the first to the last, stopped from the last to the first."""
