@@ -2,27 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from django.http import HttpRequest
+from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
+from core.contract.parameters import QuerySerializer, WordListParameter
 from core.contract.schema import describes
 from core.plain_json import encode
+from core.struct_schemas import openapi
 
 from .catalogue import InstrumentFacts, catalogue
-from .serializers import InstrumentListSerializer, InstrumentSerializer, SymbolsQuerySerializer
+from .models import Instrument
 
-FIELDS = tuple(InstrumentSerializer().fields)
+EXPANSIONS = ("digits", "hours", "state", "order_flow_source", "volume_kind")
+
+
+class SymbolsQuerySerializer(QuerySerializer):
+    expand = WordListParameter(EXPANSIONS, help_text="More fields for each instrument, separated by commas.")
+
+
+class InstrumentHours(msgspec.Struct):
+    component: ClassVar[str] = "Hours"
+
+    timezone: Annotated[str, Meta(description="Of all times in it, as in America/New_York.")]
+    sessions: Annotated[str, Meta(description="24/7, or Mon-Fri 09:30-16:00.")]
+    holidays: Annotated[
+        Sequence[str], Meta(description="2026-12-25, or 2026-11-27@13:00 for an early close.")
+    ]
+
+
+class InstrumentItem(msgspec.Struct):
+    """An instrument, with what `expand` asked for."""
+
+    component: ClassVar[str] = "Instrument"
+
+    symbol: Annotated[str, Meta(description="Instrument code.")]
+    name: str
+    type: Annotated[str, openapi(enum=Instrument.Type.values)]
+    pip_size: float
+    contract_size: float
+    margin_rate: Annotated[float, Meta(description="A share: 0.05 is 5 %.")]
+    min_lot: float
+    max_lot: float
+    digits: Annotated[int | UnsetType, Meta(ge=0, description="Decimals of a price. Only on request.")] = (
+        UNSET
+    )
+    hours: InstrumentHours | UnsetType = UNSET
+    state: Annotated[
+        str | UnsetType,
+        openapi(enum=["open", "closed", "stale"], description="Of the market now. Only on request."),
+    ] = UNSET
+    order_flow_source: Annotated[
+        str | UnsetType,
+        openapi(
+            enum=Instrument.OrderFlowSource.values,
+            description="Whether order flow is measured from trades or estimated. Only on request.",
+        ),
+    ] = UNSET
+    volume_kind: Annotated[
+        str | UnsetType,
+        openapi(enum=Instrument.VolumeKind.values, description="What volume counts. Only on request."),
+    ] = UNSET
+
+
+class InstrumentList(msgspec.Struct):
+    items: Sequence[InstrumentItem]
+    count: Annotated[int, Meta(ge=0, description="Instruments in this answer.")]
+
+
+FIELDS = tuple(name for name in InstrumentItem.__struct_fields__ if name not in EXPANSIONS)
+EURUSD = InstrumentItem("EURUSD", "Euro / US Dollar", "forex", 0.0001, 100000, 0.0333, 0.01, 100)
+XAUUSD = InstrumentItem("XAUUSD", "Gold / US Dollar", "commodity", 0.01, 100, 0.05, 0.01, 100)
 
 
 class SymbolViewSet(KeyedViewSet):
     @describes(
         "listSymbols",
-        InstrumentListSerializer,
+        InstrumentList,
         "The instruments and their contract specifications",
         tag="Market",
+        examples={"Two instruments": InstrumentList([EURUSD, XAUUSD], 2)},
         details="All instruments on offer, by symbol.",
         query=[SymbolsQuerySerializer],
         refused_queries=["expand=leverage"],
@@ -30,17 +94,17 @@ class SymbolViewSet(KeyedViewSet):
     async def list(self, request: HttpRequest) -> Answer:
         expansions = self.parameters(request, SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.active()]
-        return Answer(encode({"items": items, "count": len(items)}))
+        return Answer(encode(InstrumentList(items, len(items))))
 
 
-def describe(facts: InstrumentFacts, expansions: tuple[str, ...]) -> dict[str, Any]:
-    item = {field: getattr(facts, field) for field in FIELDS}
-    return item | {name: expand(facts, name) for name in expansions}
+def describe(facts: InstrumentFacts, expansions: tuple[str, ...]) -> InstrumentItem:
+    asked_for = {name: expand(facts, name) for name in expansions}
+    return InstrumentItem(*(getattr(facts, field) for field in FIELDS), **asked_for)
 
 
 def expand(facts: InstrumentFacts, name: str) -> Any:
     if name == "hours":
-        return {"timezone": facts.timezone, "sessions": facts.sessions, "holidays": facts.holidays.split()}
+        return InstrumentHours(facts.timezone, facts.sessions, facts.holidays.split())
     if name == "state":
         return catalogue.state_of(facts)
     return getattr(facts, name)
