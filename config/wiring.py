@@ -39,8 +39,10 @@ from demo.login import came_by_demo_link
 from demo.publisher_rules import STATEMENTS
 from demo.publishers import demo_publishers
 from instruments.catalogue import catalogue
+from instruments.kinds import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
+from market.engine.feeds.registry import FEEDS
 from market.metrics import MarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
@@ -79,6 +81,8 @@ def connect() -> None:
 
 
 def hand_down() -> None:
+    # Of the market: the feeds that an instrument may name.
+    known_feeds.names = FEEDS
     # Of the market: whether an instrument is open, closed or stale.
     catalogue.state_of = runtime.state
     # Of the signals: they follow each decision of the engine, and write within its transactions.

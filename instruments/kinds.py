@@ -1,9 +1,20 @@
-"""Two kinds of feeds: simulated ones, and those that bring real prices. They never mix. Pure."""
+"""Two kinds of feeds: simulated ones, and those that bring real prices. They never mix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 DEMO, REPLAY, PUSH = "demo", "replay", "push"
 SIMULATED = frozenset({DEMO, REPLAY})
+
+
+class KnownFeeds:
+    """What an instrument may name as its source; the market hands down what it has."""
+
+    names: Sequence[str] = (DEMO, REPLAY, PUSH)
+
+
+known_feeds = KnownFeeds()
 
 
 def is_simulated(feed: str) -> bool:

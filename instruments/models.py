@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from django.conf import settings
@@ -11,17 +12,19 @@ from django.db import models
 from django.db.models import F, Q
 
 from .hours import TradingHours
-from .kinds import default_feed, is_simulated
+from .kinds import default_feed, is_simulated, known_feeds
 
 MAX_DIGITS = 8
 MIXED = (
     "Simulated prices (demo, replay) never stand in for real ones, nor real ones for them. Without a source "
     "an instrument is priced by the demo where DEMO=1, else by push."
 )
-FEEDS = ("demo", "replay", "kraken", "oanda", "binance", "push")
-is_a_source = RegexValidator(
-    rf"^({'|'.join(FEEDS)})(:\S+)?$", f"One of {', '.join(FEEDS)}; the venue's own symbol may follow a colon."
-)
+
+
+def check_source(source: str) -> None:
+    if not re.fullmatch(rf"({'|'.join(known_feeds.names)})(:\S+)?", source):
+        names = ", ".join(known_feeds.names)
+        raise ValidationError(f"One of {names}; the venue's own symbol may follow a colon.", code="invalid")
 
 
 class TradingCalendar(models.Model):
@@ -113,14 +116,14 @@ class Instrument(models.Model):
     source = models.CharField(
         max_length=40,
         blank=True,
-        validators=[is_a_source],
+        validators=[check_source],
         help_text="The feed that prices it: kraken, or kraken:BTC/USD where the venue's own name is not "
         "the usual one. Empty: the demo market, or without it whoever pushes ticks.",
     )
     fallback = models.CharField(
         max_length=40,
         blank=True,
-        validators=[is_a_source],
+        validators=[check_source],
         help_text="The feed that takes over while the source is stalled.",
     )
     active = models.BooleanField(default=True)

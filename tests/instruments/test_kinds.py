@@ -13,6 +13,7 @@ from instruments.kinds import is_simulated
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument
 from instruments.saving import save_instrument
+from market.engine.feeds.registry import FEEDS
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +82,14 @@ def test_the_kind_is_told_by_the_name(feed: str, expected: bool) -> None:
 @pytest.mark.parametrize("feed", ["", "import", "kraken+binance", "demonstration"])
 def test_whatever_else_brought_a_candle_is_real(feed: str) -> None:
     assert not is_simulated(feed)
+
+
+def test_a_source_is_a_feed_that_the_market_has() -> None:
+    instrument = make_instrument("EURUSD")
+    for source in FEEDS:
+        instrument.source, instrument.fallback = f"{source}:its/own", ""
+        instrument.full_clean()
+
+    instrument.source = "nasdaq"
+    with pytest.raises(ValidationError, match="One of demo, replay, kraken, oanda, binance, push; the venue"):
+        instrument.full_clean()

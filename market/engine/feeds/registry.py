@@ -1,15 +1,50 @@
-"""From a feed's name to the feed, with its settings. Each is imported when an instrument names it."""
+"""From a feed's name to the feed, with its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from django.conf import settings
 
 from core.clock import now_ms
 from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import DEMO, PUSH, REPLAY
 
 from .feed import MarketFeed
+from .replay import ReplayFeed
+from .simulated.demo_feed import DemoFeed
+from .venues import binance, kraken, oanda
+
+
+class Venue(NamedTuple):
+    usual_name: Callable[[str], str]
+    """The venue's symbol for ours."""
+    make_feed: Callable[[dict[str, str]], MarketFeed]
+    """From the venue's symbols by ours."""
+
+
+VENUES = {
+    "kraken": Venue(
+        kraken.venue_symbol,
+        lambda names: kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL),
+    ),
+    "oanda": Venue(
+        oanda.venue_symbol,
+        lambda names: oanda.OandaFeed(
+            names,
+            *(settings.OANDA_TOKEN, settings.OANDA_ACCOUNT),
+            *(settings.OANDA_STREAM_URL, settings.OANDA_REST_URL),
+            candle_price=settings.CANDLE_PRICE,
+        ),
+    ),
+    "binance": Venue(
+        binance.venue_symbol,
+        lambda names: binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL),
+    ),
+}
+FEEDS = (DEMO, REPLAY, *VENUES, PUSH)
+"""All that an instrument may name as its source."""
 
 
 def make_feed(
@@ -19,9 +54,7 @@ def make_feed(
     since_ms: int | None = None,
 ) -> MarketFeed:
     """`known_ms` is the time of each symbol's last tick; what is simulated goes on after it."""
-    if name == "demo":
-        from market.engine.feeds.simulated.demo_feed import DemoFeed
-
+    if name == DEMO:
         return DemoFeed(
             settings.DEMO_SEED,
             since_ms=since_ms or now_ms(),
@@ -30,40 +63,21 @@ def make_feed(
             instruments=lambda: [facts for given in instruments if (facts := catalogue.find(given.symbol))],
             rate=settings.DEMO_RATE,
         )
-    if name == "replay":
-        from .replay import ReplayFeed
-
+    if name == REPLAY:
         return ReplayFeed(settings.REPLAY_DIR, instruments, settings.REPLAY_SPEED)
-    if name == "kraken":
-        from .venues import kraken
-
-        names = venue_symbols(name, instruments, kraken.venue_symbol)
-        return kraken.KrakenFeed(names, settings.KRAKEN_WS_URL, settings.KRAKEN_REST_URL)
-    if name == "binance":
-        from .venues import binance
-
-        names = venue_symbols(name, instruments, binance.venue_symbol)
-        return binance.BinanceFeed(names, settings.BINANCE_WS_URL, settings.BINANCE_REST_URL)
-    if name == "oanda":
-        from .venues import oanda
-
-        names = venue_symbols(name, instruments, oanda.venue_symbol)
-        access = settings.OANDA_TOKEN, settings.OANDA_ACCOUNT
-        addresses = settings.OANDA_STREAM_URL, settings.OANDA_REST_URL
-        return oanda.OandaFeed(names, *access, *addresses, candle_price=settings.CANDLE_PRICE)
+    if name in VENUES:
+        venue = VENUES[name]
+        return venue.make_feed(venue_symbols(name, instruments, venue.usual_name))
     raise LookupError(f"There is no feed {name!r}.")
 
 
 def venue_symbols(
-    feed: str, instruments: list[InstrumentFacts], usual: Callable[[str], str]
+    feed: str, instruments: list[InstrumentFacts], usual_name: Callable[[str], str]
 ) -> dict[str, str]:
-    """Our symbol → the venue's: the usual one, unless the instrument says `kraken:BTC/USD`."""
+    """The venue's symbols by ours: the usual one, unless the instrument says `kraken:BTC/USD`."""
     names = {}
     for facts in instruments:
-        given = [name.partition(":")[2] for name in (facts.source, facts.fallback) if _feed(name) == feed]
-        names[facts.symbol] = (given and given[0]) or usual(facts.symbol)
+        given = [name.partition(":") for name in (facts.source, facts.fallback)]
+        own = next((theirs for named, _, theirs in given if named == feed), "")
+        names[facts.symbol] = own or usual_name(facts.symbol)
     return names
-
-
-def _feed(name: str) -> str:
-    return name.partition(":")[0]

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 from django.core.management.base import BaseCommand, CommandError
 
 from instruments.catalogue import InstrumentFacts, catalogue
-from instruments.models import FEEDS
+from instruments.kinds import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record
-from market.engine.feeds.registry import make_feed
+from market.engine.feeds.registry import FEEDS, make_feed
 from market.management.symbols import find_instrument
 from market.management.terminal import until_nobody_reads
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     help = "Record a feed's ticks as JSON lines, which import_ticks and the replay feed read."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("feed", choices=[name for name in FEEDS if name != "push"])
+        parser.add_argument("feed", choices=[name for name in FEEDS if name != PUSH])
         parser.add_argument("--symbols", nargs="+", help="Instead of those whose source or fallback it is.")
         parser.add_argument("--seconds", type=float, help="End after this time instead of with Ctrl-C.")
         parser.add_argument("--output", help="A file to append to, instead of standard output.")
@@ -70,7 +70,7 @@ def followed(feed: str) -> list[InstrumentFacts]:
     return [
         facts
         for facts in catalogue.active()
-        if feed in ((facts.source or "demo").partition(":")[0], facts.fallback.partition(":")[0])
+        if feed in ((facts.source or DEMO).partition(":")[0], facts.fallback.partition(":")[0])
     ]
 
 
