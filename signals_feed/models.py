@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from signals_feed.judging.rules import RULES
+from signals_feed.judging.rules import RULES, Quoted, ms
 
 LIFETIME = timedelta(days=7)
 
@@ -36,10 +36,6 @@ class SignalQuerySet(models.QuerySet["Signal"]):
 
     def active(self) -> SignalQuerySet:
         return self.filter(status=Signal.Status.ACTIVE)
-
-    def due_to_close(self, at: datetime) -> SignalQuerySet:
-        """Active ones that a cancellation or their expiry has ended: they wait for a tradable price."""
-        return self.active().filter(Q(expires_at__lte=at) | ~Q(cancel_reason="")).select_related("instrument")
 
 
 def price_field(**more: Any) -> models.DecimalField[Decimal, Decimal]:
@@ -148,6 +144,11 @@ class Signal(models.Model):
     def __str__(self) -> str:
         return f"{self.direction} {self.instrument_id} at {self.entry}"
 
+    def entry_quote(self) -> Quoted | None:
+        """The one it was published at; None for a signal of a time when none was kept."""
+        entry = Evidence.objects.filter(signal=self, kind=Evidence.Kind.ENTRY).first()
+        return None if entry is None else entry.quote
+
 
 class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     def between(self, after: int, upto: int) -> AnnouncementQuerySet:
@@ -254,6 +255,13 @@ class Evidence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.signal_id} by {self.source}"
+
+    @property
+    def quote(self) -> Quoted | None:
+        """None where it is a minute."""
+        if self.bid is None or self.ask is None:
+            return None
+        return Quoted(self.bid, self.ask, ms(self.at), self.epoch, self.seq)
 
 
 class Hit(models.Model):

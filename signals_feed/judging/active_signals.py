@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,12 +13,13 @@ from instruments.catalogue import catalogue
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.models import Evidence, Signal
 
-from .closing import Closing, by_candle, levels_of, tick_shown
+from .closing import Closing
 from .levels import RECENT, SymbolWatch, Watched
 from .rules import (
+    CANCELLED,
+    EXPIRED,
     Exit,
     Quoted,
-    SeenExtremes,
     SignalLevels,
     StoredMinute,
     StoredMinutes,
@@ -39,26 +40,28 @@ class SignalToWatch(NamedTuple):
     entry: Quoted | None
     """The quote it was published at; None for one of a time when none was kept."""
 
+    @classmethod
+    def of(cls, signal: Signal, entry: Quoted | None) -> SignalToWatch:
+        ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
+        levels = SignalLevels(
+            signal.direction,
+            signal.stop_loss,
+            signal.take_profit,
+            max(0 if entry is None else entry.time_ms, ms(signal.published_at)),
+            ms(ends_at),
+            CANCELLED if signal.cancel_reason else EXPIRED,
+        )
+        return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry)
+
 
 def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     """All of them, or those of the given ones that are active."""
-    signals = Signal.objects.active()
+    signals = Signal.objects.active().select_related("instrument")
     entries = Evidence.objects.filter(kind=Evidence.Kind.ENTRY, signal__status=Signal.Status.ACTIVE)
     if ids is not None:
         signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
-    quotes = {
-        pk: Quoted(bid, ask, ms(at), epoch, seq)
-        for pk, bid, ask, at, epoch, seq in entries.values_list(
-            "signal_id", "bid", "ask", "at", "epoch", "seq"
-        )
-        if bid is not None and ask is not None
-    }
-    return [to_watch(signal, quotes.get(signal.pk)) for signal in signals.select_related("instrument")]
-
-
-def to_watch(signal: Signal, entry: Quoted | None) -> SignalToWatch:
-    levels = levels_of(signal, 0 if entry is None else entry.time_ms)
-    return SignalToWatch(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry)
+    quotes = {entry.signal_id: entry.quote for entry in entries}
+    return [SignalToWatch.of(signal, quotes.get(signal.pk)) for signal in signals]
 
 
 def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:
@@ -73,7 +76,7 @@ def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[s
         minutes = StoredMinutes(read_minutes(instrument_id, first_ms, until_ms[symbol]))
         for each in own:
             if ended := minutes.first_exit(each.levels):
-                closings.append(by_candle(each.id, *ended, seen=None))
+                closings.append(Closing.by_candle(each.id, *ended, seen=None))
     return closings
 
 
@@ -111,7 +114,8 @@ class ActiveSignals:
         if met := watch.take(tick):
             before = watch.recent[-2] if len(watch.recent) > 1 else None
             for watched in met:
-                self._judge(watch, watched, tick, before)
+                if not self._judge(watch, watched, tick, before):
+                    watch.add(watched)
 
     def refill(self, record: HistoryMinute) -> None:
         """A minute out of a venue's history."""
@@ -135,9 +139,8 @@ class ActiveSignals:
             self._change(watch, known, found)
             return True
         watched = Watched(found.id, found.symbol, found.levels)
-        side = watch.side(watched)
         if found.entry is not None:
-            watched.see(side.sign * float(found.entry.bid if watched.levels.is_buy else found.entry.ask))
+            watched.see_quote(float(found.entry.bid), float(found.entry.ask))
         if not self.covers(found):
             watched.since_ms = self.known_from_ms(found.symbol)
         self.watched[found.id] = watched
@@ -157,7 +160,7 @@ class ActiveSignals:
             tick = watch.recent[-1]
             for watched in list(watch.ended(at_ms)):
                 exit_ = at_current(watched.levels, price(tick.bid), price(tick.ask))
-                self._ended(self._closing(watch, watched, exit_, tick, TICK, at_ms))
+                self._close_by_tick(watch, watched, exit_, tick, TICK, at_ms)
 
     def covers(self, found: SignalToWatch) -> bool:
         return self.known_from_ms(found.symbol) <= found.levels.since_ms
@@ -177,12 +180,12 @@ class ActiveSignals:
 
     def _change(self, watch: SymbolWatch, known: Watched, found: SignalToWatch) -> None:
         """It was cancelled: it goes on until the next price, and has seen what it saw."""
-        best, worst = watch.side(known).extremes(known)
-        sign = watch.side(known).sign
+        side = watch.side(known)
+        best, worst = side.extremes(known)
         watch.remove(known)
         again = Watched(found.id, found.symbol, found.levels)
         again.since_ms = known.since_ms
-        again.best, again.worst = sign * best, sign * worst
+        again.best, again.worst = side.sign * best, side.sign * worst
         self.watched[found.id] = again
         watch.add(again)
 
@@ -191,7 +194,8 @@ class ActiveSignals:
         if exit_ is None:
             return False
         watch.remove(watched)
-        self._ended(by_candle(watched.id, exit_, minute, self._seen(watch, watched)))
+        self.watched.pop(watched.id, None)
+        self._close(Closing.by_candle(watched.id, exit_, minute, watch.seen(watched)))
         return True
 
     def _judge_refilled(self, watch: SymbolWatch, watched: Watched) -> bool:
@@ -200,52 +204,36 @@ class ActiveSignals:
 
     def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: SignalToWatch) -> bool:
         """By the remembered ticks that came after its own."""
-        sign = watch.side(watched).sign
+        entry, since_ms = found.entry, found.levels.since_ms
+        # Ticks of another numbering can only be compared by their time.
+        after_seq = entry.seq if entry is not None and entry.epoch == self._epoch() else 0
         for before, tick in pairwise([None, *watch.recent]):
-            if tick is None or not self._is_after(tick, found):
+            if tick is None or (tick.seq <= after_seq if after_seq else tick.time_ms <= since_ms):
                 continue
-            watched.see(sign * (tick.bid if watched.levels.is_buy else tick.ask))
-            if by_tick(watched.levels, price(tick.bid), price(tick.ask), tick.time_ms):
-                self._judge(watch, watched, tick, before)
+            watched.see_quote(tick.bid, tick.ask)
+            if self._judge(watch, watched, tick, before):
                 return True
         return False
 
-    def _is_after(self, tick: TickAccepted, found: SignalToWatch) -> bool:
-        entry = found.entry
-        if entry is not None and entry.seq and entry.epoch == self._epoch():
-            return tick.seq > entry.seq
-        return tick.time_ms > found.levels.since_ms
-
     def _judge(
         self, watch: SymbolWatch, watched: Watched, tick: TickAccepted, before: TickAccepted | None
-    ) -> None:
+    ) -> bool:
+        """Whether the tick closes it."""
         exit_ = by_tick(watched.levels, price(tick.bid), price(tick.ask), tick.time_ms)
         if exit_ is None:
-            watch.add(watched)
-            return
-        source = AFTER_GAP if _is_gap(before, tick) else TICK
-        self._ended(self._closing(watch, watched, exit_, tick, source, tick.time_ms))
+            return False
+        facts = catalogue.known(tick.symbol)
+        stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
+        # After a gap as long as a quote is stale after, or the first that this process hears.
+        is_after_gap = before is None or tick.time_ms - before.time_ms > stale_ms
+        self._close_by_tick(watch, watched, exit_, tick, AFTER_GAP if is_after_gap else TICK, tick.time_ms)
+        return True
 
-    def _closing(
+    def _close_by_tick(
         self, watch: SymbolWatch, watched: Watched, exit_: Exit, tick: TickAccepted, source: str, at_ms: int
-    ) -> Closing:
-        quoted = Quoted(price(tick.bid), price(tick.ask), tick.time_ms, self._epoch(), tick.seq)
-        shown, seen = tick_shown(quoted), self._seen(watch, watched)
-        return Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, shown, seen)
-
-    def _seen(self, watch: SymbolWatch, watched: Watched) -> SeenExtremes | None:
-        extremes = watch.side(watched).extremes(watched)
-        if not all(map(isfinite, extremes)):
-            return None
-        return SeenExtremes(price(max(extremes)), price(min(extremes)), watched.since_ms)
-
-    def _ended(self, closing: Closing) -> None:
-        self.watched.pop(closing.signal, None)
+    ) -> None:
+        self.watched.pop(watched.id, None)
+        epoch, seen = self._epoch(), watch.seen(watched)
+        quote = Quoted(price(tick.bid), price(tick.ask), tick.time_ms, epoch, tick.seq)
+        closing = Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, quote.shown, seen)
         self._close(closing)
-
-
-def _is_gap(before: TickAccepted | None, tick: TickAccepted) -> bool:
-    """As long as a quote is stale after, or the first that this process hears."""
-    facts = catalogue.known(tick.symbol)
-    stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
-    return before is None or tick.time_ms - before.time_ms > stale_ms

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from core import clock
 from market.engine.listeners import SeriesEnding
-from signals_feed.models import Evidence, Hit, Signal, WatchMark
+from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
 
 from .closing import Closing, close_signals
@@ -83,7 +83,5 @@ def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
         digits = signal.instrument.digits
         bid, ask = (price(round(each, digits)) for each in (last.bid, last.ask))
         return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
-    entry = Evidence.objects.filter(signal=signal, kind=Evidence.Kind.ENTRY).first()
-    if entry is None or entry.bid is None or entry.ask is None:
-        return Quoted(signal.tradable_price, signal.tradable_price, ms(signal.published_at))
-    return Quoted(entry.bid, entry.ask, ms(entry.at), entry.epoch, entry.seq)
+    unknown = Quoted(signal.tradable_price, signal.tradable_price, ms(signal.published_at))
+    return signal.entry_quote() or unknown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Field
 
 from core.background import cancel_and_wait
 from core.events.handlers import PASSING
@@ -25,22 +24,8 @@ from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, Payload, closu
 from signals_feed.models import Announcement, Evidence, Signal
 
 from . import rules
-from .rules import (
-    CANCELLED,
-    EXPIRED,
-    MINUTE_MS,
-    Exit,
-    Quoted,
-    SeenExtremes,
-    SignalLevels,
-    StoredMinute,
-    exit_price,
-    in_r,
-    moment,
-    ms,
-    result,
-)
-from .stored_minutes import best_and_worst
+from .rules import MINUTE_MS, Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, moment, result
+from .stored_minutes import prices_known
 
 logger = logging.getLogger(__name__)
 closing_waits = LastingFault(logger, "Signals that were hit wait to be closed")
@@ -63,32 +48,12 @@ class Closing(NamedTuple):
     @classmethod
     def at_current(cls, signal: Signal, reason: str, quote: Quoted, at_ms: int) -> Closing:
         price = exit_price(signal.direction, quote.bid, quote.ask)
-        return cls(signal.pk, price, reason, at_ms, rules.CURRENT, Evidence.Source.TICK, tick_shown(quote))
+        return cls(signal.pk, price, reason, at_ms, rules.CURRENT, Evidence.Source.TICK, quote.shown)
 
-
-def by_candle(signal: UUID, exit_: Exit, minute: StoredMinute, seen: SeenExtremes | None) -> Closing:
-    shown: dict[str, Any] = minute._asdict()
-    opened_ms = shown.pop("opened_ms")
-    shown["at"] = moment(opened_ms)
-    at_ms = opened_ms + MINUTE_MS - 1
-    return Closing(signal, exit_.price, exit_.reason, at_ms, exit_.rule, Evidence.Source.CANDLE, shown, seen)
-
-
-def levels_of(signal: Signal, quoted_ms: int = 0) -> SignalLevels:
-    """What a signal waits for; `quoted_ms` is the time of the quote that it was published at."""
-    ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
-    return SignalLevels(
-        signal.direction,
-        signal.stop_loss,
-        signal.take_profit,
-        max(quoted_ms, ms(signal.published_at)),
-        ms(ends_at),
-        CANCELLED if signal.cancel_reason else EXPIRED,
-    )
-
-
-def tick_shown(quote: Quoted) -> dict[str, Any]:
-    return {"at": quote.at, "bid": quote.bid, "ask": quote.ask, "epoch": quote.epoch, "seq": quote.seq}
+    @classmethod
+    def by_candle(cls, signal: UUID, exit_: Exit, minute: StoredMinute, seen: SeenExtremes | None) -> Closing:
+        at_ms, source = minute.opened_ms + MINUTE_MS - 1, Evidence.Source.CANDLE
+        return cls(signal, exit_.price, exit_.reason, at_ms, exit_.rule, source, minute.shown, seen)
 
 
 def close_signal(closing: Closing) -> bool:
@@ -99,34 +64,36 @@ def close_signal(closing: Closing) -> bool:
 @transaction.atomic
 def close_signals(closings: Sequence[Closing], hold: Callable[[], None] | None = None) -> set[UUID]:
     """The identifiers of those that this closed. `hold` raises if they are another's to close by now."""
+    wanted = {closing.signal: closing for closing in closings}
     if hold is not None:
         hold()
-    wanted = {closing.signal: closing for closing in closings}
-    signals = Signal.objects.active().select_related("instrument").in_bulk(list(wanted))
-    # All rows before the first event, and always in the same order: who waits for a row then holds
-    # nothing that its owner waits for.
-    closed = [
-        (signals[pk], exit_)
-        for pk in sorted(signals)
-        if (exit_ := _close_row(signals[pk], wanted[pk])) is not None
-    ]
-    _tell(closed)
-    return {signal.pk for signal, _ in closed}
+    active = Signal.objects.active()
+    signals = active.select_related("instrument").in_bulk(list(wanted))
+    closed: dict[UUID, Evidence] = {}
+    # All rows before the first event, and always in the same order: a writer that waits for a row then
+    # holds nothing that the row's owner waits for.
+    for pk in sorted(signals):
+        exit_ = _exit_of(signals[pk], wanted[pk])
+        values = {name: getattr(signals[pk], name) for name in ("status", *RESULT)}
+        if active.filter(pk=pk).update(**values):
+            closed[pk] = exit_
+    if closed:
+        _announce(closed.values())
+    return set(closed)
 
 
-def _close_row(signal: Signal, closing: Closing) -> Evidence | None:
+def _exit_of(signal: Signal, closing: Closing) -> Evidence:
+    """Gives the signal its result."""
     terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
-    outcome = result(*terms, closing.price, signal.instrument.pip_size)
-    best, worst = best_and_worst(signal, closing.price, closing.at_ms, closing.seen)
+    best, worst = best_and_worst(signal, closing)
     signal.status = Signal.Status.CLOSED
     signal.close_price, signal.close_reason = closing.price, closing.reason
     # A venue's clock may be behind ours.
     signal.closed_at = max(moment(closing.at_ms), signal.published_at)
-    signal.pnl, signal.pnl_percent, signal.pnl_r = outcome
+    signal.pnl, signal.pnl_percent, signal.pnl_r = result(*terms, closing.price, signal.instrument.pip_size)
     signal.best_r, signal.worst_r = in_r(*terms, best), in_r(*terms, worst)
-    values = {name: getattr(signal, name) for name in ("status", *RESULT)}
-    if not Signal.objects.active().filter(pk=signal.pk).update(**values):
-        return None
+    # A closing that waited in the database has its values as text.
+    shown = {name: Evidence._meta.get_field(name).to_python(value) for name, value in closing.shown.items()}
     return Evidence(
         signal=signal,
         kind=Evidence.Kind.EXIT,
@@ -134,38 +101,46 @@ def _close_row(signal: Signal, closing: Closing) -> Evidence | None:
         rule=closing.rule,
         best=best,
         worst=worst,
-        **{name: _column(name).to_python(value) for name, value in closing.shown.items()},
+        **shown,
     )
 
 
-def _column(name: str) -> Field[Any, Any]:
-    return Evidence._meta.get_field(name)  # type: ignore[return-value]
+def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
+    """How far the exit side went. What nobody watched is taken from the entry and the stored minutes."""
+    seen, prices = closing.seen, [closing.price]
+    if seen is not None:
+        prices += [seen.high, seen.low]
+    if seen is None or seen.since_ms:
+        prices += prices_known(signal, closing.at_ms if seen is None else seen.since_ms)
+    high, low = max(prices), min(prices)
+    # At the target it is over: what the tick showed beyond it was not for the publisher.
+    if signal.direction == "buy":
+        return min(high, signal.take_profit), low
+    return max(low, signal.take_profit), high
 
 
-def measured(signal: Signal) -> Payload:
-    """Staff may change an instrument; what a result was computed with stays on record."""
-    return {"pip_size": plain(signal.instrument.pip_size)}
-
-
-def _tell(closed: list[tuple[Signal, Evidence]]) -> None:
+def _announce(exits: Collection[Evidence]) -> None:
     announcements = []
-    for signal, _ in closed:
+    for exit_ in exits:
+        signal = exit_.signal
         event = ControlEvent.objects.publish(
             EventKind.SIGNAL_CLOSED, signal=str(signal.pk), reason=signal.close_reason
         )
         announcements.append(
             Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
         )
-    if closed:
-        # After the events, but locking nothing that this transaction does not hold already.
-        Announcement.objects.bulk_create(announcements)
-        Evidence.objects.bulk_create([exit_ for _, exit_ in closed])
-        LedgerEntry.objects.append(
-            [
-                Fact(LedgerEntry.Kind.CLOSE, signal.pk, closure_payload(signal, exit_) | measured(signal))
-                for signal, exit_ in closed
-            ]
-        )
+    # After the events, but locking nothing that this transaction does not hold already.
+    Announcement.objects.bulk_create(announcements)
+    Evidence.objects.bulk_create(exits)
+    LedgerEntry.objects.append(
+        [Fact(LedgerEntry.Kind.CLOSE, exit_.signal_id, _payload(exit_)) for exit_ in exits]
+    )
+
+
+def _payload(exit_: Evidence) -> Payload:
+    signal = exit_.signal
+    # Staff may change an instrument; what a result was computed with stays on record.
+    return closure_payload(signal, exit_) | {"pip_size": plain(signal.instrument.pip_size)}
 
 
 # In one transaction, while other writers of events wait.

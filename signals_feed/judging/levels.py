@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
-from math import inf
+from math import inf, isfinite
 from uuid import UUID
 
 from market.prices.records import TickAccepted
 
-from .rules import MINUTE_MS, SignalLevels, StoredMinute
+from .rules import MINUTE_MS, SeenExtremes, SignalLevels, StoredMinute, price
 
 
 class Highs:
@@ -64,12 +64,13 @@ _numbers = count()
 class Watched:
     """An active signal. The extremes are those from before it was watched here."""
 
-    __slots__ = ("best", "id", "is_live", "levels", "mark", "since_ms", "symbol", "worst")
+    __slots__ = ("best", "id", "is_buy", "is_live", "levels", "mark", "since_ms", "symbol", "worst")
 
     def __init__(self, id_: UUID, symbol: str, levels: SignalLevels) -> None:
         self.id = id_
         self.symbol = symbol
         self.levels = levels
+        self.is_buy = levels.direction == "buy"
         self.is_live = True
         self.mark = (0, 0)
         self.best, self.worst = -inf, inf
@@ -78,6 +79,9 @@ class Watched:
 
     def see(self, price: float) -> None:
         self.best, self.worst = max(self.best, price), min(self.worst, price)
+
+    def see_quote(self, bid: float, ask: float) -> None:
+        self.see(bid if self.is_buy else -ask)
 
 
 class LevelIndex:
@@ -131,8 +135,8 @@ class LevelIndex:
             return self.everybody() if is_end or any(is_met) else []
         older = [each for each in self.everybody() if each.levels.since_ms <= opened_ms]
         for watched in older:
-            for price in prices:
-                watched.see(price)
+            for each in prices:
+                watched.see(each)
         return older
 
     def everybody(self) -> list[Watched]:
@@ -196,7 +200,14 @@ class SymbolWatch:
             self.dropped_ms = self.recent.popleft().time_ms
 
     def side(self, watched: Watched) -> LevelIndex:
-        return self.buys if watched.levels.is_buy else self.sells
+        return self.buys if watched.is_buy else self.sells
+
+    def seen(self, watched: Watched) -> SeenExtremes | None:
+        """None before the first price."""
+        extremes = self.side(watched).extremes(watched)
+        if not all(map(isfinite, extremes)):
+            return None
+        return SeenExtremes(price(max(extremes)), price(min(extremes)), watched.since_ms)
 
     def add(self, watched: Watched) -> None:
         self.side(watched).add(watched)

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"
 STOP_AT_OPEN, STOP_AT_WORST, WORST = "stop_at_open", "stop_at_worst", "worst"
@@ -66,6 +66,12 @@ class StoredMinute(NamedTuple):
     ask_low: Decimal | None
     ask_high: Decimal | None
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """By the names of the evidence's columns."""
+        prices = self._asdict()
+        return {"at": moment(prices.pop("opened_ms")), **prices}
+
 
 class SeenExtremes(NamedTuple):
     """The extremes of the exit side that a watcher saw, and from when on."""
@@ -74,6 +80,14 @@ class SeenExtremes(NamedTuple):
     low: Decimal
     since_ms: int
     """0: since the publication."""
+
+
+Price = TypeVar("Price", Decimal, float)
+
+
+def exit_price(direction: str, bid: Price, ask: Price) -> Price:
+    # A buyer gets out on the bid; the mid would report profit nobody could take.
+    return bid if direction == "buy" else ask
 
 
 class Exit(NamedTuple):
@@ -92,7 +106,7 @@ def is_reached(levels: SignalLevels, price: Decimal) -> bool:
 
 def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> Exit | None:
     """Levels come before the end: they hold until the signal is closed."""
-    price = bid if levels.is_buy else ask
+    price = exit_price(levels.direction, bid, ask)
     if is_stopped(levels, price):
         return Exit(price, STOP_LOSS, STOP)
     if is_reached(levels, price):
@@ -102,7 +116,7 @@ def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> E
 
 def at_current(levels: SignalLevels, bid: Decimal, ask: Decimal) -> Exit:
     """Whoever has ended leaves at the current price."""
-    return Exit(bid if levels.is_buy else ask, levels.ending, CURRENT)
+    return Exit(exit_price(levels.direction, bid, ask), levels.ending, CURRENT)
 
 
 def by_minute(levels: SignalLevels, minute: StoredMinute) -> Exit | None:
@@ -209,11 +223,6 @@ def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, 
     return _rounded(gained / abs(paid - stop_loss), SHARE)
 
 
-def exit_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:
-    # A buyer gets out on the bid; the mid would report profit nobody could take.
-    return bid if direction == "buy" else ask
-
-
 def _rounded(value: Decimal, step: Decimal) -> Decimal:
     """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign; nought is never -0.0."""
     return value.quantize(step, ROUND_HALF_UP) + 0
@@ -233,6 +242,11 @@ class Quoted(NamedTuple):
     @property
     def at(self) -> datetime:
         return moment(self.time_ms)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """By the names of the evidence's columns."""
+        return {"at": self.at, "bid": self.bid, "ask": self.ask, "epoch": self.epoch, "seq": self.seq}
 
 
 def moment(time_ms: int) -> datetime:

@@ -1,34 +1,37 @@
-"""The stored minutes that judge a signal while nobody watches its ticks."""
+"""What the stored minutes, and the quote at publication, say of a signal whose ticks nobody watched."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
 from django.conf import settings
-from django.db.models import Max, Min, Q
+from django.db.models import Max, Min, Q, QuerySet
 
 from market.engine.store.series import present_kind
 from market.models import IMPORTED, Candle, FormingMinute
-from signals_feed.models import Evidence, Signal
+from signals_feed.models import Signal
 
-from .rules import MINUTE_MS, SeenExtremes, StoredMinute, exit_price, moment, ms
+from .rules import MINUTE_MS, StoredMinute, exit_price, moment, ms
 
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
+
+
+def quoted_minutes(instrument_id: int, until_ms: int) -> QuerySet[Candle]:
+    """Those that are over by then, but for trade prices and files: nobody was quoted those."""
+    own = Candle.objects.filter(
+        instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m"
+    )
+    return own.filter(opened_at__lte=moment(until_ms - MINUTE_MS)).exclude(
+        Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED)
+    )
 
 
 def read_minutes(instrument_id: int, since_ms: int, until_ms: int) -> list[StoredMinute]:
     if since_ms + MINUTE_MS > until_ms:
         return []
-    rows = (
-        Candle.objects.filter(instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m")
-        .filter(opened_at__gte=moment(since_ms), opened_at__lte=moment(until_ms - MINUTE_MS))
-        .exclude(Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED))
-        .order_by("opened_at")
-    )
-    return [
-        minute_of(basis, ms(at), *prices)
-        for basis, at, *prices in rows.values_list("basis", "opened_at", *PRICES)
-    ]
+    minutes = quoted_minutes(instrument_id, until_ms).filter(opened_at__gte=moment(since_ms))
+    rows = minutes.order_by("opened_at").values_list("basis", "opened_at", *PRICES)
+    return [minute_of(basis, ms(at), *prices) for basis, at, *prices in rows]
 
 
 def minute_of(basis: str, opened_ms: int, *prices: object) -> StoredMinute:
@@ -38,42 +41,17 @@ def minute_of(basis: str, opened_ms: int, *prices: object) -> StoredMinute:
     return minute
 
 
-def best_and_worst(
-    signal: Signal, close_price: Decimal, at_ms: int, seen: SeenExtremes | None
-) -> tuple[Decimal, Decimal]:
-    """Best and worst. What nobody watched is taken from the stored minutes that lie within its life."""
-    prices = [close_price]
-    if seen is not None:
-        prices += [seen.high, seen.low]
-    if seen is None or seen.since_ms:
-        prices += _entry(signal) + _stored(signal, at_ms if seen is None else seen.since_ms)
-    high, low = max(prices), min(prices)
-    # At the target it is over: what the tick showed beyond it was not for the publisher.
-    if signal.direction == "buy":
-        return min(high, signal.take_profit), low
-    return max(low, signal.take_profit), high
-
-
-def _entry(signal: Signal) -> list[Decimal]:
-    entry = Evidence.objects.filter(signal=signal, kind=Evidence.Kind.ENTRY).first()
-    if entry is None or entry.bid is None or entry.ask is None:
-        return []
-    return [exit_price(signal.direction, entry.bid, entry.ask)]
-
-
-def _stored(signal: Signal, until_ms: int) -> list[Decimal]:
-    """Nothing of a buy where the candles are made of mids."""
+def prices_known(signal: Signal, until_ms: int) -> list[Decimal]:
+    """The extremes of the exit side since the publication, as far as they were kept."""
+    entry = signal.entry_quote()
+    prices = [] if entry is None else [exit_price(signal.direction, entry.bid, entry.ask)]
     is_buy = signal.direction == "buy"
+    # Candles that are made of mids say nothing of the bid.
     if is_buy and settings.CANDLE_PRICE == "mid":
-        return []
-    high, low = ("high", "low") if is_buy else ("ask_high", "ask_low")
+        return prices
+    low, high = ("low", "high") if is_buy else ("ask_low", "ask_high")
     own = Q(instrument=signal.instrument_id, opened_at__gte=signal.published_at)
-    kind = present_kind(signal.instrument_id)
-    minutes = Candle.objects.filter(
-        own, simulated=kind, timeframe="1m", opened_at__lte=moment(until_ms - MINUTE_MS)
-    )
-    own_minutes = minutes.exclude(Q(basis=Candle.Basis.TRADES) | Q(source=IMPORTED))
-    found = own_minutes.aggregate(high=Max(high), low=Min(low))
-    forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(high, low)
-    known = [found["high"], found["low"], *(forming.first() or ())]
-    return [price for price in known if price is not None]
+    found = quoted_minutes(signal.instrument_id, until_ms).filter(own).aggregate(low=Min(low), high=Max(high))
+    forming = FormingMinute.objects.filter(own, opened_at__lte=moment(until_ms)).values_list(low, high)
+    known = [*found.values(), *(forming.first() or ())]
+    return prices + [price for price in known if price is not None]

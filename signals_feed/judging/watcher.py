@@ -221,6 +221,8 @@ class SignalWatcher:
 
     async def _judge(self, found: list[SignalToWatch], since_ms: int, until_ms: int | None = None) -> None:
         """By the stored minutes: those that were over before the ticks that are remembered."""
+        if not found:
+            return
         active, closer = self._parts()
         symbols = {each.symbol for each in found}
         until = {symbol: until_ms or active.known_from_ms(symbol) for symbol in symbols}

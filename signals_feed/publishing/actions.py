@@ -47,10 +47,11 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     facts = catalogue.find(terms.symbol)
     if facts is None:
         raise SignalRefused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
-    quote = _tradable(facts, quote, "symbol")
+    now_ms = clock.now_ms()
+    quote = _tradable(facts, quote, now_ms, "symbol")
     entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
     # The machine's clock may have been set: a signal is not of before the quote that it was made on.
-    at = moment(max(clock.now_ms(), quote.time_ms))
+    at = moment(max(now_ms, quote.time_ms))
     signal = Signal(
         user=publisher,
         instrument=Instrument.objects.get(pk=facts.id),
@@ -65,7 +66,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     )
     try:
         with transaction.atomic():
-            check_room(publisher, at)
+            _check_room(publisher, at)
             _check_series(facts, quote)
             enter_feed(signal, quote)
     except IntegrityError:
@@ -86,11 +87,7 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
         kind=Evidence.Kind.ENTRY,
         source=Evidence.Source.TICK,
         rule=rules.QUOTE,
-        at=quote.at,
-        bid=quote.bid,
-        ask=quote.ask,
-        epoch=quote.epoch,
-        seq=quote.seq,
+        **quote.shown,
     )
     event = ControlEvent.objects.publish(EventKind.SIGNAL_PUBLISHED, signal=str(signal.pk))
     # After the event, but locking nothing that this transaction does not hold already.
@@ -110,8 +107,9 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
         raise SignalRefused(
             "", f"{signal.instrument.symbol} is not traded here any more; staff can cancel the signal."
         )
-    quote = _tradable(facts, quote, "")
-    if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms())):
+    now_ms = clock.now_ms()
+    quote = _tradable(facts, quote, now_ms)
+    if not close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, now_ms)):
         raise SignalNotActive("This signal was closed before.")
 
 
@@ -153,11 +151,15 @@ def remove_demo(publishers: list[int]) -> None:
     signals.delete()
 
 
-def _tradable(facts: InstrumentFacts, quote: Quoted | None, field: str) -> Quoted:
-    now = quote_state(facts, quote, clock.now_ms())
-    if quote is None or now != "open":
-        raise SignalRefused(field, NOT_TRADED["stale" if now == "open" else now].format(symbol=facts.symbol))
-    return quote
+def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:
+    """Stale also as soon as the engine is not heard: others may know a newer price then."""
+    if not facts.hours.is_open(now_ms):
+        state = "closed"
+    elif quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000 or not market.is_heard():
+        state = "stale"
+    else:
+        return quote
+    raise SignalRefused(field, NOT_TRADED[state].format(symbol=facts.symbol))
 
 
 def _check_series(facts: InstrumentFacts, quote: Quoted) -> None:
@@ -189,7 +191,7 @@ TOO_MANY = (
 TOO_MANY_ACTIVE = "{most} of your signals are active, which is the most. Close one, or wait until one ends."
 
 
-def check_room(publisher: User, at: datetime) -> None:
+def _check_room(publisher: User, at: datetime) -> None:
     """In the transaction that publishes: the lock makes those of one publisher take turns."""
     User.objects.select_for_update(no_key=True).get(pk=publisher.pk)
     own = Signal.objects.filter(user=publisher)
@@ -211,13 +213,3 @@ def current_quote(symbol: str) -> Quoted | None:
         return None
     bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
     return Quoted(bid, ask, ms(row.quoted_at), market.epoch_written(), row.seq)
-
-
-def quote_state(facts: InstrumentFacts, quote: Quoted | None, now_ms: int) -> str:
-    """open, closed or stale: as the board says it, and stale as soon as the engine is not heard. Others may
-    know a newer price then."""
-    if not facts.hours.is_open(now_ms):
-        return "closed"
-    is_old = quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000
-    is_stale = is_old or not market.is_heard()
-    return "stale" if is_stale else "open"
