@@ -1,11 +1,19 @@
-"""What an analysis says."""
+"""What an analysis says, as it is answered."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
+
+from core.struct_schemas import Date, Moment, one_of, openapi
+from news.labels import Label
+
+Score = Annotated[float, Meta(ge=-1, le=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Volume = Annotated[float, Meta(ge=0)]
 
 
 def iso_ms(time_ms: int) -> str:
@@ -19,32 +27,41 @@ def iso_date(time_ms: int) -> str:
 
 
 class WeighedItem(msgspec.Struct, frozen=True):
-    id: int
+    id: Annotated[int, Meta(description="As in `/api/news?expand=id`.")]
     title: str
-    sentiment: str
-    sentiment_score: float
-    timestamp: str
-    relevance: Literal["symbol", "category"]
-    side: Literal[1, -1]
-    """Times its score: good news for the yen is bad for USDJPY."""
-    weight: float
-    """Its share in the driver's score."""
+    sentiment: Label
+    sentiment_score: Score
+    timestamp: Moment
+    relevance: Annotated[
+        Literal["symbol", "category"],
+        Meta(description="It names the instrument, or is of its category."),
+    ]
+    side: Annotated[
+        int,
+        Meta(
+            ge=-1,
+            le=1,
+            description="1, or −1 where good news lower the price, as those of the yen do USDJPY.",
+        ),
+    ]
+    weight: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Its share in the driver's score, times its own score and `side`."),
+    ]
 
 
 class NewsEvidence(msgspec.Struct, frozen=True):
-    considered: int
-    items: list[WeighedItem]
-    """The weightiest."""
+    considered: Annotated[int, Meta(ge=1, description="Items of the last 72 hours.")]
+    items: Annotated[list[WeighedItem], Meta(description="The weightiest, eight at most.")]
 
 
 class TimeframeTrend(msgspec.Struct, frozen=True):
     timeframe: str
-    weight: float
-    score: float
-    spread: float
-    """Between the two averages, like slope and position in units of the average true range."""
-    slope: float
-    position: float
+    weight: Share
+    score: Score
+    spread: Annotated[float, Meta(description="EMA 20 − EMA 50, in average true ranges.")]
+    slope: Annotated[float, Meta(description="EMA 20 over five candles, in average true ranges.")]
+    position: Annotated[float, Meta(description="Price − EMA 20, in average true ranges.")]
 
 
 class TrendEvidence(msgspec.Struct, frozen=True):
@@ -53,30 +70,35 @@ class TrendEvidence(msgspec.Struct, frozen=True):
 
 class VolatilityEvidence(msgspec.Struct, frozen=True):
     timeframe: str
-    atr_percent: float
-    percentile: float
-    confidence_factor: float
+    atr_percent: Volume
+    percentile: Annotated[float, Meta(ge=0, le=1, description="Among the last 240 hours.")]
+    confidence_factor: Share
 
 
 class WindowDelta(msgspec.Struct, frozen=True):
-    minutes: int
-    bid_volume: float
-    ask_volume: float
-    delta: float
-    count: int
+    minutes: Annotated[int, Meta(ge=1)]
+    bid_volume: Volume
+    ask_volume: Volume
+    delta: Annotated[float, Meta(description="ask_volume − bid_volume")]
+    count: Annotated[int, Meta(ge=0, description="Ticks or trades in it.")]
 
 
 class OrderFlowEvidence(msgspec.Struct, frozen=True):
     source: Literal["trades", "tick_rule"]
-    cumulative_delta: float | None
-    since: str
+    cumulative_delta: Annotated[float | None, Meta(description="Since 00:00 UTC.")]
+    since: Annotated[
+        Moment, Meta(description="Nothing was heard before, so a longer window is no whole one.")
+    ]
     windows: list[WindowDelta]
 
 
 class SignalsEvidence(msgspec.Struct, frozen=True):
-    buys: int
-    sells: int
-    r_at_risk: float
+    buys: Annotated[int, Meta(ge=0)]
+    sells: Annotated[int, Meta(ge=0)]
+    r_at_risk: Annotated[
+        float,
+        Meta(ge=0, description="What all of them lose from here to their stops, in units of their risk."),
+    ]
 
 
 Evidence = NewsEvidence | TrendEvidence | VolatilityEvidence | OrderFlowEvidence | SignalsEvidence
@@ -90,63 +112,115 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: Evidence | None = None
 
 
-class Driver(msgspec.Struct, frozen=True):
+class AnyDriver(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    available: bool
-    weight: float
-    direction: str
-    score: float
-    contribution: float
-    text: str
+    available: Annotated[bool, Meta(description="False where there are no data: then it weighs nothing.")]
+    weight: Share
+    direction: Label
+    score: Score
+    contribution: Annotated[float, Meta(ge=-1, le=1, description="Weight times score.")]
+    text: Annotated[str, Meta(description="What it found, in a sentence.")]
     evidence: Evidence | None
 
 
+class TrendDriver(AnyDriver, frozen=True, kw_only=True):
+    name: Literal["trend"] = "trend"
+    evidence: TrendEvidence | None
+
+
+class NewsDriver(AnyDriver, frozen=True, kw_only=True):
+    name: Literal["news"] = "news"
+    evidence: NewsEvidence | None
+
+
+class SignalsDriver(AnyDriver, frozen=True, kw_only=True):
+    name: Literal["signals"] = "signals"
+    evidence: SignalsEvidence | None
+
+
+class OrderFlowDriver(AnyDriver, frozen=True, kw_only=True):
+    name: Literal["order_flow"] = "order_flow"
+    evidence: OrderFlowEvidence | None
+
+
+class VolatilityDriver(AnyDriver, frozen=True, kw_only=True):
+    name: Literal["volatility"] = "volatility"
+    evidence: VolatilityEvidence | None
+
+
+Driver = Annotated[
+    TrendDriver | NewsDriver | SignalsDriver | OrderFlowDriver | VolatilityDriver, one_of("Driver", "name")
+]
+
+
 class PriceLevel(msgspec.Struct, frozen=True):
+    component: ClassVar[str] = "Level"
+
     price: float
-    touches: int
+    touches: Annotated[int, Meta(ge=1, description="How often the price turned there.")]
 
 
 class Bands(msgspec.Struct, frozen=True):
     upper_2: float
-    upper_1: float
+    upper_1: Annotated[float, Meta(description="The price and one average hourly range.")]
     lower_1: float
     lower_2: float
 
 
 class DayRange(msgspec.Struct, frozen=True):
-    date: str
+    date: Annotated[Date, Meta(description="The UTC day.")]
     high: float
     low: float
 
 
 class PriceLevels(msgspec.Struct, frozen=True):
-    supports: list[PriceLevel]
-    resistances: list[PriceLevel]
+    component: ClassVar[str] = "Levels"
+
+    supports: Annotated[
+        list[PriceLevel], Meta(description="Below the price, the nearest first; three at most.")
+    ]
+    resistances: Annotated[
+        list[PriceLevel], Meta(description="Above the price, the nearest first; three at most.")
+    ]
     atr_bands: Bands | None
     day: DayRange | None
 
 
 class AsOf(msgspec.Struct, frozen=True):
-    """How recent each input was; None where there was none."""
-
-    quote: str | None
-    candles: str | None
-    order_flow: str | None
-    news: str | None
-    signals: str | None
+    quote: Moment | None
+    candles: Annotated[Moment | None, Meta(description="The end of the last closed candle.")]
+    order_flow: Moment | None
+    news: Moment | None
+    signals: Moment | None
 
 
 class Analysis(msgspec.Struct, frozen=True):
     symbol: str
-    model: str
-    generated_at: str
-    market_state: str
-    price: float | None
-    direction: str
-    score: float
-    confidence: float
+    model: Annotated[str, Meta(description="Who answered.")]
+    generated_at: Annotated[Moment, Meta(description="When its inputs were read.")]
+    market_state: Annotated[str, openapi(enum=("open", "closed", "stale"))]
+    price: Annotated[float | None, Meta(description="The mid then.")]
+    direction: Annotated[Label, Meta(description="Bullish from 0.15, bearish to −0.15.")]
+    score: Annotated[
+        float,
+        Meta(ge=-1, le=1, description="Of our own model the sum of the drivers' contributions."),
+    ]
+    confidence: Share
     summary: str
-    weights_sum: float
+    weights_sum: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Of the drivers that had data; a missing one counts as neutral."),
+    ]
     drivers: list[Driver]
     levels: PriceLevels
-    as_of: AsOf
+    as_of: Annotated[AsOf, Meta(description="How recent each input was; null where there was none.")]
+
+
+class AnsweredAnalysis(Analysis, frozen=True):
+    """Its own fields are remembered encoded; `cached` is added to each answer."""
+
+    component: ClassVar[str] = "Analysis"
+
+    cached: Annotated[
+        bool, Meta(description="Made by an earlier request or another one's, so it cost no AI call.")
+    ]

@@ -11,24 +11,37 @@ from analysis.drivers.published import weigh_news, weigh_signals
 from market.prices.candles import TIMEFRAMES
 from news.labels import BULLISH_FROM, sentiment_label
 
-from .answer import Analysis, AsOf, Driver, Finding, PriceLevels, VolatilityEvidence, iso_ms
+from .answer import (
+    Analysis,
+    AsOf,
+    Driver,
+    Finding,
+    NewsDriver,
+    OrderFlowDriver,
+    PriceLevels,
+    SignalsDriver,
+    TrendDriver,
+    VolatilityDriver,
+    VolatilityEvidence,
+    iso_ms,
+)
 from .facts import Facts, known_by_then
 from .levels import levels_of
 
 IDENTIFIER = "tickwire-analyst-1"
-DRIVERS: tuple[tuple[str, float, Callable[[Facts], Finding]], ...] = (
-    ("trend", 0.35, weigh_trend),
-    ("news", 0.30, weigh_news),
-    ("signals", 0.20, weigh_signals),
-    ("order_flow", 0.15, weigh_order_flow),
+DRIVERS: tuple[tuple[Callable[..., Driver], float, Callable[[Facts], Finding]], ...] = (
+    (TrendDriver, 0.35, weigh_trend),
+    (NewsDriver, 0.30, weigh_news),
+    (SignalsDriver, 0.20, weigh_signals),
+    (OrderFlowDriver, 0.15, weigh_order_flow),
     # It weighs nothing by itself: it scales the confidence.
-    ("volatility", 0.0, weigh_volatility),
+    (VolatilityDriver, 0.0, weigh_volatility),
 )
 
 
 def analyse(facts: Facts) -> Analysis:
     facts = known_by_then(facts)
-    drivers = [driver_of(name, weight, weigh(facts)) for name, weight, weigh in DRIVERS]
+    drivers = [driver_of(make, weight, weigh(facts)) for make, weight, weigh in DRIVERS]
     score = round(fsum(driver.contribution for driver in drivers), 3) + 0.0
     weights_sum = round(fsum(driver.weight for driver in drivers), 3)
     price, levels = facts.price, levels_of(facts)
@@ -50,15 +63,20 @@ def analyse(facts: Facts) -> Analysis:
     )
 
 
-def driver_of(name: str, weight: float, finding: Finding) -> Driver:
+def driver_of(make: Callable[..., Driver], weight: float, finding: Finding) -> Driver:
     """What is missing weighs nothing, rather than leaving its weight to the others."""
     is_there = finding.score is not None
     # Adding zero makes the negative one of a mirror image an ordinary zero.
     score = round(min(1.0, max(-1.0, finding.score or 0.0)), 3) + 0.0
     weight = weight if is_there else 0.0
-    contribution = round(weight * score, 4) + 0.0
-    return Driver(
-        name, is_there, weight, sentiment_label(score), score, contribution, finding.text, finding.evidence
+    return make(
+        available=is_there,
+        weight=weight,
+        direction=sentiment_label(score),
+        score=score,
+        contribution=round(weight * score, 4) + 0.0,
+        text=finding.text,
+        evidence=finding.evidence,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import exp, sin
-from typing import Any
 
 import msgspec
 
 from analysis.drivers.candles import TREND_WEIGHTS
 from market.prices.candles import TIMEFRAMES
 
+from .answer import AnsweredAnalysis
 from .facts import AnalysedBar, Facts, FlowFact, FlowWindow, NewsFact, QuoteFact, SignalFact
 from .offline import analyse
 
@@ -62,4 +62,4 @@ def facts() -> Facts:
     )
 
 
-SAMPLE: dict[str, Any] = {**msgspec.to_builtins(analyse(facts())), "cached": False}
+SAMPLE = AnsweredAnalysis(**msgspec.structs.asdict(analyse(facts())), cached=False)

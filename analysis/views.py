@@ -9,13 +9,21 @@ from django.http import HttpRequest
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
+from core.contract.parameters import OptionalChoiceParameter, QuerySerializer
 from core.contract.schema import describes
 from instruments.catalogue import InstrumentFacts, catalogue
 
 from .ai_call_charge import AiCallCharge
 from .analyses import analyses
-from .analysts import always
-from .serializers import AnalysisQuerySerializer, AnalysisSerializer
+from .analysts import always, identifiers
+from .answer import AnsweredAnalysis
+from .samples import SAMPLE
+
+
+class AnalysisQuerySerializer(QuerySerializer):
+    model = OptionalChoiceParameter(
+        identifiers, help_text="Who should answer; without it the best that does."
+    )
 
 
 class AnalysisViewSet(KeyedViewSet):
@@ -23,9 +31,10 @@ class AnalysisViewSet(KeyedViewSet):
 
     @describes(
         "getAnalysis",
-        AnalysisSerializer,
+        AnsweredAnalysis,
         "What the data say of one instrument",
         tag="Analysis",
+        examples={"EURUSD in an afternoon": SAMPLE},
         details="Drivers with their weights and evidence, levels, a direction and how sure it is. An answer "
         "that is made for you costs an AI call beside the request; one that is younger than five minutes, or "
         "that another request is just making, costs the request alone, and so does a failure. `X-AI-*` say "

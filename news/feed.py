@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from django.db.models import Aggregate, CharField, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from rest_framework import serializers
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer, iso_time
 from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
-from core.contract.schema import BodySerializer, describes
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.queries import CompiledQuery
+from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
 
-from .labels import LABELS, sentiment_label
+from .labels import Label, sentiment_label
 from .models import NewsItem
 
 COLUMNS = ("title", "category", "sentiment_score", "published_at")
@@ -35,79 +38,49 @@ class NewsQuerySerializer(QuerySerializer):
     expand = WordListParameter(EXPANSIONS, help_text="More fields for each item, separated by commas.")
 
 
-class NewsItemSerializer(serializers.Serializer[Any]):
-    title = serializers.CharField()
-    category = serializers.ChoiceField(choices=NewsItem.Category.values)
-    sentiment = serializers.ChoiceField(choices=LABELS, help_text="Bullish from 0.15, bearish to −0.15.")
-    sentiment_score = serializers.FloatField(min_value=-1, max_value=1, help_text="−1 is bearish, 1 bullish.")
-    timestamp = serializers.DateTimeField()
-
-
-class ExpandedNewsItemSerializer(NewsItemSerializer):
+class NewsFeedItem(msgspec.Struct):
     """A news item, with what `expand` asked for."""
 
-    class Meta:
-        ref_name = "NewsItem"
+    component: ClassVar[str] = "NewsItem"
 
-    id = serializers.IntegerField(required=False, help_text="Only on request.")
-    url = serializers.CharField(required=False, help_text="Empty for our own items. Only on request.")
-    # The metaclass takes fields off the class, so this hides no attribute of Field.
-    source = serializers.CharField(  # type: ignore[assignment]
-        required=False, help_text="Only on request."
-    )
-    summary = serializers.CharField(required=False, help_text="Only on request.")
-    symbols = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text="Instruments it is about. Only on request."
-    )
-    model = serializers.CharField(
-        required=False, help_text="What scored it; `staff` after an override. Only on request."
-    )
+    title: str
+    category: Annotated[str, openapi(enum=NewsItem.Category.values)]
+    sentiment: Annotated[Label, Meta(description="Bullish from 0.15, bearish to −0.15.")]
+    sentiment_score: Annotated[float, Meta(ge=-1, le=1, description="−1 is bearish, 1 bullish.")]
+    timestamp: Moment
+    id: Annotated[int | UnsetType, Meta(description="Only on request.")] = UNSET
+    url: Annotated[str | UnsetType, Meta(description="Empty for our own items. Only on request.")] = UNSET
+    source: Annotated[str | UnsetType, Meta(description="Only on request.")] = UNSET
+    summary: Annotated[str | UnsetType, Meta(description="Only on request.")] = UNSET
+    symbols: Annotated[
+        list[str] | UnsetType, Meta(description="Instruments it is about. Only on request.")
+    ] = UNSET
+    model: Annotated[
+        str | UnsetType, Meta(description="What scored it; `staff` after an override. Only on request.")
+    ] = UNSET
 
 
-class NewsListSerializer(BodySerializer):
-    examples = {
-        "Two items": {
-            "items": [
-                {
-                    "title": "Gold steadies as real yields slip",
-                    "category": "gold",
-                    "sentiment": "bullish",
-                    "sentiment_score": 0.42,
-                    "timestamp": "2026-11-20T13:55:00.000Z",
-                },
-                {
-                    "title": "Euro-zone factory output falls more than forecast",
-                    "category": "macro",
-                    "sentiment": "bearish",
-                    "sentiment_score": -0.38,
-                    "timestamp": "2026-11-20T10:00:00.000Z",
-                },
-            ]
-        },
-        "With source and symbols": {
-            "items": [
-                {
-                    "title": "Gold steadies as real yields slip",
-                    "category": "gold",
-                    "sentiment": "bullish",
-                    "sentiment_score": 0.42,
-                    "timestamp": "2026-11-20T13:55:00.000Z",
-                    "source": "Tickwire desk",
-                    "symbols": ["XAUUSD"],
-                }
-            ]
-        },
-    }
+class NewsList(msgspec.Struct):
+    items: list[NewsFeedItem]
 
-    items = ExpandedNewsItemSerializer(many=True)
+
+GOLD = NewsFeedItem("Gold steadies as real yields slip", "gold", "bullish", 0.42, "2026-11-20T13:55:00.000Z")
+FACTORIES = NewsFeedItem(
+    "Euro-zone factory output falls more than forecast", "macro", "bearish", -0.38, "2026-11-20T10:00:00.000Z"
+)
+SAMPLES = {
+    "Two items": NewsList([GOLD, FACTORIES]),
+    "With source and symbols": NewsList([replace(GOLD, source="Tickwire desk", symbols=["XAUUSD"])]),
+}
 
 
 class NewsViewSet(KeyedViewSet):
     @describes(
         "listNews",
-        NewsListSerializer,
+        NewsList,
         "Curated news with sentiment",
         tag="News",
+        examples=SAMPLES,
         details="Newest first. The label follows from the score: bullish from 0.15, bearish to −0.15.",
         query=[NewsQuerySerializer],
         refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
@@ -180,21 +153,11 @@ def encode_item(
     *expanded: Any,
 ) -> bytes:
     """Remembered by all that it is made of."""
-    item = {
-        "title": title,
-        "category": category,
-        "sentiment": sentiment_label(score),
-        "sentiment_score": score,
-        "timestamp": iso_time(published_at),
-    }
-    values = iter(expanded)
-    for name in expansions:
-        item[name] = item_id if name == "id" else shown(name, next(values))
-    return encode(item)
-
-
-def shown(name: str, value: Any) -> Any:
-    """Symbols come joined and in any order."""
-    if name != SYMBOLS:
-        return value
-    return sorted(value.split(",")) if value else []
+    values = dict(zip((name for name in expansions if name != "id"), expanded, strict=True))
+    if "id" in expansions:
+        values["id"] = item_id
+    if SYMBOLS in values:
+        # They come joined and in any order.
+        values[SYMBOLS] = sorted(values[SYMBOLS].split(",")) if values[SYMBOLS] else []
+    label, time = sentiment_label(score), iso_time(published_at)
+    return encode(NewsFeedItem(title, category, label, score, time, **values))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-LABELS = ("bullish", "neutral", "bearish")
+from typing import Literal, get_args
+
+Label = Literal["bullish", "neutral", "bearish"]
+LABELS: tuple[Label, ...] = get_args(Label)
 BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
 
 
-def sentiment_label(score: float) -> str:
+def sentiment_label(score: float) -> Label:
     """The label is a function of the score and nothing else."""
     if score >= BULLISH_FROM:
         return "bullish"

@@ -2,87 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 import msgspec
 from django.http import HttpRequest
-from rest_framework import serializers
+from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer, iso_time
-from core.contract.schema import BodySerializer, describes
+from core.contract.schema import describes
 from core.plain_json import encode
-from news.labels import LABELS
-from news.models import NewsItem
-from news.models.outcomes import HORIZONS_H
+from core.struct_schemas import Moment
 
 from .figures import ENOUGH, Figures, report
 
 
-class FiguresSerializer(serializers.Serializer[Any]):
-    """How prices moved after the items of a category and a label."""
-
-    class Meta:
-        ref_name = "NewsCalibration"
-
-    category = serializers.ChoiceField(choices=NewsItem.Category.values)
-    sentiment = serializers.ChoiceField(choices=LABELS)
-    horizon = serializers.ChoiceField(choices=list(HORIZONS_H), help_text="Since the item entered the feed.")
-    count = serializers.IntegerField(min_value=0, help_text="Items with a price at both ends.")
-    left_out = serializers.IntegerField(
-        min_value=0, help_text="Items without: the market was closed, or none tells."
-    )
-    pending = serializers.IntegerField(
-        min_value=0, help_text="Items whose horizon has not passed, or whose prices may still come."
-    )
-    mean_move_percent = serializers.FloatField(allow_null=True)
-    median_move_percent = serializers.FloatField(allow_null=True)
-    hit_rate = serializers.FloatField(
-        allow_null=True,
-        min_value=0,
-        max_value=1,
-        help_text="How often the price went where the label says; null for neutral.",
-    )
-    too_few = serializers.BooleanField(
-        help_text="Whether `count` is below `enough`: such figures say nothing."
-    )
+class Calibration(msgspec.Struct):
+    as_of: Annotated[Moment, Meta(description="When the figures were added up; at most a minute ago.")]
+    enough: Annotated[int, Meta(description="From this many items on, figures say something.")]
+    items: list[Figures]
+    count: int
 
 
-class CalibrationSerializer(BodySerializer):
-    examples = {
-        "One of its rows": {
-            "as_of": "2026-11-20T14:00:00.000Z",
-            "enough": 30,
-            "items": [
-                {
-                    "category": "gold",
-                    "sentiment": "bullish",
-                    "horizon": "1h",
-                    "count": 412,
-                    "left_out": 37,
-                    "pending": 2,
-                    "mean_move_percent": 0.0312,
-                    "median_move_percent": 0.0188,
-                    "hit_rate": 0.5461,
-                    "too_few": False,
-                }
-            ],
-            "count": 24,
-        }
-    }
-
-    as_of = serializers.DateTimeField(help_text="When the figures were added up; at most a minute ago.")
-    enough = serializers.IntegerField(help_text="From this many items on, figures say something.")
-    items = FiguresSerializer(many=True)
-    count = serializers.IntegerField()
+SAMPLE = Calibration(
+    "2026-11-20T14:00:00.000Z",
+    ENOUGH,
+    [Figures("gold", "bullish", "1h", 412, 37, 2, 0.0312, 0.0188, 0.5461, too_few=False)],
+    count=24,
+)
 
 
 class CalibrationViewSet(KeyedViewSet):
     @describes(
         "getNewsCalibration",
-        CalibrationSerializer,
+        Calibration,
         "How prices moved after news was published",
         tag="News",
+        examples={"One of its rows": SAMPLE},
         details=(
             "For each category, label and horizon: how far prices moved from the first one after an item "
             "entered the feed to the last one before the horizon ended. Judged by the score with which it "
@@ -96,9 +52,4 @@ class CalibrationViewSet(KeyedViewSet):
     )
     async def retrieve(self, request: HttpRequest) -> Answer:
         at, figures = await report.read()
-        items = [describe(row) for row in figures]
-        return Answer(encode({"as_of": iso_time(at), "enough": ENOUGH, "items": items, "count": len(items)}))
-
-
-def describe(row: Figures) -> dict[str, object]:
-    return {**msgspec.structs.asdict(row), "too_few": row.too_few}
+        return Answer(encode(Calibration(iso_time(at), ENOUGH, figures, len(figures))))

@@ -8,10 +8,13 @@ import asyncio
 import time
 from datetime import UTC, datetime
 from itertools import product
+from typing import Annotated, ClassVar
 
 import msgspec
 from django.db import connection
+from msgspec import Meta
 
+from core.struct_schemas import openapi
 from core.threads import in_thread
 from news.labels import LABELS
 from news.models import Outcome
@@ -22,21 +25,31 @@ from news.models.outcomes import HORIZONS_H
 ENOUGH = 30
 
 
+Count = Annotated[int, Meta(ge=0)]
+
+
 class Figures(msgspec.Struct, frozen=True):
-    category: str
-    sentiment: str
-    horizon: str
-    count: int = 0
-    left_out: int = 0
-    """Settled, and there was no price at one end: the market was closed."""
-    pending: int = 0
+    """How prices moved after the items of a category and a label."""
+
+    component: ClassVar[str] = "NewsCalibration"
+
+    category: Annotated[str, openapi(enum=NewsCategory.values)]
+    sentiment: Annotated[str, openapi(enum=LABELS)]
+    horizon: Annotated[str, openapi(enum=tuple(HORIZONS_H), description="Since the item entered the feed.")]
+    count: Annotated[Count, Meta(description="Items with a price at both ends.")] = 0
+    left_out: Annotated[Count, Meta(description="Items without: the market was closed, or none tells.")] = 0
+    pending: Annotated[
+        Count, Meta(description="Items whose horizon has not passed, or whose prices may still come.")
+    ] = 0
     mean_move_percent: float | None = None
     median_move_percent: float | None = None
-    hit_rate: float | None = None
-
-    @property
-    def too_few(self) -> bool:
-        return self.count < ENOUGH
+    hit_rate: Annotated[
+        float | None,
+        Meta(ge=0, le=1, description="How often the price went where the label says; null for neutral."),
+    ] = None
+    too_few: Annotated[
+        bool, Meta(description="Whether `count` is below `enough`: such figures say nothing.")
+    ] = True
 
 
 # The middle one, or the two in the middle, of each group in order of their move.
@@ -83,6 +96,7 @@ def _figures(row: tuple[object, ...]) -> Figures:
         mean_move_percent=_rounded(mean),
         median_move_percent=_rounded(median),
         hit_rate=_rounded(hits),
+        too_few=int(str(count)) < ENOUGH,
     )
 
 
