@@ -1,10 +1,13 @@
-"""Tasks: ending them, and one look for all who ask the same at once."""
+"""Tasks: loops that outlive their faults, ending what runs, and one look for all who ask the same at once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar
+
+from core.database import TRANSIENT
+from core.fault_log import Fault
 
 # Longer than any of them needs to end in order.
 AGAIN_S = 3.0
@@ -21,9 +24,67 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = AGA
             task.cancel()
         ended, waiting = await asyncio.wait(waiting, timeout=again_s)
         for task in ended:
-            if not task.cancelled():
-                # Asked for, so that nobody is warned that nobody asked.
-                task.exception()
+            retrieve(task)
+
+
+def retrieve(ended: asyncio.Future[Any]) -> None:
+    """Asked what became of it, so that nobody is warned that nobody asked."""
+    if not ended.cancelled():
+        ended.exception()
+
+
+Wait = float | Callable[[], Awaitable[object]]
+"""Seconds, or what is awaited instead."""
+
+
+class BackgroundLoop:
+    """Does one thing again and again, until it is stopped, and outlives whatever goes wrong with it."""
+
+    def __init__(
+        self,
+        name: str,
+        act: Callable[[], Awaitable[object]],
+        *,
+        fault: Fault,
+        broke: str,
+        passing: tuple[type[Exception], ...] = TRANSIENT,
+        before: Wait = 0.0,
+        after: Wait = 0.0,
+        again: Wait | None = None,
+    ) -> None:
+        """`fault` is told of what is `passing`; all else is logged with its traceback under the text `broke`.
+        After a fault it waits for `again`, where that is given, and not for `after`."""
+        self.name = name
+        self._act, self._fault, self._broke, self._passing = act, fault, broke, passing
+        self._before, self._after = before, after
+        self._again = after if again is None else again
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self.run(), name=self.name)
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._task)
+        self._task = None
+
+    async def run(self) -> None:
+        while True:
+            await _wait(self._before)
+            try:
+                await self._act()
+            except self._passing as error:
+                self._fault.tell(error)
+                await _wait(self._again)
+            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
+                self._fault.logger.exception(self._broke)
+                await _wait(self._again)
+            else:
+                self._fault.over()
+                await _wait(self._after)
+
+
+async def _wait(wait: Wait) -> None:
+    await (wait() if callable(wait) else asyncio.sleep(wait))
 
 
 K = TypeVar("K", bound=Hashable)
@@ -42,7 +103,7 @@ class SharedLookups(Generic[K, V]):
         following = self._next.get(what)
         if following is None:
             following = self._next[what] = asyncio.create_task(self._look(what, look), name="a shared look")
-            following.add_done_callback(_note)
+            following.add_done_callback(retrieve)
         # Whoever leaves takes nothing from the others.
         return await asyncio.shield(following)
 
@@ -54,9 +115,3 @@ class SharedLookups(Generic[K, V]):
             return await look()
         finally:
             del self._under_way[what]
-
-
-def _note(looked: asyncio.Task[V]) -> None:
-    """Asked for, so that nobody is warned that nobody asked."""
-    if not looked.cancelled():
-        looked.exception()

@@ -6,8 +6,30 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 AGAIN_S = 60.0
+
+
+class Fault(Protocol):
+    logger: logging.Logger
+
+    def tell(self, error: object) -> None: ...
+
+    def over(self) -> None: ...
+
+
+class EachFault:
+    """Told each time, where the times are far apart."""
+
+    def __init__(self, logger: logging.Logger, text: str, level: int = logging.WARNING) -> None:
+        self.logger, self._text, self._level = logger, text, level
+
+    def tell(self, error: object) -> None:
+        self.logger.log(self._level, "%s: %s", self._text, error)
+
+    def over(self) -> None:
+        """Nothing is said of it."""
 
 
 class LastingFault:
@@ -16,7 +38,7 @@ class LastingFault:
     def __init__(
         self, logger: logging.Logger, text: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._logger, self._text, self._clock = logger, text, clock
+        self.logger, self._text, self._clock = logger, text, clock
         self._told_s: dict[str, float] = {}
         """When each cause was told last."""
         self._untold = 0
@@ -34,14 +56,14 @@ class LastingFault:
             self._began_s = now
         often = f" ({self._untold} times more since it was last told)" if self._untold else ""
         self._untold = 0
-        self._logger.warning("%s: %s%s", self._text, error, often)
+        self.logger.warning("%s: %s%s", self._text, error, often)
 
     def over(self) -> None:
         """It works. Cheap where nothing was wrong, so it may be said after each success."""
         if self._began_s is None:
             return
         lasted_s = self._clock() - self._began_s
-        self._logger.warning("%s: over after %.0f s", self._text, lasted_s)
+        self.logger.warning("%s: over after %.0f s", self._text, lasted_s)
         self._began_s = None
 
 

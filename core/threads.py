@@ -13,6 +13,7 @@ from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
 
+from .background import retrieve
 from .own_time import is_done_within
 
 P = ParamSpec("P")
@@ -77,9 +78,7 @@ def _note_overdue(asking: asyncio.Future[T]) -> None:
     def over(asked: asyncio.Future[T]) -> None:
         global _overdue
         _overdue -= 1
-        if not asked.cancelled():
-            # Asked for, so that nobody is warned that nobody asked.
-            asked.exception()
+        retrieve(asked)
 
     asking.add_done_callback(over)
 

@@ -17,8 +17,8 @@ from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer, iso_time
 from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
 from core.contract.schema import describes
+from core.database import CompiledQuery
 from core.plain_json import encode
-from core.queries import CompiledQuery
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
 

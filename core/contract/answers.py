@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response
 
 from core.plain_json import encode as encode
+from core.times import iso_time as iso_time
 
 METHODS = "GET, HEAD, OPTIONS"
 EXPOSED = ", ".join(
@@ -58,12 +58,6 @@ class Answer(msgspec.Struct):
         headers["Content-Length"] = str(len(self.body))
         body = b"" if method == "HEAD" else self.body
         return HttpResponse(body, status=self.status, content_type="application/json", headers=headers)
-
-
-def iso_time(moment: datetime) -> str:
-    """2026-11-21T12:00:00.250Z; a naive one comes from SQLite, which keeps UTC without saying so."""
-    utc = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
-    return utc.isoformat(timespec="milliseconds") + "Z"
 
 
 def new_request_id() -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from redis.connection import parse_url
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
+from core.background import BackgroundLoop
 from core.fault_log import LastingFault
 
 logger = logging.getLogger(__name__)
@@ -96,19 +96,23 @@ class ChannelListener:
         return time.monotonic() - self._answered_at < SILENT_S
 
     async def listen(self, url: str) -> None:
-        while True:
-            redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
-            try:
-                await self._listen(redis, channel_of(url))
-            except (RedisError, OSError) as error:
-                not_heard.tell(error)
-            except Exception:  # noqa: BLE001 - the top of the task: the database is read all the same
-                logger.exception("Control events over Redis could not be heard, trying again")
-            finally:
-                self._answered_at = float("-inf")
-                with suppress(RedisError, OSError):
-                    await redis.aclose()
-            await asyncio.sleep(TRY_AGAIN_S)
+        await BackgroundLoop(
+            "control events over Redis",
+            partial(self._connect, url),
+            fault=not_heard,
+            broke="Control events over Redis could not be heard, trying again",
+            passing=(RedisError, OSError),
+            after=TRY_AGAIN_S,
+        ).run()
+
+    async def _connect(self, url: str) -> None:
+        redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
+        try:
+            await self._listen(redis, channel_of(url))
+        finally:
+            self._answered_at = float("-inf")
+            with suppress(RedisError, OSError):
+                await redis.aclose()
 
     async def _listen(self, redis: Redis, name: str) -> None:
         async with redis.pubsub() as channel:

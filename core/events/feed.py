@@ -9,17 +9,17 @@ import time
 from collections import deque
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
 from prometheus_client import Gauge
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop, cancel_and_wait
 from core.contract.errors import Overloaded
+from core.database import TRANSIENT, UNANSWERED
 from core.fault_log import LastingFault
 from core.own_time import OwnTime, is_done_within
 from core.threads import in_reserved_thread
 
 from .channel import ChannelListener, EventMessage, let_sleep, wake_after_commits
-from .handlers import PASSING, Handler, Handlers, Handling, is_handling
+from .handlers import Handler, Handlers, Handling, is_handling
 from .kinds import ENDS_ACCESS, IN_TIME, EventKind
 from .outbox import ControlEvent
 
@@ -47,6 +47,13 @@ class EventFeed:
 
     def __init__(self) -> None:
         self._handlers = Handlers()
+        self._polling = BackgroundLoop(
+            "control events",
+            self.read,
+            fault=events_wait,
+            broke="The control events could not be read, trying again",
+            before=self._until_due,
+        )
         self._wake = asyncio.Event()
         self._one_read = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -125,7 +132,7 @@ class EventFeed:
         self._early.clear()
         self._read_at = time.monotonic()
         self._tasks = [
-            asyncio.create_task(self._poll(), name="control events"),
+            asyncio.create_task(self._polling.run(), name="control events"),
             asyncio.create_task(self._keep_time(), name="own time"),
         ]
         if settings.REDIS_URL:
@@ -157,7 +164,7 @@ class EventFeed:
             if not await is_done_within(reading, SURE_WITHIN_S):
                 raise Overloaded(AWAY, retry_after=2)
             reading.result()
-        except (DatabaseError, InterfaceError, Overloaded):
+        except UNANSWERED:
             raise Overloaded(AWAY, retry_after=2) from None
         finally:
             reading.cancel()
@@ -177,19 +184,11 @@ class EventFeed:
             await self._read_all()
             self._is_incomplete = False
 
-    async def _poll(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S):
-                    await self._wake.wait()
-            self._wake.clear()
-            try:
-                await self.read()
-                events_wait.over()
-            except PASSING as error:
-                events_wait.tell(error)
-            except Exception:  # noqa: BLE001 - the top of the task: a process deaf to revocations is worse
-                logger.exception("The control events could not be read, trying again")
+    async def _until_due(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S):
+                await self._wake.wait()
+        self._wake.clear()
 
     async def _keep_time(self) -> None:
         while True:
@@ -264,7 +263,7 @@ class EventFeed:
             asked_at = time.monotonic()
             try:
                 events = await self._ask()
-            except PASSING:
+            except TRANSIENT:
                 continue
             ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
             for event in ahead:
@@ -285,7 +284,7 @@ class EventFeed:
     async def _hand_on_early(self, told: EventMessage) -> None:
         try:
             await self._handlers.see(self._handlers.begin(told.kind, told.facts))
-        except PASSING:
+        except TRANSIENT:
             # The database will tell of it again, to all handlers.
             return
         if told.position > self._position:

@@ -11,11 +11,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
-from django.db.utils import InternalError as DatabaseRefusal
-
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import cancel_and_wait, retrieve
+from core.database import TRANSIENT
 from core.fault_log import LastingFault
 
 logger = logging.getLogger(__name__)
@@ -29,9 +26,6 @@ AGAIN_S = 1.0
 # It waits for what never comes.
 GIVE_UP_S = 120.0
 
-# The database is away or busy, or has ended a transaction in which nothing was said for long, as by a machine
-# that stood still; whatever else a handler raises is its own fault and would come again.
-PASSING = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
 is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
 
 
@@ -61,7 +55,7 @@ class Handling:
             if inspect.isawaitable(done):
                 async with asyncio.timeout(GIVE_UP_S):
                     await done
-        except PASSING:
+        except TRANSIENT:
             raise
         except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
             logger.exception("A handler of %s failed at %s", self.kind, self._facts)
@@ -97,7 +91,7 @@ class Handlers:
         while True:
             try:
                 await self._work(handling)
-            except PASSING as error:
+            except TRANSIENT as error:
                 late_wait.tell(error)
                 await asyncio.sleep(AGAIN_S)
             else:
@@ -112,9 +106,7 @@ class Handlers:
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         self._at_work.discard(work)
-        if not work.cancelled():
-            # Asked for, so that nobody is warned that nobody asked.
-            work.exception()
+        retrieve(work)
 
     async def stop(self) -> None:
         await cancel_and_wait(*self._late)

@@ -19,7 +19,7 @@ from accounts.limits.window import MemoryWindow
 from core import clock
 from core.addresses import address_of, came_plain, is_ours, note_known
 from core.contract.errors import ApiError, HttpsRequired, Overloaded, RetryLater
-from core.events.handlers import PASSING
+from core.database import TRANSIENT
 from core.plain_json import encode
 from market import runtime
 from serving.websocket.bounds import TOO_BIG
@@ -119,7 +119,7 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise
         except ApiError as refusal:
             await self._refuse(refusal)
-        except PASSING:
+        except TRANSIENT:
             await self._refuse(Overloaded(retry_after=1))
         except OSError:
             logger.info("A source of ticks went away before it was answered")

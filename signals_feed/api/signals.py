@@ -15,7 +15,7 @@ from core.contract.answers import Answer
 from core.contract.errors import InvalidParameter, NotFound, SymbolNotFound
 from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
 from core.contract.schema import BodySerializer, OneOf, describes
-from core.queries import CompiledQuery
+from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import DataError, IntegrityError, transaction
 
 from core.background import cancel_and_wait
-from core.events.handlers import PASSING
+from core.database import TRANSIENT
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
@@ -176,7 +176,7 @@ class Closer:
         return [*self.pending.values(), *self.stuck.values()]
 
     async def end(self) -> None:
-        with suppress(TimeoutError, LeaseLost, *PASSING):
+        with suppress(TimeoutError, LeaseLost, *TRANSIENT):
             async with asyncio.timeout(LAST_S):
                 await self.work_off()
         if self.pending:
@@ -197,7 +197,7 @@ class Closer:
                 closing_waits.over()
             except LeaseLost:
                 await self._try_again()
-            except PASSING as error:
+            except TRANSIENT as error:
                 closing_waits.tell(error)
                 await self._try_again()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again

@@ -34,7 +34,7 @@ from uuid import UUID
 
 from core import clock
 from core.background import cancel_and_wait
-from core.events.handlers import PASSING
+from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
@@ -154,7 +154,7 @@ class SignalWatcher:
             try:
                 await self._read_all()
                 watching_waits.over()
-            except PASSING as error:
+            except TRANSIENT as error:
                 watching_waits.tell(error)
                 await asyncio.sleep(LOOK_S)
             except Exception:  # noqa: BLE001 - prices do not wait for what is wrong with signals
@@ -172,7 +172,7 @@ class SignalWatcher:
             try:
                 await self.look()
                 watching_waits.over()
-            except PASSING as error:
+            except TRANSIENT as error:
                 watching_waits.tell(error)
                 await asyncio.sleep(LOOK_S)
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
-from core.events.handlers import PASSING
+from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.plain_json import encode
 from core.threads import in_thread
@@ -216,7 +216,7 @@ class SignalStream(Stream):
             try:
                 await self.tell()
                 telling_waits.over()
-            except PASSING as error:
+            except TRANSIENT as error:
                 telling_waits.tell(error)
                 await self._try_again()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again

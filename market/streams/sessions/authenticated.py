@@ -16,8 +16,8 @@ from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
 from accounts.keys.caller import Caller
 from accounts.keys.lookup import ApiKeyCache, key_cache
 from core.background import cancel_and_wait
+from core.database import TRANSIENT
 from core.events.feed import EventFeed, feed
-from core.events.handlers import PASSING
 
 Find = Callable[[str], Awaitable[Caller | None]]
 
@@ -145,7 +145,7 @@ class AuthenticatedSessions:
         """Which of an account's pages are meant only the database knows: without it all end."""
         try:
             await self.look_again(facts)
-        except PASSING:
+        except TRANSIENT:
             for socket in self._held(facts):
                 if socket.key.startswith(BROWSER_TOKEN_LEAD):
                     socket.renew(None)

@@ -13,7 +13,7 @@ from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from core.clock import now_ms
-from core.events.handlers import PASSING
+from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol import refusals, replies
@@ -65,7 +65,7 @@ class StreamSession(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise
         except StreamRefused as refused:
             self._refuse(refused)
-        except PASSING as error:
+        except TRANSIENT as error:
             ended_without_database.tell(error)
             self.end(StreamRefused("internal_error"))
         except Exception:  # noqa: BLE001 - the top of a socket: it must not end without a word

@@ -1,11 +1,21 @@
-"""Feeds are asked the same few questions all day: the ORM writes the SQL once, and then it only runs."""
+"""What fails while the database is asked, and queries that the ORM writes only once."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
+from django.db import Error, InterfaceError, OperationalError, connection
 from django.db.models import QuerySet
+from django.db.utils import InternalError as DatabaseRefusal
+
+from core.contract.errors import Overloaded
+
+# The database is away or busy, or has ended a transaction in which nothing was said for long, as by a machine
+# that stood still; whatever else it raises is a fault of ours and would come again.
+TRANSIENT = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
+
+# Whatever keeps us from the answer, our own faults included.
+UNANSWERED = (Error, Overloaded)
 
 
 class CompiledQuery:

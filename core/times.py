@@ -1,0 +1,63 @@
+"""Milliseconds since the epoch, aware datetimes and the ISO texts on the wire: each conversion once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms // 1000, UTC).replace(microsecond=time_ms % 1000 * 1000)
+
+
+def moment_of_s(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def epoch_ms(at: datetime) -> int:
+    """The nearest millisecond."""
+    return round(at.timestamp() * 1000)
+
+
+def epoch_ms_before(at: datetime) -> int:
+    """The last whole millisecond that is not after it."""
+    return (at - EPOCH) // MILLISECOND
+
+
+def epoch_ms_after(at: datetime) -> int:
+    """The first whole millisecond that is not before it."""
+    return -((EPOCH - at) // MILLISECOND)
+
+
+def read_iso(text: str) -> datetime:
+    """An ISO date or time; without an offset it is UTC. Or ValueError."""
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def iso_time(at: datetime) -> str:
+    """2026-11-21T12:00:00.250Z; a naive one comes from SQLite, which keeps UTC without saying so."""
+    utc = at if at.tzinfo is None else at.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
+
+
+def iso_ms(time_ms: int) -> str:
+    """2026-11-21T12:00:00.250Z"""
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+
+
+def iso_s(time_ms: int) -> str:
+    """2026-11-21T12:00:00Z"""
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def iso_date(time_ms: int) -> str:
+    """2026-11-21"""
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%d}"
+
+
+def midnight(at: datetime) -> datetime:
+    """The beginning of its UTC day."""
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
