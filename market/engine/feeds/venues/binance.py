@@ -9,13 +9,14 @@ from typing import Annotated
 
 import msgspec
 
+from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .binance_rest import binance_history, look_up
-from .venue_feed import FeedLost, Refuse, not_served
-from .venue_history import HistoryFailed
+from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
+from .venue_history import HistoryFailed, MinutesRequest
 from .venue_quotes import VenueQuotes
-from .websocket_feed import Say, WebSocketFeed, in_batches
+from .websocket_feed import Say, WebSocketFeed
 
 logger = logging.getLogger(__name__)
 KINDS = ("bookTicker", "aggTrade")
@@ -126,9 +127,8 @@ class BinanceReader:
         if len(names) == 1:
             self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"), names[0])
             return
-        middle = len(names) // 2
-        self._ask(names[:middle])
-        self._ask(names[middle:])
+        for half in halves(names):
+            self._ask(half)
 
     def _ask(self, names: list[str]) -> None:
         self._last_id += 1
@@ -140,18 +140,20 @@ class BinanceReader:
 class BinanceFeed(WebSocketFeed):
     venue = "Binance"
     url_setting, rest_setting = "BINANCE_WS_URL", "BINANCE_REST_URL"
-    bars = staticmethod(binance_history)
     # Here each message says which stream it belongs to.
     path = "/stream"
 
     def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> BinanceReader:
         return BinanceReader(symbols, refuse, say)
 
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        return await binance_history(wanted)
+
     async def served(self, refuse: Refuse) -> Mapping[str, str]:
         names = set(self.symbols.values())
         try:
             async with asyncio.timeout(self.pace.history_s):
-                listed = await look_up(self._rest(), self.rest_url, names)
+                listed = await look_up(self.client(), self.rest_url, names)
         except (HistoryFailed, TimeoutError) as failed:
             at = f"{self.rest_url} ({self.rest_setting})"
             why = str(failed) or f"not within {self.pace.history_s:g} s"

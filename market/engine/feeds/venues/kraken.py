@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import httpx2
 import msgspec
 
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .venue_feed import FeedLost, Refuse, not_served
-from .venue_history import CheckedMinutes, HistoryFailed, Params, checked, fetch, whole_minutes
+from .venue_feed import FeedLost, Refuse, in_batches, not_served
+from .venue_history import (
+    CheckedMinutes,
+    HistoryFailed,
+    MinutesRequest,
+    Params,
+    checked,
+    decode,
+    minute_of_trades,
+)
 from .venue_quotes import VenueQuotes, to_ms
-from .websocket_feed import Say, WebSocketFeed, in_batches
+from .websocket_feed import Say, WebSocketFeed
 
 PER_MESSAGE = 100
 PING = b'{"method":"ping"}'
@@ -126,26 +133,25 @@ class KrakenReader:
             self._refuse("unknown_symbol", not_served(name, why, "kraken:BTC/USD"), name)
 
 
-async def kraken_history(
-    client: httpx2.AsyncClient, rest_url: str, pair: str, start_ms: int, end_ms: int, *, counted: bool
-) -> list[PriceBar]:
-    """`counted` where the instrument's live volume is a number of ticks."""
-    start_ms, end_ms = whole_minutes(start_ms, end_ms)
-    if start_ms >= end_ms:
+async def kraken_history(wanted: MinutesRequest) -> list[PriceBar]:
+    if wanted.start_ms >= wanted.end_ms:
         return []
     # A second early: the documentation does not say whether the bar at `since` is included.
-    params: Params = {"pair": rest_pair(pair), "interval": 1, "since": start_ms // 1000 - 1}
-    answer = await fetch(client, f"{rest_url}/0/public/OHLC", params)
-    return checked(read_bars(answer.body, start_ms, end_ms, counted=counted), f"Kraken {pair}")
+    params: Params = {"pair": rest_pair(wanted.name), "interval": 1, "since": wanted.start_ms // 1000 - 1}
+    answer = await wanted.ask("/0/public/OHLC", params)
+    minutes = read_bars(answer.body, wanted.start_ms, wanted.end_ms, counted=wanted.counted)
+    return checked(minutes, f"Kraken {wanted.name}")
 
 
 class KrakenFeed(WebSocketFeed):
     venue = "Kraken"
     url_setting, rest_setting = "KRAKEN_WS_URL", "KRAKEN_REST_URL"
-    bars = staticmethod(kraken_history)
 
     def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> KrakenReader:
         return KrakenReader(symbols, refuse, say)
+
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        return await kraken_history(wanted)
 
 
 # The REST side has its own names for the oldest coins.
@@ -161,12 +167,6 @@ class KrakenBar(msgspec.Struct, array_like=True):
     average: float
     traded: float
     trades: int
-
-    def candle(self, *, counted: bool) -> PriceBar:
-        # Where live volume is the number of ticks, that of trades comes nearest; a size would tower above it.
-        volume = float(self.trades) if counted else self.traded
-        prices = self.open, self.high, self.low, self.close
-        return PriceBar(self.opened_s * 1000, *prices, volume, ask_high=self.high, ask_low=self.low)
 
 
 class KrakenBars(msgspec.Struct):
@@ -187,16 +187,14 @@ def read_bars(body: bytes, start_ms: int, end_ms: int, *, counted: bool) -> Chec
     # The last one is always still forming.
     for bar in _bars(body)[:-1]:
         # There is no way to ask for an end, so what comes after it is no fault.
-        if bar.opened_s * 1000 < end_ms:
-            minutes.add(bar.candle(counted=counted))
+        opened_ms = bar.opened_s * 1000
+        if opened_ms < end_ms:
+            minutes.add(minute_of_trades(opened_ms, bar, counted=counted))
     return minutes
 
 
 def _bars(body: bytes) -> list[KrakenBar]:
-    try:
-        answer = ANSWER.decode(body)
-    except ValueError as error:
-        raise HistoryFailed(f"Kraken's bars cannot be read: {error}") from None
+    answer = decode(ANSWER, body, "Kraken's bars")
     if answer.error:
         raise HistoryFailed(f"Kraken refused: {', '.join(answer.error)[:200]}")
     # Keyed by yet another name of the pair (XXBTZUSD), beside "last".

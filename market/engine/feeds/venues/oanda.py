@@ -16,7 +16,7 @@ from market.prices.records import Tick
 
 from .oanda_rest import Access, oanda_history, refusal
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine, not_served
-from .venue_history import HistoryFailed, open_client
+from .venue_history import HistoryFailed, MinutesRequest, open_client
 from .venue_quotes import VenueQuotes, to_ms
 
 # A price with its whole depth has some 600 bytes; what goes on much longer is no line of theirs.
@@ -104,18 +104,18 @@ class OandaFeed(VenueFeed):
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
         self._access.check()
-        with losses_told(self._stream_url):
+        with told_as_losses(self._stream_url):
             async with open_client(self._access.headers()) as self._client:
                 async with asyncio.timeout(self.pace.open_s):
                     response = await self._connect(refuse)
                 async with aclosing(response), aclosing(self._lines(response)) as lines:
                     yield VenueLine(lines.__anext__, OandaReader(self.symbols, refuse).read)
 
-    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
-        name, counted = self.symbols[symbol], self.is_counted(symbol)
-        return await oanda_history(
-            self._client, self.rest_url, name, start_ms, end_ms, counted=counted, price=self.basis
-        )
+    def client(self) -> httpx2.AsyncClient:
+        return self._client
+
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        return await oanda_history(wanted, self.basis)
 
     async def _connect(self, refuse: Refuse) -> httpx2.Response:
         response = await self._ask_for_prices()
@@ -165,7 +165,7 @@ class OandaFeed(VenueFeed):
 
 
 @contextmanager
-def losses_told(url: str) -> Iterator[None]:
+def told_as_losses(url: str) -> Iterator[None]:
     at = f"{url} (OANDA_STREAM_URL)"
     try:
         yield

@@ -14,7 +14,17 @@ from market.prices.candles import PriceBar
 from market.prices.history import iso
 
 from .venue_feed import FeedLost
-from .venue_history import CheckedMinutes, HistoryFailed, Params, checked, fetch, read, said, whole_minutes
+from .venue_history import (
+    CheckedMinutes,
+    HistoryFailed,
+    MinutesRequest,
+    Params,
+    checked,
+    decode,
+    fetch,
+    read,
+    said,
+)
 from .venue_quotes import to_ms
 
 LONGEST_ERROR = 65_536
@@ -60,10 +70,8 @@ class Access(NamedTuple):
     async def instruments(self, client: httpx2.AsyncClient, rest_url: str) -> set[str]:
         """The names of all that the account may see."""
         answer = await fetch(client, rest_url + self.path("instruments"), {})
-        try:
-            return {instrument.name for instrument in INSTRUMENTS.decode(answer.body).instruments}
-        except ValueError as error:
-            raise HistoryFailed(f"OANDA's instruments cannot be read: {error}") from None
+        known = decode(INSTRUMENTS, answer.body, "OANDA's instruments")
+        return {instrument.name for instrument in known.instruments}
 
 
 async def refusal(response: httpx2.Response) -> FeedLost:
@@ -113,26 +121,17 @@ class OandaBars(msgspec.Struct):
 ANSWER = msgspec.json.Decoder(OandaBars, strict=False)
 
 
-async def oanda_history(
-    client: httpx2.AsyncClient,
-    rest_url: str,
-    instrument: str,
-    start_ms: int,
-    end_ms: int,
-    *,
-    counted: bool,
-    price: str = "bid",
-) -> list[PriceBar]:
-    """One request: it may span 5,000 candles, and three days have 4,320. `counted` where the instrument's
-    live volume is a number of ticks; `price` is what its candles are made of, bid or mid."""
-    start_ms, end_ms = whole_minutes(start_ms, end_ms)
+async def oanda_history(wanted: MinutesRequest, price: str = "bid") -> list[PriceBar]:
+    """One request: it may span 5,000 candles, and three days have 4,320. `price` is what the candles are made
+    of, bid or mid."""
+    start_ms, end_ms = wanted.start_ms, wanted.end_ms
     if start_ms >= end_ms:
         return []
     which = "MA" if price == "mid" else "BA"
     params: Params = {"price": which, "granularity": "M1", "from": iso(start_ms), "to": iso(end_ms)}
-    answer = await fetch(client, f"{rest_url}/v3/instruments/{quote(instrument, safe='')}/candles", params)
-    minutes = read_bars(answer.body, start_ms, end_ms, price, counted=counted)
-    return checked(minutes, f"OANDA {instrument}")
+    answer = await wanted.ask(f"/v3/instruments/{quote(wanted.name, safe='')}/candles", params)
+    minutes = read_bars(answer.body, start_ms, end_ms, price, counted=wanted.counted)
+    return checked(minutes, f"OANDA {wanted.name}")
 
 
 def read_bars(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import starmap
 from typing import ClassVar, NamedTuple, NoReturn, Protocol
+
+import httpx2
 
 from core.background import cancel_and_wait
 from core.clock import clock as market_clock
@@ -17,6 +19,8 @@ from instruments.catalogue import catalogue
 from market.engine.feeds.feed import FeedPace, HeldTicks, Inlet
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
+
+from .venue_history import MinutesRequest, whole_minutes
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +67,17 @@ def not_served(name: str, why: str, example: str) -> str:
     return f"{name} is not served: {why}; an instrument's source can name another symbol, like {example}"
 
 
+def in_batches(names: list[str], size: int) -> Iterator[list[str]]:
+    for begin in range(0, len(names), size):
+        yield names[begin : begin + size]
+
+
+def halves(names: list[str]) -> tuple[list[str], list[str]]:
+    """Where one bad name spoils a request, it is found by asking for half of them."""
+    middle = len(names) // 2
+    return names[:middle], names[middle:]
+
+
 class VenueFeed(ABC):
     """A venue says how to open a line; this keeps one open."""
 
@@ -94,15 +109,13 @@ class VenueFeed(ABC):
     def open(self, refuse: Refuse) -> AbstractAsyncContextManager[VenueLine]:
         """Connect and subscribe; `Lost` says why that could not be done. Closes what it opened."""
 
-    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
-        """Closed minutes of one of our symbols, oldest first; whatever it raises is logged."""
-        raise NotImplementedError
+    @abstractmethod
+    def client(self) -> httpx2.AsyncClient:
+        """For its REST side, as long as the line is open."""
 
-    @staticmethod
-    def is_counted(symbol: str) -> bool:
-        """Whether its live volume is a number of ticks, so that one of trades or prices comes near to it."""
-        facts = catalogue.find(symbol)
-        return facts is not None and facts.volume_kind == "ticks"
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        """Closed minutes, oldest first; whatever it raises is logged."""
+        raise NotImplementedError
 
     async def run(self, inlet: Inlet) -> None:
         self._failures = 0
@@ -195,7 +208,7 @@ class VenueFeed(ABC):
         async def fill(symbol: str, start_ms: int) -> None:
             try:
                 async with gate:
-                    minutes = await self.history(symbol, start_ms, end_ms)
+                    minutes = await self.history(self._request(symbol, start_ms, end_ms))
                 inlet.backfill(symbol, minutes, self.basis)
                 del failed[symbol]
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
@@ -203,6 +216,11 @@ class VenueFeed(ABC):
             self._awaited.discard(symbol)
 
         await asyncio.gather(*starmap(fill, wanted.items()))
+
+    def _request(self, symbol: str, start_ms: int, end_ms: int) -> MinutesRequest:
+        facts, between = catalogue.find(symbol), whole_minutes(start_ms, end_ms)
+        counted = facts is not None and facts.volume_kind == "ticks"
+        return MinutesRequest(self.client(), self.rest_url, self.symbols[symbol], *between, counted)
 
     def _tell_failures(self, failed: Mapping[str, str]) -> None:
         """One line for each reason, however many instruments it concerns."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import cache
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import httpx2
 import msgspec
@@ -71,6 +71,48 @@ async def fetch(
         status = response.status_code
         raise HistoryFailed(f"the answer was {status}{said(response, body)}", status)
     return VenueAnswer(body, _sent_ms(response))
+
+
+class MinutesRequest(NamedTuple):
+    """Closed minutes, which a venue is asked for by its own name of the instrument."""
+
+    client: httpx2.AsyncClient
+    rest_url: str
+    name: str
+    start_ms: int
+    end_ms: int
+    counted: bool
+    """Whether the live volume is a number of ticks."""
+
+    async def ask(self, path: str, params: Params) -> VenueAnswer:
+        return await fetch(self.client, self.rest_url + path, params)
+
+
+D = TypeVar("D")
+
+
+def decode(decoder: msgspec.json.Decoder[D], body: bytes, what: str) -> D:
+    try:
+        return decoder.decode(body)
+    except ValueError as error:
+        raise HistoryFailed(f"{what} cannot be read: {error}") from None
+
+
+class TradeBar(Protocol):
+    """A venue's own bar of trades."""
+
+    open: float
+    high: float
+    low: float
+    close: float
+    traded: float
+    trades: int
+
+
+def minute_of_trades(opened_ms: int, bar: TradeBar, *, counted: bool) -> PriceBar:
+    # Where live volume is the number of ticks, that of trades comes nearest; a size would tower above it.
+    volume = float(bar.trades) if counted else bar.traded
+    return PriceBar(opened_ms, bar.open, bar.high, bar.low, bar.close, volume, bar.high, bar.low)
 
 
 async def read(response: httpx2.Response, limit: int) -> bytes:

@@ -16,7 +16,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, W
 from websockets.uri import parse_uri
 
 from market.engine.feeds.feed import FeedPace
-from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
@@ -36,27 +35,10 @@ class MessageReader(Protocol):
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
 
 
-class FetchBars(Protocol):
-    """Closed minutes from the venue's REST side; `counted` where live volume is a number of ticks."""
-
-    async def __call__(
-        self,
-        client: httpx2.AsyncClient,
-        rest_url: str,
-        name: str,
-        start_ms: int,
-        end_ms: int,
-        /,
-        *,
-        counted: bool,
-    ) -> list[PriceBar]: ...
-
-
 class WebSocketFeed(VenueFeed):
     url_setting: ClassVar[str]
     path: ClassVar[str] = ""
     basis = "trades"
-    bars: ClassVar[FetchBars]
 
     def __init__(
         self,
@@ -81,7 +63,7 @@ class WebSocketFeed(VenueFeed):
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
         to_say: asyncio.Queue[bytes] = asyncio.Queue()
-        with losses_told(self.venue, self.url, self.url_setting):
+        with told_as_losses(self.venue, self.url, self.url_setting):
             async with AsyncExitStack() as self._opened, self._connect() as connection:
                 reader = self.reader(await self.served(refuse), refuse, to_say.put_nowait)
                 reader.subscribe()
@@ -94,11 +76,7 @@ class WebSocketFeed(VenueFeed):
                 finally:
                     await _end(talking)
 
-    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
-        client, name, counted = self._rest(), self.symbols[symbol], self.is_counted(symbol)
-        return await self.bars(client, self.rest_url, name, start_ms, end_ms, counted=counted)
-
-    def _rest(self) -> httpx2.AsyncClient:
+    def client(self) -> httpx2.AsyncClient:
         """Opened when something is missing; lives as long as the connection."""
         if self._client is None or self._client.is_closed:
             self._client = open_client()
@@ -146,7 +124,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 @contextmanager
-def losses_told(venue: str, url: str, setting: str) -> Iterator[None]:
+def told_as_losses(venue: str, url: str, setting: str) -> Iterator[None]:
     at = f"{url} ({setting})"
     try:
         yield
@@ -173,8 +151,3 @@ def _closed(venue: str, closed: ConnectionClosed) -> str:
     if closed.sent is not None:
         return f"the connection to {venue} was given up: {closed.sent}"
     return f"the connection to {venue} broke off"
-
-
-def in_batches(names: list[str], size: int) -> Iterator[list[str]]:
-    for begin in range(0, len(names), size):
-        yield names[begin : begin + size]

@@ -9,11 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from httpx2 import AsyncClient
 
 from market.engine.feeds.venues.binance_rest import binance_history
 from market.engine.feeds.venues.kraken import kraken_history
 from market.engine.feeds.venues.oanda_rest import oanda_history
-from market.engine.feeds.venues.venue_history import LONGEST_MS, MAX_BYTES, HistoryFailed, fetch, open_client
+from market.engine.feeds.venues.venue_history import (
+    LONGEST_MS,
+    MAX_BYTES,
+    HistoryFailed,
+    MinutesRequest,
+    fetch,
+    open_client,
+    whole_minutes,
+)
 from market.prices.candles import MINUTE_MS
 
 from .http_venue import Answer, HttpVenue, Reply, Request
@@ -44,10 +53,14 @@ async def asked(answer: Answer) -> bytes:
         return (await fetch(client, f"{venue.url}/bars", {})).body
 
 
+def wanted(client: AsyncClient, url: str, name: str, end_ms: int) -> MinutesRequest:
+    return MinutesRequest(client, url, name, *whole_minutes(START_MS, end_ms), counted=False)
+
+
 async def test_binance_is_asked_for_the_minutes_between() -> None:
     async with HttpVenue(klines) as venue, open_client() as client:
         end_ms = START_MS + 2 * MINUTE_MS
-        minutes = await binance_history(client, venue.url, "BTCUSDT", START_MS, end_ms, counted=False)
+        minutes = await binance_history(wanted(client, venue.url, "BTCUSDT", end_ms))
 
     assert venue.requests[0][1:3] == (
         "/api/v3/klines",
@@ -65,7 +78,7 @@ async def test_binance_is_asked_for_the_minutes_between() -> None:
 async def test_binance_is_asked_page_by_page_for_three_days_at_most() -> None:
     async with HttpVenue(klines) as venue, open_client() as client:
         end_ms = START_MS + 2 * LONGEST_MS
-        minutes = await binance_history(client, venue.url, "BTCUSDT", START_MS, end_ms, counted=False)
+        minutes = await binance_history(wanted(client, venue.url, "BTCUSDT", end_ms))
 
     assert len(venue.requests) == 5
     assert [bar.opened_ms for bar in minutes] == list(range(end_ms - LONGEST_MS, end_ms, MINUTE_MS))
@@ -76,7 +89,7 @@ async def test_kraken_is_asked_for_what_came_since() -> None:
         HttpVenue(says(b'{"error":[],"result":{"XXBTZUSD":[],"last":1}}')) as venue,
         open_client() as client,
     ):
-        await kraken_history(client, venue.url, "BTC/USD", START_MS, START_MS + MINUTE_MS, counted=False)
+        await kraken_history(wanted(client, venue.url, "BTC/USD", START_MS + MINUTE_MS))
 
     assert venue.requests[0][1:3] == (
         "/0/public/OHLC",
@@ -88,7 +101,7 @@ async def test_kraken_is_asked_for_what_came_since() -> None:
 async def test_oanda_is_asked_for_the_price_of_the_candles_and_the_ask(price: str, asked_for: str) -> None:
     async with HttpVenue(says(b'{"candles":[]}')) as venue, open_client() as client:
         end_ms = START_MS + MINUTE_MS
-        await oanda_history(client, venue.url, "EUR_USD", START_MS, end_ms, counted=True, price=price)
+        await oanda_history(wanted(client, venue.url, "EUR_USD", end_ms), price)
 
     assert venue.requests[0][1:3] == (
         "/v3/instruments/EUR_USD/candles",
@@ -105,7 +118,7 @@ async def test_oanda_is_asked_for_the_price_of_the_candles_and_the_ask(price: st
 async def test_nobody_is_asked_while_no_minute_has_ended(history: Callable[..., Any]) -> None:
     async with HttpVenue(says(b"")) as venue, open_client() as client:
         end_ms = START_MS + MINUTE_MS - 1
-        minutes = await history(client, venue.url, "EUR/USD", START_MS, end_ms, counted=False)
+        minutes = await history(wanted(client, venue.url, "EUR/USD", end_ms))
 
     assert (minutes, venue.requests) == ([], [])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from market.engine.feeds.venues.kraken import KrakenFeed
-from market.engine.feeds.venues.venue_history import HistoryFailed
+from market.engine.feeds.venues.venue_history import HistoryFailed, MinutesRequest
 from market.engine.feeds.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
 from tests.market.feeds.inlets import RecordingInlet, Waits, running
@@ -159,8 +159,8 @@ async def test_history_that_cannot_be_had_is_one_line_with_its_address(
 class Moody(KrakenFeed):
     """Has another excuse for each symbol."""
 
-    async def history(self, symbol: str, start_ms: int, end_ms: int) -> list[PriceBar]:
-        raise HistoryFailed(f"not {symbol}")
+    async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
+        raise HistoryFailed(f"not {wanted.name}")
 
 
 async def test_each_reason_against_history_is_told_with_its_own_instruments(
@@ -177,4 +177,4 @@ async def test_each_reason_against_history_is_told_with_its_own_instruments(
             await inlet.until_ticks(1)
 
     told = [message.partition(" from ")[0] + message.rpartition(")")[2] for message in caplog.messages]
-    assert told == ["Kraken: no history of EURUSD: not EURUSD", "Kraken: no history of XAUUSD: not XAUUSD"]
+    assert told == ["Kraken: no history of EURUSD: not EUR/USD", "Kraken: no history of XAUUSD: not PAXG/USD"]
