@@ -14,9 +14,9 @@ from django.db.models import Q
 
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import DEMO, default_feed
+from market.engine.admission import feeds_of
 from market.engine.feeds.simulated.simulated_past import make_past
 from market.engine.listeners import SeriesEnding
-from market.engine.source import feeds_of
 from market.engine.store import checkpoints
 from market.engine.store.candle_rows import Row, read_minutes_since, to_ms, write_candles
 from market.engine.store.checkpoints import tick_of

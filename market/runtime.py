@@ -64,7 +64,7 @@ class MarketRuntime:
             self.liveness.start()
             return
         self.runner = self._own_engine()
-        await self.runner.try_lease()
+        await self.runner.writer.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
         self.liveness.start()
@@ -82,7 +82,7 @@ class MarketRuntime:
         """Of an engine that was killed, unless another one runs and has written them."""
         await catalogue.load()
         runner = self.separate_engine() if settings.REDIS_URL else self._own_engine()
-        if await runner.try_lease():
+        if await runner.writer.try_lease():
             await runner.write_remains()
         self.runner = None
 
@@ -161,7 +161,7 @@ class MarketRuntime:
 
     async def refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:
-            await self.runner.settle_kinds()
+            await self.runner.series.settle()
             await self.runner.feeds.refresh()
         for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
             await self.reload({"symbol": facts.symbol})
@@ -173,7 +173,7 @@ class MarketRuntime:
         if self.runner is not None:
             if not self.runner.is_running:
                 return
-            await self.runner.flush()
+            await self.runner.writer.flush()
         quote = await reload_candles(self.prices, facts)
         if quote is not None and self.runner is not None:
             self.engine.go_on_from(self.engine.instrument(facts, now_ms()), quote)

@@ -27,9 +27,8 @@ from market.prices.records import (
     TickAccepted,
 )
 
+from .admission import FeedChoice, FeedState, feeds_of, reason_to_refuse
 from .instrument_state import InstrumentState
-from .source import FeedChoice, FeedState, feeds_of
-from .tick_rules import reason_to_refuse
 
 CLOSE_GRACE_MS = 2_000
 NEVER_MS = 1 << 52
@@ -65,18 +64,35 @@ class Engine:
         source = self.source(origin)
         facts = catalogue.find(tick.symbol)
         if facts is None:
-            reason: str | None = "unknown_symbol"
-        else:
+            source.refused["unknown_symbol"] += 1
+            return "unknown_symbol"
+        state = self.instruments.get(tick.symbol)
+        if state is None or state.facts is not facts:
             state = self.instrument(facts, at_ms)
-            reason = self._reason_to_refuse(state, tick, origin, at_ms)
-            if reason is None:
-                self._let_in(state, tick, origin, at_ms)
-                source.ticks += 1
-                source.lag_ms = at_ms - tick.time_ms
-                return None
+        history = self.prices.history(facts)
+        reason = state.reason_to_refuse(tick, origin, at_ms, history, self.sources)
+        if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)
-        source.refused[reason or ""] += 1
-        return reason
+            source.refused[reason] += 1
+            return reason
+        if tick.time_ms >= state.minute_ends_ms:
+            self._pass_time(state, tick.time_ms)
+        if state.switches != state.choice.switches:
+            state.choose(state.choice)
+            self.price(state)
+        state.unsure_ms = None
+        source.ticks += 1
+        source.lag_ms = at_ms - tick.time_ms
+        if source.lag_ms > self.grace_ms:
+            self._note_late(state, tick.time_ms, at_ms)
+        # What forms now is closed by the clock with its market, though that was closed when it came.
+        state.is_open = True
+        records = state.number(tick, origin, at_ms)
+        self.changed[tick.symbol] = state
+        self.records += records
+        if closed := self.prices.apply(records[-1], facts):
+            self._keep(state, closed, records[-1])
+        return None
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
         """Close what has ended and what nothing more is taken for, though no later tick came to say so. What
@@ -91,14 +107,14 @@ class Engine:
         """Nothing more is taken from before then."""
         facts = state.facts
         self._pass_time(state, until_ms)
-        self._apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
-        if found := state.watch.end_until(until_ms):
-            self.records += [state.absorbed(absorption) for absorption in found]
+        self.apply_if_it_closes(state, CandlesEnded(facts.symbol, until_ms))
+        if found := state.absorption.end_until(until_ms):
+            self.records += [state.absorbed(each) for each in found]
             self.changed[facts.symbol] = state
         is_open = facts.hours.is_open(until_ms)
         if state.is_open is not is_open and not is_open:
             reopens_ms = facts.hours.next_open(until_ms)
-            self._apply_if_it_closes(
+            self.apply_if_it_closes(
                 state, MarketClosed(facts.symbol, NEVER_MS if reopens_ms is None else reopens_ms)
             )
         state.is_open = is_open
@@ -109,10 +125,7 @@ class Engine:
         if facts is None:
             return None
         this_minute_ms = interval_start(at_ms, MINUTE_MS)
-        last_ms = self.prices.history(facts).last_closed_ms("1m")
-        start_ms = this_minute_ms - most_ms
-        if last_ms is not None:
-            start_ms = max(last_ms + MINUTE_MS, start_ms)
+        start_ms = max(self.prices.history(facts).closed_until_ms, this_minute_ms - most_ms)
         is_missing = any(facts.hours.sessions_between(start_ms, this_minute_ms))
         return start_ms if is_missing else None
 
@@ -124,17 +137,15 @@ class Engine:
         state, history = self.instrument(facts, at_ms), self.prices.history(facts)
         taken = 0
         for minute in minutes:
-            last_ms = history.last_closed_ms("1m")
+            opened_ms, closed_until_ms = minute.opened_ms, history.closed_until_ms
             forming = history.builder.forming("1m")
-            is_known = (last_ms is not None and minute.opened_ms <= last_ms) or (
-                forming is not None and minute.opened_ms == forming.opened_ms
-            )
-            if is_known or minute.opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(minute.opened_ms):
+            is_known = opened_ms < closed_until_ms or (forming and forming.opened_ms == opened_ms)
+            if is_known or opened_ms + MINUTE_MS > at_ms or not facts.hours.is_open(opened_ms):
                 continue
-            if last_ms is not None and last_ms + MINUTE_MS < minute.opened_ms and taken:
-                self._fill(state, last_ms + MINUTE_MS, minute.opened_ms)
-            told = msgspec.structs.replace(minute, source=state.source)
-            self._apply_if_it_closes(state, HistoryMinute(symbol, told, basis))
+            if taken and closed_until_ms:
+                self._fill(state, closed_until_ms, opened_ms)
+            own = msgspec.structs.replace(minute, source=state.source)
+            self.apply_if_it_closes(state, HistoryMinute(symbol, own, basis))
             taken += 1
         return taken
 
@@ -154,55 +165,21 @@ class Engine:
         state = self.instruments.get(facts.symbol)
         if state is None:
             state = self.instruments[facts.symbol] = InstrumentState(
-                facts, FeedChoice(self._feeds(facts), at_ms)
+                facts, FeedChoice(self.feeds(facts), at_ms)
             )
-            self._price(state)
+            self.price(state)
         elif state.facts is not facts:
-            feeds = self._feeds(facts)
+            feeds = self.feeds(facts)
             state.describe(facts)
             # Prices of the other kind are another series: whoever runs the engine ends this one first.
             if feeds != state.choice.feeds and is_simulated(feeds[0]) == state.simulated:
                 state.choose(FeedChoice(feeds, at_ms))
-                self._price(state)
+                self.price(state)
         return state
 
     def is_priced_by(self, feed: str, facts: InstrumentFacts, at_ms: int) -> bool:
         choice = self.instrument(facts, at_ms).choice
         return choice.feed == feed and not choice.admits_nobody
-
-    def is_to_change_kind(self, facts: InstrumentFacts, at_ms: int) -> bool:
-        return self.instrument(facts, at_ms).simulated != is_simulated(self._feeds(facts)[0])
-
-    def take_up_again(self, facts: InstrumentFacts, at_ms: int) -> None:
-        """Its series was to end, and is not any more: staff put the source back before that was written."""
-        state = self.instrument(facts, at_ms)
-        if state.choice.admits_nobody:
-            state.choose(FeedChoice(self._feeds(facts), at_ms))
-            self._price(state)
-
-    def end_series(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
-        """Nobody is let in any more, and every candle is closed with what it has."""
-        state = self.instrument(facts, at_ms)
-        state.choice.admits_nobody = True
-        self._apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS))
-        return state
-
-    def begin_series(
-        self, facts: InstrumentFacts, history: History, checkpoint: Checkpoint, at_ms: int
-    ) -> None:
-        """The series of the other kind goes on from where it ended the last time."""
-        state = self.instrument(facts, at_ms)
-        choice = FeedChoice(self._feeds(facts), at_ms)
-        # Somebody may have changed it again meanwhile.
-        choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
-        state.begin(checkpoint, choice)
-        self.prices.put_history(facts.symbol, history)
-        self._price(state)
-        last = checkpoint.last
-        quote = () if last is None else (last.bid, last.ask, last.time_ms)
-        record = SeriesBegan(facts.symbol, state.simulated, at_ms, state.seq, *quote)
-        self.prices.apply(record, facts)
-        self.records.append(record)
 
     def numbers(self) -> dict[str, Checkpoint]:
         """How far each instrument's numbers have come."""
@@ -232,7 +209,7 @@ class Engine:
             if facts is not None:
                 state = self.instrument(facts, at_ms)
                 state.resume(checkpoint)
-                self._price(state)
+                self.price(state)
 
     def repeat(self, record: AnyRecord, at_ms: int) -> None:
         """Another engine decided this and ended before it was written."""
@@ -258,45 +235,12 @@ class Engine:
         self.prices.quotes.put(tick, state.facts.digits, state.seq)
         self.changed[state.facts.symbol] = state
 
-    def _feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
+    def feeds(self, facts: InstrumentFacts) -> tuple[str, ...]:
         return feeds_of(facts.source, facts.fallback, self.default_feed)
 
-    def _price(self, state: InstrumentState) -> None:
+    def price(self, state: InstrumentState) -> None:
         """Its candles are of this source from now on."""
         self.prices.history(state.facts).builder.price_by(state.source)
-
-    def _reason_to_refuse(self, state: InstrumentState, tick: Tick, origin: str, at_ms: int) -> str | None:
-        facts = state.facts
-        if state.repeats(tick, origin):
-            return "duplicate"
-        history = self.prices.history(facts)
-        last_closed_ms = history.last_closed_ms("1m")
-        closed_until_ms = 0 if last_closed_ms is None else last_closed_ms + MINUTE_MS
-        reason = reason_to_refuse(tick, state.last, closed_until_ms, facts, at_ms)
-        if reason is not None:
-            return reason
-        reason = state.choice.admit(origin, at_ms, facts, self.sources)
-        # Last, so that nobody confirms a price who has no say in it.
-        if reason is None and state.outliers.refuses(tick, state.last, history.recent, facts, at_ms):
-            return "outlier"
-        return reason
-
-    def _let_in(self, state: InstrumentState, tick: Tick, origin: str, at_ms: int) -> None:
-        facts = state.facts
-        self._pass_time(state, tick.time_ms)
-        if state.switches != state.choice.switches:
-            state.choose(state.choice)
-            self._price(state)
-        state.unsure_ms = None
-        if at_ms - tick.time_ms > self.grace_ms:
-            self._note_late(state, tick.time_ms, at_ms)
-        # What forms now is closed by the clock with its market, though that was closed when it came.
-        state.is_open = True
-        records = state.number(tick, origin, at_ms)
-        self.changed[facts.symbol] = state
-        self.records += records
-        if closed := self.prices.apply(records[-1], facts):
-            self._keep(state, closed, records[-1])
 
     def _note_late(self, state: InstrumentState, time_ms: int, at_ms: int) -> None:
         """A minute that was missed and is filled now has its ticks close together: the clock lets it be
@@ -306,24 +250,24 @@ class Engine:
 
     def _pass_time(self, state: InstrumentState, at_ms: int) -> None:
         """A minute that went by without a tick is flat, while who sent the last one was alive."""
-        this_minute_ms = interval_start(at_ms, MINUTE_MS)
-        passed_ms = state.passed_ms
-        if passed_ms is None or passed_ms < this_minute_ms:
-            state.passed_ms = this_minute_ms
-            source = self.sources.get(state.origin) if state.choice.serves(state.origin) else None
-            if passed_ms is not None and source is not None:
-                until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
-                for end_ms in range(passed_ms + MINUTE_MS, until_ms + 1, MINUTE_MS):
-                    if source.was_alive(end_ms - MINUTE_MS, end_ms):
-                        self._fill(state, end_ms - MINUTE_MS, end_ms)
+        if at_ms < state.minute_ends_ms:
+            return
+        first_ms, this_minute_ms = state.minute_ends_ms, interval_start(at_ms, MINUTE_MS)
+        state.minute_ends_ms = this_minute_ms + MINUTE_MS
+        source = self.sources.get(state.origin) if state.choice.serves(state.origin) else None
+        if first_ms and source is not None:
+            until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
+            for end_ms in range(first_ms, until_ms + 1, MINUTE_MS):
+                if source.was_alive(end_ms - MINUTE_MS, end_ms):
+                    self._fill(state, end_ms - MINUTE_MS, end_ms)
 
     def _fill(self, state: InstrumentState, start_ms: int, end_ms: int) -> None:
         facts = state.facts
         for minute_ms in range(start_ms, end_ms, MINUTE_MS):
             if facts.active and facts.hours.is_open(minute_ms):
-                self._apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
+                self.apply_if_it_closes(state, EmptyMinute(facts.symbol, minute_ms))
 
-    def _apply_if_it_closes(self, state: InstrumentState, record: AnyRecord) -> None:
+    def apply_if_it_closes(self, state: InstrumentState, record: AnyRecord) -> None:
         """Time alone changes nothing unless a candle ends by it; only then others must hear."""
         if closed := self.prices.apply(record, state.facts):
             self.records.append(record)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 import msgspec
 
 from instruments.catalogue import InstrumentFacts
 from instruments.kinds import DEMO, PUSH, is_simulated
 from market.engine.store.checkpoints import Checkpoint
-from market.prices.absorption import Absorption, AbsorptionWatch
-from market.prices.order_flow import FlowState, OrderFlow
+from market.prices.history import History
+from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
 from market.prices.records import AbsorptionFound, AnyRecord, EmptyMinute, HistoryMinute, Tick, TickAccepted
 
-from .source import FeedChoice
-from .tick_rules import Outliers, shows_another_price
+from .admission import FeedChoice, FeedState, Outliers, reason_to_refuse, shows_another_price
 
 TRADES = " trades"
 
@@ -22,64 +24,52 @@ def numbering(tick: Tick, origin: str) -> str:
     return f"{origin}{TRADES}" if tick.side else origin
 
 
+@dataclass(slots=True, eq=False)
 class InstrumentState:
-    __slots__ = (
-        "choice",
-        "facts",
-        "flow",
-        "flow_seq",
-        "is_open",
-        "is_refilled",
-        "kind_since_ms",
-        "last",
-        "outliers",
-        "late_at_ms",
-        "origin",
-        "passed_ms",
-        "refilled_ms",
-        "seq",
-        "simulated",
-        "source",
-        "source_seqs",
-        "switches",
-        "unsure_ms",
-        "watch",
-    )
+    facts: InstrumentFacts
+    choice: FeedChoice
+    source: str = field(init=False)
+    switches: int = field(init=False)
+    origin: str = field(init=False)
+    """Who sent the last tick; empty where nothing more comes of it from there."""
+    unsure_ms: int | None = None
+    """Since when its source has sent what was refused, or is old: its price may be another than this."""
+    simulated: bool = field(init=False)
+    """Of which kind the series is that goes on."""
+    kind_since_ms: int | None = None
+    """Since when; None: always."""
+    flow: OrderFlow = field(init=False)
+    absorption: AbsorptionWatch = field(init=False)
+    outliers: Outliers = field(default_factory=Outliers)
+    last: Tick | None = None
+    seq: int = 0
+    flow_seq: int = 0
+    source_seqs: dict[str, int] = field(default_factory=dict)
+    """The last number in each origin's numbering."""
+    minute_ends_ms: int = 0
+    """When the minute ends up to which it has its flat candles; 0 before the first."""
+    refilled_ms: int = -1
+    """When the last minute opened that came from a venue's trade prices, or repeats one that did."""
+    is_refilled: bool = False
+    """Whether that was the last of all."""
+    late_at_ms: int = 0
+    """When a tick last came of a minute that the clock would have closed."""
+    is_open: bool | None = None
+    """Whether the market is, as far as time has passed; None before the first look."""
 
-    def __init__(self, facts: InstrumentFacts, choice: FeedChoice) -> None:
-        self.facts = facts
-        self.choose(choice)
-        self.origin = choice.feed
-        """Who sent the last tick; empty where nothing more comes of it from there."""
-        self.unsure_ms: int | None = None
-        """Since when its source has sent what was refused, or is old: its price may be another than this."""
-        self.simulated = is_simulated(choice.feed)
-        """Of which kind the series is that goes on."""
-        self.kind_since_ms: int | None = None
-        """Since when; None: always."""
-        self.flow = OrderFlow(facts.digits)
-        self.watch = AbsorptionWatch(facts.digits, facts.pip_size)
-        self.outliers = Outliers()
-        self.last: Tick | None = None
-        self.seq = 0
-        self.flow_seq = 0
-        self.source_seqs: dict[str, int] = {}
-        """The last number in each origin's numbering."""
-        self.passed_ms: int | None = None
-        """The minute up to which it has its flat candles."""
-        self.refilled_ms = -1
-        """When the last minute opened that came from a venue's trade prices, or repeats one that did."""
-        self.is_refilled = False
-        """Whether that was the last of all."""
-        self.late_at_ms = 0
-        """When a tick last came of a minute that the clock would have closed."""
-        self.is_open: bool | None = None
-        """Whether the market is, as far as time has passed; None before the first look."""
+    def __post_init__(self) -> None:
+        self.choose(self.choice)
+        self.origin, self.simulated = self.source, is_simulated(self.source)
+        self._measure_anew()
 
     @property
     def known_ms(self) -> int:
         """Up to when its series is known, or was another one."""
         return max(self.last.time_ms if self.last else 0, (self.kind_since_ms or 0) - 1)
+
+    def _measure_anew(self) -> None:
+        self.flow = OrderFlow(self.facts.digits)
+        self.absorption = AbsorptionWatch(self.facts.digits, self.facts.pip_size)
 
     def choose(self, choice: FeedChoice) -> None:
         self.choice = choice
@@ -91,7 +81,7 @@ class InstrumentState:
         before, self.facts = self.facts, facts
         if (before.digits, before.pip_size) != (facts.digits, facts.pip_size):
             self.flow.measure_by(facts.digits, self.last)
-            self.watch.measure_by(facts.digits, facts.pip_size)
+            self.absorption.measure_by(facts.digits, facts.pip_size)
 
     def note_refused(self, tick: Tick, reason: str, origin: str, at_ms: int) -> None:
         """What the source of these prices sent, and was not believed."""
@@ -112,6 +102,20 @@ class InstrumentState:
         if self.is_refilled:
             self.refilled_ms = opened_ms
 
+    def reason_to_refuse(
+        self, tick: Tick, origin: str, at_ms: int, history: History, sources: Mapping[str, FeedState]
+    ) -> str | None:
+        if self.repeats(tick, origin):
+            return "duplicate"
+        last, facts = self.last, self.facts
+        reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms)
+        if reason is None:
+            reason = self.choice.admit(origin, at_ms, facts, sources)
+        # Last, so that nobody confirms a price who has no say in it.
+        if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms):
+            return "outlier"
+        return reason
+
     def repeats(self, tick: Tick, origin: str) -> bool:
         """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
         if tick.source_seq is None:
@@ -124,10 +128,9 @@ class InstrumentState:
     def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""
         self.last, self.origin = tick, origin
-        self.outliers.note(tick)
         facts = self.facts
         update = self.flow.take(tick, facts.order_flow_source == "trades")
-        found = self.watch.take(tick, update)
+        found = self.absorption.take(tick, update)
         records: list[AnyRecord] = [self.absorbed(each) for each in found] if found else []
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
@@ -148,17 +151,7 @@ class InstrumentState:
 
     def absorbed(self, found: Absorption) -> AbsorptionFound:
         self.flow_seq += 1
-        return AbsorptionFound(
-            symbol=self.facts.symbol,
-            flow_seq=self.flow_seq,
-            side=found.side,
-            price=found.price,
-            volume=found.volume,
-            delta=found.delta,
-            price_range=found.price_range,
-            strength=found.strength,
-            time_ms=found.time_ms,
-        )
+        return AbsorptionFound(self.facts.symbol, self.flow_seq, *msgspec.structs.astuple(found))
 
     def resume(self, checkpoint: Checkpoint) -> None:
         self.last, self.seq, self.flow_seq = checkpoint.last, checkpoint.seq, checkpoint.flow_seq
@@ -174,12 +167,11 @@ class InstrumentState:
 
     def begin(self, checkpoint: Checkpoint, choice: FeedChoice) -> None:
         """A series of the other kind; the numbers go on, because the streams do."""
-        self.flow = OrderFlow(self.facts.digits)
-        self.watch = AbsorptionWatch(self.facts.digits, self.facts.pip_size)
+        self._measure_anew()
         self.outliers = Outliers()
         seq, flow_seq = self.seq, self.flow_seq
         self.choose(choice)
-        self.simulated, self.passed_ms, self.refilled_ms = checkpoint.simulated, None, -1
+        self.simulated, self.minute_ends_ms, self.refilled_ms = checkpoint.simulated, 0, -1
         self.unsure_ms, self.is_refilled = None, False
         self.resume(checkpoint)
         self.seq, self.flow_seq = seq, flow_seq

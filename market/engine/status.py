@@ -8,9 +8,9 @@ from core.steady_clock import SteadyClock
 from market.prices.order_flow import DAY_MS, UNITS
 from market.prices.records import StatusRecord
 
+from .admission import FeedState
 from .engine import Engine
 from .instrument_state import InstrumentState
-from .source import FeedState
 
 
 class FeedStatus(msgspec.Struct, frozen=True):

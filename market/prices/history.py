@@ -12,7 +12,7 @@ import msgspec
 
 from core.plain_json import number
 
-from .candles import COARSER, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
+from .candles import COARSER, MINUTE_MS, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
 from .day import RollingDay
 
 KEPT = 500
@@ -97,6 +97,8 @@ class History:
         self.day = RollingDay(digits)
         self.recent: deque[PriceBar] = deque(maxlen=RECENT)
         """The last closed minutes, as candles."""
+        self.closed_until_ms = 0
+        """When the last closed minute ended; 0 before the first."""
         self._series: dict[str, _Series] = {timeframe: _Series() for timeframe in TIMEFRAMES}
         self._restored: dict[str, PriceBar] = {}
         """The last of each that came from the store."""
@@ -123,6 +125,8 @@ class History:
     def restore(self, timeframe: str, candle: PriceBar) -> None:
         """Take a closed candle from the store."""
         self._series[timeframe].keep(candle, self.digits)
+        if timeframe == "1m":
+            self.closed_until_ms = max(self.closed_until_ms, candle.opened_ms + MINUTE_MS)
         self._restored[timeframe] = candle
 
     def resume(self, minutes: Iterable[PriceBar], at_ms: float = inf, over_ms: float = inf) -> None:
@@ -182,6 +186,7 @@ class History:
         kept = [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]
         for name, candle in kept:
             if name == "1m":
+                self.closed_until_ms = candle.opened_ms + MINUTE_MS
                 self._remember(candle)
         return kept
 

@@ -1,10 +1,18 @@
-"""Who pressed: the volume that lifted the ask and that hit the bid. Pure."""
+"""Order flow: the volume that lifted the ask and that hit the bid; and absorption, which is trading against one
+side, heavier than usual, that did not move the price."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate
+from math import sqrt
+from typing import Literal
+
 import msgspec
 
-from .candles import TIMEFRAMES
+from .candles import TIMEFRAMES, interval_start
 from .records import Tick, TickAccepted
 
 DAY_MS = TIMEFRAMES["1d"]
@@ -103,3 +111,169 @@ class OrderFlow:
                 self._side = 1 if half_points > self._half_points else -1
             self._half_points = half_points
         return self._side
+
+
+WINDOW_MS = 5_000
+WINDOWS = 60
+LEAST_STRENGTH = 2.0
+STILL_PIPS = 2
+STILL_SPREADS = 2
+Side = Literal["bid", "ask"]
+
+
+class Absorption(msgspec.Struct, frozen=True, gc=False):
+    side: Side
+    """The passive side, which absorbed: the bid where sellers pressed."""
+    price: float
+    """Where: the mean price of what was absorbed, weighted by volume."""
+    volume: float
+    """What was absorbed."""
+    delta: float
+    """Of the whole window, in which the other side may have traded too."""
+    price_range: float
+    """From the lowest to the highest price of the window's order flow."""
+    strength: float
+    """How many standard deviations the volume is above the mean."""
+    time_ms: int
+    """The end of the window."""
+
+
+class _Window:
+    """The order flow of one window, and how often each spread was quoted, in points."""
+
+    __slots__ = ("ask_value", "ask_volume", "bid_value", "bid_volume", "high", "low", "spreads")
+
+    def __init__(self) -> None:
+        self.bid_volume = self.ask_volume = self.bid_value = self.ask_value = 0.0
+        self.high, self.low = float("-inf"), float("inf")
+        self.spreads: dict[int, int] = {}
+
+    @property
+    def is_traded(self) -> bool:
+        return self.high >= self.low
+
+    def add(self, update: FlowUpdate) -> None:
+        price, sold, bought = update.price, update.bid_volume, update.ask_volume
+        if sold:
+            self.bid_volume += sold
+            self.bid_value += sold * price
+        else:
+            self.ask_volume += bought
+            self.ask_value += bought * price
+        if price > self.high:
+            self.high = price
+        if price < self.low:
+            self.low = price
+
+    def rescale_spreads(self, factor: float) -> None:
+        quoted, self.spreads = self.spreads, {}
+        for points, often in quoted.items():
+            rescaled = round(points * factor)
+            self.spreads[rescaled] = self.spreads.get(rescaled, 0) + often
+
+    def add_spread(self, points: int) -> None:
+        self.spreads[points] = self.spreads.get(points, 0) + 1
+
+
+class AbsorptionWatch:
+    """One instrument, in windows of 5 s aligned to UTC.
+
+    A window counts if anything was traded in it. Each side is held against its own volumes, noughts among
+    them, in the last 60 windows that counted; the one that is judged is not among these.
+    """
+
+    __slots__ = ("_begins_ms", "_digits", "_ends_ms", "_pip_size", "_scale", "_usual", "_window")
+
+    def __init__(self, digits: int, pip_size: float) -> None:
+        self._digits = digits
+        self._scale: int = 10**digits
+        self._pip_size = pip_size
+        self._usual: dict[Side, RecentVolumes] = {
+            "bid": RecentVolumes(WINDOWS),
+            "ask": RecentVolumes(WINDOWS),
+        }
+        self._begins_ms = self._ends_ms = 0
+        self._window = _Window()
+
+    def measure_by(self, digits: int, pip_size: float) -> None:
+        """Prices have other digits from now on, or pips another size; what is usual stays."""
+        self._window.rescale_spreads(10.0 ** (digits - self._digits))
+        self._digits, self._scale, self._pip_size = digits, 10**digits, pip_size
+
+    def take(self, tick: Tick, update: FlowUpdate | None) -> Sequence[Absorption]:
+        """Add a tick and the order flow it made. Returns what the window that it ended has shown."""
+        time_ms = tick.time_ms
+        found = self.end_until(time_ms) if time_ms >= self._ends_ms else ()
+        # The clock may end a window while a tick of it is under way; what was said of it stays.
+        if time_ms >= self._begins_ms:
+            self._window.add_spread(int((tick.ask - tick.bid) * self._scale + 0.5))
+            if update is not None:
+                self._window.add(update)
+        return found
+
+    def end_until(self, now_ms: int) -> Sequence[Absorption]:
+        """What the window has shown, if it has ended by now: at most one for each side."""
+        if now_ms < self._ends_ms:
+            return ()
+        window, ended_ms = self._window, self._ends_ms
+        self._window = _Window()
+        self._begins_ms = interval_start(now_ms, WINDOW_MS)
+        self._ends_ms = self._begins_ms + WINDOW_MS
+        return self._judge(window, ended_ms) if window.is_traded else ()
+
+    def _judge(self, window: _Window, ended_ms: int) -> list[Absorption]:
+        sold, bought = round(window.bid_volume * UNITS), round(window.ask_volume * UNITS)
+        still = max(STILL_PIPS * self._pip_size, STILL_SPREADS * median(window.spreads) / self._scale)
+        moved = round(window.high - window.low, self._digits)
+        # A limit of 0.3 pips may be 0.30000000000000004 of them.
+        is_still = moved <= still + 1e-9
+        found = []
+        pressed: tuple[tuple[Side, int, float], ...]
+        pressed = ("bid", sold, window.bid_value), ("ask", bought, window.ask_value)
+        for side, units, value in pressed:
+            strength = self._usual[side].strength(units)
+            self._usual[side].add(units)
+            if is_still and strength is not None and strength >= LEAST_STRENGTH:
+                volume, delta = units / UNITS, (bought - sold) / UNITS
+                price = round(value / volume, self._digits)
+                found.append(Absorption(side, price, volume, delta, moved, round(strength, 2), ended_ms))
+        return found
+
+
+class RecentVolumes:
+    """Mean and standard deviation of the last so many volumes. They are whole numbers, because sums of
+    those stay exact however long it runs."""
+
+    __slots__ = ("_many", "_squares", "_sum", "_volumes")
+
+    def __init__(self, many: int) -> None:
+        self._many = many
+        self._volumes: deque[int] = deque()
+        self._sum = 0
+        self._squares = 0
+
+    def add(self, volume: int) -> None:
+        self._volumes.append(volume)
+        self._sum += volume
+        self._squares += volume * volume
+        if len(self._volumes) > self._many:
+            oldest = self._volumes.popleft()
+            self._sum -= oldest
+            self._squares -= oldest * oldest
+
+    def strength(self, volume: int) -> float | None:
+        """How many (sample) standard deviations it is above the mean. None until so many are known, and
+        while they are all alike."""
+        count = len(self._volumes)
+        spread = count * self._squares - self._sum * self._sum
+        if count < self._many or not spread:
+            return None
+        return (count * volume - self._sum) / sqrt(spread * count / (count - 1))
+
+
+def median(counts: dict[int, int]) -> float:
+    """Of values of which it is known how often each came; at least one came."""
+    values = sorted(counts)
+    up_to = list(accumulate(counts[value] for value in values))
+    lower, upper = (bisect_right(up_to, place) for place in ((up_to[-1] - 1) // 2, up_to[-1] // 2))
+    return (values[lower] + values[upper]) / 2

@@ -10,7 +10,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from core.plain_json import HUGE, TINY, encode, spelled_out
-from market.prices.absorption import WINDOW_MS, Side
+from market.prices.order_flow import WINDOW_MS, Side
 from market.prices.records import AbsorptionFound, TickAccepted
 from market.streams.hub.backlog import ReplaceablePublication
 from market.streams.protocol.messages import Milliseconds, Wish

@@ -77,7 +77,7 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
 
     if settings.REDIS_URL:
         runner = market.separate_engine()
-        await runner.wait_for_lease()
+        await runner.writer.wait_for_lease()
         await runner.start()
     else:
         await market.start()

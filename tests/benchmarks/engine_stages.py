@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts
 from instruments.kinds import PUSH
+from market.engine.admission import FeedChoice, reason_to_refuse
 from market.engine.bus.journal import encode
 from market.engine.engine import Engine
 from market.engine.instrument_state import InstrumentState
-from market.engine.source import FeedChoice
-from market.engine.tick_rules import reason_to_refuse
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick
 

@@ -34,9 +34,9 @@ def make_runner(
 async def flush_once(engine: Engine) -> None:
     """As a process that ends cleanly then."""
     runner = make_runner(engine)
-    assert await runner.try_lease()
-    await runner.flush()
-    await in_thread(runner.lease.leave)
+    assert await runner.writer.try_lease()
+    await runner.writer.flush()
+    await in_thread(runner.writer.lease.leave)
 
 
 def flush(engine: Engine) -> None:

@@ -11,8 +11,8 @@ from core.background import cancel_and_wait
 from core.clock import now_ms
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import PUSH
+from market.engine.admission import feeds_of
 from market.engine.engine import Engine
-from market.engine.source import feeds_of
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.records import Tick
 

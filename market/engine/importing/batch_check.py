@@ -10,7 +10,7 @@ from math import isfinite
 from operator import eq, le, lt
 from typing import TYPE_CHECKING
 
-from market.engine.tick_rules import TOO_HIGH, reason_to_refuse
+from market.engine.admission import TOO_HIGH, reason_to_refuse
 from market.prices.records import Tick
 
 if TYPE_CHECKING:

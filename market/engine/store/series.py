@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from instruments.catalogue import InstrumentFacts
 from instruments.kinds import default_feed, is_simulated
 from instruments.models import Instrument
-from market.engine.source import feeds_of
+from market.engine.admission import feeds_of
 from market.models import FormerQuote, FormingMinute, LastQuote
 
 from .candle_rows import moment, to_ms

@@ -68,18 +68,18 @@ class Command(BaseCommand):
         """Wait for the lease, then run until somebody else has it or we are to end."""
         runner = market.separate_engine()
         self.say("Waiting for the lease: another engine may hold it.")
-        await first(runner.wait_for_lease(), ending.wait())
+        await first(runner.writer.wait_for_lease(), ending.wait())
         if ending.is_set():
             await runner.stop()
             return
         try:
             # It may wait for Redis.
-            await first(runner.start(), ending.wait(), runner.lease_lost.wait())
+            await first(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
         except (Error, Overloaded, LeaseLost) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
         if not runner.is_running:
-            runner.lose_lease()
+            runner.writer.lose_lease()
             await runner.stop()
             return
         start_waits.over()
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         try:
             # A push that waits to be acknowledged hears first that another engine has taken over.
             with contextlib.suppress(LeaseLost):
-                await first(runner.lease_lost.wait(), ending.wait(), serving)
+                await first(runner.writer.lease_lost.wait(), ending.wait(), serving)
         finally:
             await runner.stop()
             await inbox.stop()

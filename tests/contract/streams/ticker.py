@@ -78,7 +78,7 @@ def ticking(server: Server) -> Iterator[Ticker]:
 async def start(runner: Runner) -> None:
     """Until the service follows it, and tells its clients no more of that: starting may take longer than a
     silence may."""
-    await runner.wait_for_lease()
+    await runner.writer.wait_for_lease()
     await runner.start()
     epoch = runner.bus.place.epoch
     async with asyncio.timeout(PATIENCE_S):

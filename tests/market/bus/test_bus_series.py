@@ -71,10 +71,10 @@ class Repriced:
     async def run(self) -> None:
         runner = make_runner(self.engine, hear=self.records.extend)
         await in_thread(EngineState.objects.update, writer="")
-        assert await runner.try_lease()
+        assert await runner.writer.try_lease()
         await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="push")
         await catalogue.load()
-        await runner.settle_kinds()
+        await runner.series.settle()
         (began,) = (record for record in self.records if type(record) is SeriesBegan)
         self.began_ms = began.at_ms
         for after_s in range(1, MINUTES * 60, 7):
@@ -82,8 +82,8 @@ class Repriced:
             tick = Tick("EURUSD", price, price + 0.0002, at_ms, 1.0)
             assert self.engine.take("push", [tick], at_ms) == [None]
             self.engine.keep_time(at_ms)
-        await runner.flush()
-        await in_thread(runner.lease.leave)
+        await runner.writer.flush()
+        await in_thread(runner.writer.lease.leave)
 
 
 def bars(prices: Prices, timeframe: str) -> list[bytes]:

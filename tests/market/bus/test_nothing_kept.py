@@ -84,7 +84,7 @@ def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_i
     async def start() -> tuple[str, str]:
         bus = LocalBus(lambda records: None, LocalJournal(tmp_path, dict))
         runner = Runner(Engine(Prices("bid")), no_feed, bus)
-        assert await runner.try_lease()
+        assert await runner.writer.try_lease()
         await runner.start()
         written = await in_thread(lambda: EngineState.objects.get().epoch)
         await runner.stop()

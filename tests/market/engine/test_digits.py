@@ -122,7 +122,7 @@ def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_writte
         try:
             for digits in (4, 3):
                 await edit(digits)
-            assert await runner.try_lease()
+            assert await runner.writer.try_lease()
             await runner.start()
             return closes()
         finally:

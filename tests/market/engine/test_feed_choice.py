@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.source import (
+from market.engine.admission import (
     GONE_MS,
     MOST_COMPLAINTS,
     SILENT_MS,

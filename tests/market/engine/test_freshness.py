@@ -92,7 +92,7 @@ def stage(
         with Server() as server:
             runner = Runner(Engine(Prices("bid")), no_feed, RedisBus(url))
             stage = Stage(server, runner)
-            server.run(runner.wait_for_lease())
+            server.run(runner.writer.wait_for_lease())
             server.run(runner.start())
             with stage.api:
                 yield stage

@@ -73,7 +73,7 @@ def test_minute_is_closed_though_the_loop_is_never_free_for_long(transactional_d
 
     async def run() -> None:
         runner = make_runner(engine)
-        assert await runner.try_lease()
+        assert await runner.writer.try_lease()
         await runner.start()
         minute_ms = interval_start(time.time_ns() // 1_000_000, MINUTE_MS) - MINUTE_MS
         assert runner.push("push", [Tick("EURUSD", 1.1, 1.2, minute_ms, 1.0)]) == [None]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from market.engine.admission import AGREEING, Outliers
 from market.engine.engine import Engine
 from market.engine.status import status_of
-from market.engine.tick_rules import AGREEING, Outliers
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -37,11 +37,9 @@ class Door:
         """Whether each was taken."""
         taken = []
         for tick in ticks:
-            is_far = self.outliers.refuses(tick, self.last, self.minutes, self.facts, tick.time_ms)
-            if not is_far:
-                self.outliers.note(tick)
+            taken.append(self.outliers.admit(tick, self.last, self.minutes, self.facts, tick.time_ms))
+            if taken[-1]:
                 self.last = tick
-            taken.append(not is_far)
         return taken
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from market.engine.tick_rules import FUTURE_MS, reason_to_refuse
+from market.engine.admission import FUTURE_MS, reason_to_refuse
 from market.prices.records import Tick
 from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts, ms
 

@@ -56,7 +56,7 @@ class Connected:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Runner]:
         runner = make_runner(self.engine, self.make_feed)
-        assert await runner.try_lease()
+        assert await runner.writer.try_lease()
         await runner.start()
         try:
             yield runner
@@ -216,7 +216,7 @@ class Two:
         assert runner is not None
 
         def says_so() -> bool:
-            runner.flush_soon()
+            runner.writer.flush_soon()
             return any(instrument.feed == feed for instrument in market.status().instruments)
 
         await until(says_so)

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.prices import absorption
-from market.prices.absorption import WINDOW_MS, Absorption, AbsorptionWatch, RecentVolumes
-from market.prices.order_flow import FlowUpdate
+from market.prices import order_flow
+from market.prices.order_flow import WINDOW_MS, Absorption, AbsorptionWatch, FlowUpdate, RecentVolumes
 from market.prices.records import Tick
 from tests.market.ticking import NOON_MS
 
@@ -212,4 +211,4 @@ def test_mean_and_deviation_stay_exact_over_a_long_run(made: list[int]) -> None:
 def test_median_of_counted_values_is_that_of_the_values(pairs: list[tuple[int, int]]) -> None:
     one_by_one = list(chain.from_iterable([value] * count for value, count in pairs))
 
-    assert absorption.median(dict(pairs)) == median(one_by_one)
+    assert order_flow.median(dict(pairs)) == median(one_by_one)

@@ -175,6 +175,6 @@ def returned_texts(path: str) -> set[str]:
 
 
 def test_every_reason_of_the_checks_has_its_sentence() -> None:
-    codes = returned_texts("market/engine/tick_rules.py")
+    codes = returned_texts("market/engine/admission.py")
     assert {"not_finite", "market_closed"} <= codes
     assert codes <= set(REASONS)

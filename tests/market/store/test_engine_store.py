@@ -121,12 +121,12 @@ def test_cancelled_write_is_not_lost() -> None:
 
     async def cancel_at_once() -> None:
         runner = make_runner(engine)
-        await runner.try_lease()
-        task = asyncio.create_task(runner.flush())
+        await runner.writer.try_lease()
+        task = asyncio.create_task(runner.writer.flush())
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await runner.flush()
+        await runner.writer.flush()
 
     asyncio.run(cancel_at_once())
 
@@ -327,7 +327,7 @@ def test_stopped_engine_has_written_everything_and_forgets_it() -> None:
 
     async def run_and_stop() -> None:
         runner = make_runner(engine)
-        await runner.try_lease()
+        await runner.writer.try_lease()
         await runner.stop()
 
     asyncio.run(run_and_stop())

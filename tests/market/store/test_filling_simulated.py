@@ -44,10 +44,10 @@ class StoredMinutes(IdleListener):
 async def started(listener: StoredMinutes | None = None) -> Runner:
     runner = make_runner(Engine(Prices("bid"), DEMO))
     runner.listeners = [listener] if listener else []
-    assert await runner.try_lease()
+    assert await runner.writer.try_lease()
     loaded = await in_thread(load, runner.engine.prices, DEMO)
     runner.engine.resume(loaded.checkpoints, NOON_MS)
-    runner._is_behind = True
+    runner.writer.is_behind = True
     return runner
 
 

@@ -301,7 +301,7 @@ def test_engine_that_loads_for_long_keeps_its_lease() -> None:
     async def run() -> bool:
         runner = make_runner(Engine(Prices("bid")))
         runner.listeners = [Slow()]
-        assert await runner.try_lease()
+        assert await runner.writer.try_lease()
         await runner.start()
         has_started = runner.is_running
         await runner.stop()

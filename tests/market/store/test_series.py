@@ -58,14 +58,14 @@ class SilentRunner:
         self.runner: Runner = make_runner(self.engine, hear=self.records.extend)
 
     async def __aenter__(self) -> SilentRunner:
-        assert await self.runner.try_lease()
+        assert await self.runner.writer.try_lease()
         loaded = await in_thread(load, self.engine.prices, DEMO)
         self.engine.resume(loaded.checkpoints, NOON_MS)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.runner.flush()
-        await in_thread(self.runner.lease.leave)
+        await self.runner.writer.flush()
+        await in_thread(self.runner.writer.lease.leave)
 
     def tick(self, origin: str, price: float, after_s: float) -> str | None:
         at_ms = NOON_MS + round(after_s * 1000)
@@ -76,7 +76,7 @@ class SilentRunner:
 
     async def reprice(self, source: str) -> None:
         await in_thread(reprice, source)
-        await self.runner.settle_kinds()
+        await self.runner.series.settle()
 
     def bars(self, timeframe: str = "1m") -> list[dict[str, Any]]:
         history = self.engine.prices.history(catalogue.get("EURUSD"))
@@ -194,7 +194,7 @@ def test_a_source_that_changed_while_nothing_ran_ends_the_series_at_the_start() 
         await in_thread(reprice, "push")
         async with SilentRunner() as silent:
             assert silent.tick("push", 1.1, 5) == "not_its_source"
-            await silent.runner.settle_kinds()
+            await silent.runner.series.settle()
             assert silent.tick("push", 1.1, 5) is None
         return silent
 
@@ -209,11 +209,11 @@ def test_real_candles_and_quote_are_there_after_a_restart() -> None:
         reprice_now = in_thread(reprice, "push")
         await reprice_now
         async with SilentRunner() as silent:
-            await silent.runner.settle_kinds()
+            await silent.runner.series.settle()
             silent.tick("push", 1.1, -90)
             silent.tick("push", 1.2, 1)
         async with SilentRunner() as silent:
-            await silent.runner._fill_simulated()
+            await silent.runner.series.fill_simulated()
         return silent
 
     silent = asyncio.run(run())
@@ -227,7 +227,7 @@ def test_real_sources_share_a_series_and_each_candle_names_its_own() -> None:
     async def run() -> SilentRunner:
         await in_thread(reprice, "kraken")
         async with SilentRunner() as silent:
-            await silent.runner.settle_kinds()
+            await silent.runner.series.settle()
             silent.tick("kraken", 1.1, -130)
             silent.tick("kraken", 1.2, -70)
             await silent.reprice("binance")
@@ -257,7 +257,7 @@ def test_what_is_imported_while_prices_are_simulated_is_not_shown_among_them(ins
         async with SilentRunner() as silent:
             silent.tick("demo", 1.5, -70)
             silent.tick("demo", 1.5, 1)
-            await silent.runner.flush()
+            await silent.runner.writer.flush()
             await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
             await reload_candles(silent.engine.prices, catalogue.get("EURUSD"))
             return [bar["close"] for bar in silent.bars()]
@@ -272,7 +272,7 @@ async def refused_change(silent: SilentRunner, source: str) -> AsyncIterator[Non
     away = broken_database("market_formerquote")
     await in_thread(away.__enter__)
     try:
-        await silent.runner.settle_kinds()
+        await silent.runner.series.settle()
         yield
     finally:
         await in_thread(away.__exit__, None, None, None)
@@ -296,7 +296,7 @@ async def changing(*, is_read_before: bool, is_heard: bool) -> list[float]:
     async with SilentRunner() as silent:
         silent.tick("demo", 1.5, -70)
         silent.tick("demo", 1.5, 1)
-        await silent.runner.flush()
+        await silent.runner.writer.flush()
         instrument = await in_thread(Instrument.objects.get)
         await in_thread(make_candle, instrument, "1m", NOON - timedelta(minutes=9), source="import")
         facts, prices = catalogue.get("EURUSD"), silent.engine.prices
@@ -340,7 +340,7 @@ def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_o
         clock.shift(timedelta(minutes=5))
         async with SilentRunner() as silent:
             silent.runner.listeners = [listener]
-            await silent.runner._fill_simulated()
+            await silent.runner.series.fill_simulated()
             silent.runner.listeners = []
         return silent
 
@@ -364,7 +364,7 @@ def test_nothing_is_simulated_for_the_time_of_a_real_source(clock: time_machine.
             silent.runner.publish()
         clock.shift(timedelta(minutes=3))
         async with SilentRunner() as silent:
-            await silent.runner._fill_simulated()
+            await silent.runner.series.fill_simulated()
 
     asyncio.run(run())
 
@@ -378,7 +378,7 @@ def test_a_change_that_the_database_refuses_is_made_once_it_answers() -> None:
             silent.tick("demo", 1.5, 1)
             async with refused_change(silent, "push"):
                 meanwhile = silent.tick("push", 1.1, 4)
-            await silent.runner.settle_kinds()
+            await silent.runner.series.settle()
             return meanwhile, silent.tick("push", 1.1, 5)
 
     # The old series has ended, and its minute is closed with it.

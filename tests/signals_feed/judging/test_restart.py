@@ -77,7 +77,7 @@ def test_tick_that_was_written_closes_after_a_kill_at_its_own_price() -> None:
 
     async def go(room: WatchedEngine) -> None:
         await hit(room)
-        await room.runner.flush()
+        await room.runner.writer.flush()
         assert await in_thread(Hit.objects.count) == 1
 
     killed(go)
@@ -116,9 +116,9 @@ def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_wors
     async def write_at_once() -> None:
         room = WatchedEngine(tail)
         await room.events.start()
-        assert await room.runner.try_lease()
+        assert await room.runner.writer.try_lease()
         await room.runner.start()
-        await room.runner.flush()
+        await room.runner.writer.flush()
         await room.settle()
         await room.leave()
 
@@ -171,7 +171,7 @@ def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all
     async def go(room: WatchedEngine) -> None:
         await hit(room)
         await in_thread(take_the_lease)
-        await room.runner.flush()
+        await room.runner.writer.flush()
 
     def take_the_lease() -> None:
         EngineState.objects.update(writer="another:1:x")
@@ -201,7 +201,7 @@ def test_signal_that_was_closed_by_hand_before_the_restart_keeps_its_result() ->
 
     async def go(room: WatchedEngine) -> None:
         await hit(room)
-        await room.runner.flush()
+        await room.runner.writer.flush()
 
     killed(go)
     close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(seconds=5))
@@ -272,9 +272,9 @@ def test_minutes_that_were_made_before_a_kill_and_not_judged_are_judged_by_the_n
     signal = make_published()
 
     async def go(room: WatchedEngine) -> None:
-        room.runner._is_behind = True
+        room.runner.writer.is_behind = True
         clock.move_to(NOON + timedelta(minutes=5))
-        await room.runner.flush()
+        await room.runner.writer.flush()
 
     killed(go)
     minute_after(instrument, 2, low="1.0700")
@@ -296,7 +296,7 @@ def test_minutes_that_could_not_be_judged_are_judged_once_the_database_answers(
         await in_thread(minute_after, instrument, 2, low="1.0700")
         with around_statements(refuse), pytest.raises(OperationalError):
             await room.watcher.stored({instrument.symbol})
-        await room.runner.flush()
+        await room.runner.writer.flush()
         await room.settle()
 
     run(go)
@@ -329,7 +329,7 @@ def test_minutes_that_were_watched_are_not_judged_again(
         clock.move_to(NOON + timedelta(minutes=5))
         room.tick(1.0850, 1.0851, NOON_MS + 300_000)
         await room.settle()
-        await room.runner.flush()
+        await room.runner.writer.flush()
 
     killed(go)
     assert WatchMark.objects.get().watched_until == NOON + timedelta(minutes=5)
@@ -379,7 +379,7 @@ def test_ledger_holds_after_all_of_it() -> None:
 
     async def go(room: WatchedEngine) -> None:
         await hit(room)
-        await room.runner.flush()
+        await room.runner.writer.flush()
 
     killed(go)
     run(recovered)

@@ -43,7 +43,7 @@ def instrument(transactional_db: None) -> Instrument:
 async def reprice(room: WatchedEngine, source: str) -> None:
     await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
     await in_thread(catalogue.load_now)
-    await room.runner.settle_kinds()
+    await room.runner.series.settle()
 
 
 async def tick_then_replay(room: WatchedEngine) -> None:
@@ -188,20 +188,20 @@ def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others
     async def act(room: WatchedEngine) -> None:
         room.tick(1.0851, 1.0853, NOON_MS + 1000)
         await room.settle()
-        await room.runner.flush()
+        await room.runner.writer.flush()
         await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
         await in_thread(catalogue.load_now)
         with ThreadPoolExecutor(1) as threads:
             publishing = threads.submit(publish_slowly)
             assert await asyncio.to_thread(is_published.wait, PATIENCE_S)
-            settling = asyncio.create_task(room.runner.settle_kinds())
+            settling = asyncio.create_task(room.runner.series.settle())
             while not settling.done() and not await in_thread(is_waited_for):  # noqa: ASYNC110 - the database is asked
                 await asyncio.sleep(0.01)
             may_end.set()
             await asyncio.to_thread(publishing.result, PATIENCE_S)
             await settling
         # Should the database have been busy for longer than one waits for it.
-        await room.runner.settle_kinds()
+        await room.runner.series.settle()
 
     run(act)
 

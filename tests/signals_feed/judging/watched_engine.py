@@ -45,7 +45,7 @@ class WatchedEngine:
 
     async def enter(self) -> WatchedEngine:
         await self.events.start()
-        assert await self.runner.try_lease()
+        assert await self.runner.writer.try_lease()
         await self.runner.start()
         await cancel_and_wait(*self.runner._tasks)
         await self.settle()
@@ -79,7 +79,7 @@ class WatchedEngine:
             *self.watcher._tasks, *self.runner._tasks, None if closer is None else closer._task
         )
         await self.events.stop()
-        await in_thread(self.runner.lease.leave)
+        await in_thread(self.runner.writer.lease.leave)
         market.prices.clear()
 
 

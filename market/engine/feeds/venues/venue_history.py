@@ -16,7 +16,7 @@ import httpx2
 import msgspec
 
 from core.http import BodyRefused, read_raw
-from market.engine.tick_rules import TOO_HIGH
+from market.engine.admission import TOO_HIGH
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 
 logger = logging.getLogger(__name__)

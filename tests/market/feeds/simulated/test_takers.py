@@ -10,8 +10,7 @@ import pytest
 
 from market.engine.feeds.simulated.activity import TRADE_SHARE
 from market.engine.feeds.simulated.profiles import PROFILES
-from market.prices.absorption import Absorption, AbsorptionWatch
-from market.prices.order_flow import OrderFlow
+from market.prices.order_flow import Absorption, AbsorptionWatch, OrderFlow
 from market.prices.records import Tick
 
 from .simulation import HOUR_MS, MINUTE_MS, START_MS, make_market, make_ticks

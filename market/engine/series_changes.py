@@ -1,0 +1,138 @@
+"""Simulated and real prices of an instrument are two series: one ends and the other goes on where its feeds
+change, and minutes of the simulated market are made up for the time in which no engine ran."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from django.db import Error
+
+from core.clock import now_ms
+from core.contract.errors import Overloaded
+from core.threads import in_thread
+from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.kinds import DEMO, is_simulated
+from market.engine.bus.local_bus import LocalBus
+from market.engine.store.checkpoints import Checkpoint
+from market.engine.store.lease import LeaseLost
+from market.engine.store.loading import fill_simulated, load_series, tell_reloaded
+from market.engine.store.series import change_kind, lock_series
+from market.prices.history import History
+from market.prices.records import MarketClosed, SeriesBegan
+
+from .admission import FeedChoice
+from .engine import NEVER_MS, Engine
+from .instrument_state import InstrumentState
+from .listeners import SeriesEnding
+from .writer import EngineWriter
+
+logger = logging.getLogger(__name__)
+
+
+class SeriesChanges:
+    def __init__(self, engine: Engine, writer: EngineWriter) -> None:
+        self._engine, self._writer = engine, writer
+        self._changing = asyncio.Lock()
+
+    async def settle(self) -> None:
+        """Where simulated prices give way to real ones or real ones to simulated, one series ends and the
+        other goes on. What cannot be done now is tried again with the next writing."""
+        async with self._changing:
+            for facts in catalogue.all():
+                state = self._engine.instrument(facts, now_ms())
+                if state.simulated == is_simulated(self._engine.feeds(facts)[0]):
+                    self._take_up_again(state)
+                elif self._writer.holds_lease:
+                    try:
+                        await self._change_kind(state)
+                    except (Error, Overloaded) as error:
+                        logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
+                    except LeaseLost:
+                        self._writer.lose_lease()
+
+    async def fill_simulated(self) -> None:
+        """Minutes of the simulated market that went by while no engine ran: nobody was sent their ticks."""
+        at_ms = now_ms()
+        simulated = [facts for facts in catalogue.active() if self._engine.is_priced_by(DEMO, facts, at_ms)]
+        if not simulated or not self._writer.holds_lease:
+            return
+        # What formed when the last engine ended is closed by now, and stays as it was sent.
+        for facts in simulated:
+            self._engine.end_until(self._engine.instrument(facts, at_ms), at_ms)
+        filled: list[InstrumentFacts] = []
+        try:
+            if await self._writer.flush():
+                for facts in simulated:
+                    # Before it is known whether there was anything: it may be written and fail then.
+                    filled.append(facts)
+                    if not await fill_simulated(self._engine, facts, at_ms):
+                        filled.remove(facts)
+        except (Error, Overloaded) as error:
+            logger.warning("The simulated market goes on with a gap: %s", error)
+        finally:
+            if filled:
+                await self._tell_filled(filled)
+
+    async def _tell_filled(self, filled: list[InstrumentFacts]) -> None:
+        writer = self._writer
+        try:
+            for listener in writer.listeners:
+                await listener.stored({facts.symbol for facts in filled})
+            writer.is_behind = False
+            if await writer.flush() and not isinstance(writer.bus, LocalBus):
+                await in_thread(tell_reloaded, filled)
+        except (Error, Overloaded) as error:
+            logger.warning("The simulated minutes are not told yet: %s", error)
+
+    def _take_up_again(self, state: InstrumentState) -> None:
+        """Its series was to end, and is not any more: staff put the source back before that was written."""
+        if state.choice.admits_nobody:
+            state.choose(FeedChoice(self._engine.feeds(state.facts), now_ms()))
+            self._engine.price(state)
+
+    async def _change_kind(self, state: InstrumentState) -> None:
+        engine, writer, facts, at_ms = self._engine, self._writer, state.facts, now_ms()
+        # Nobody is let in any more, and every candle is closed with what it has.
+        state.choice.admits_nobody = True
+        engine.apply_if_it_closes(state, MarketClosed(facts.symbol, NEVER_MS))
+        simulated = not state.simulated
+        next_source = engine.feeds(facts)[0]
+        ending = SeriesEnding(facts.symbol, state.last, state.seq, state.source, next_source)
+        # All of the old series is written before the database says that it is over, and nothing after.
+        async with writer.flushing:
+            if not await writer.flush_alone():
+                return
+            notes = [await listener.series_ends(ending) for listener in writer.listeners]
+            write = partial(_write_change, facts, at_ms, simulated, notes)
+            checkpoint = await in_thread(writer.write_alone, write)
+            history = await load_series(facts, at_ms, simulated=simulated)
+            self._begin(state, history, checkpoint, at_ms)
+        writer.publish()
+        logger.info("%s is priced by %s now, no longer by %s", facts.symbol, next_source, ending.source)
+
+    def _begin(self, state: InstrumentState, history: History, checkpoint: Checkpoint, at_ms: int) -> None:
+        """The series of the other kind goes on from where it ended the last time."""
+        engine, facts = self._engine, state.facts
+        choice = FeedChoice(engine.feeds(facts), at_ms)
+        # Somebody may have changed it again meanwhile.
+        choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
+        state.begin(checkpoint, choice)
+        engine.prices.put_history(facts.symbol, history)
+        engine.price(state)
+        last = checkpoint.last
+        quote = () if last is None else (last.bid, last.ask, last.time_ms)
+        record = SeriesBegan(facts.symbol, state.simulated, at_ms, state.seq, *quote)
+        engine.prices.apply(record, facts)
+        engine.records.append(record)
+
+
+def _write_change(
+    facts: InstrumentFacts, at_ms: int, simulated: bool, notes: list[Callable[[], None]]
+) -> Checkpoint:
+    lock_series(facts.id)
+    for note in notes:
+        note()
+    return change_kind(facts, at_ms, simulated=simulated)

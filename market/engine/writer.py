@@ -1,0 +1,192 @@
+"""Writes what the engine decided, as long as the lease is ours: closed candles, and where each instrument stands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from math import inf
+
+from django.db import Error, transaction
+
+from core.contract.errors import Overloaded
+from core.fault_log import LastingFault
+from core.threads import in_thread
+from market.engine.bus.journal import JournalPosition
+from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.redis_bus import RedisBus
+from market.engine.store import checkpoints
+from market.engine.store.candle_rows import Row
+from market.engine.store.checkpoints import Checkpoint
+from market.engine.store.lease import Lease, LeaseLost
+
+from .engine import Engine
+from .listeners import EngineListener
+
+logger = logging.getLogger(__name__)
+lease_waits = LastingFault(logger, "The lease waits for the database")
+candles_wait = LastingFault(logger, "The candles wait for the database")
+candles_lost = LastingFault(logger, "The database was away too long")
+FLUSH_S = 1.0
+
+# More than this waits for the database only when it has been away for hours; then the oldest go.
+MAX_PENDING = 200_000
+KEPT_ROWS = 2_000
+
+# Written every second: a database that has taken nothing for so long takes nothing.
+UNWRITTEN_S = 3.0
+
+
+class EngineWriter:
+    """`publish` hands on what the engine decided, so that what is written was published before."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        bus: LocalBus | RedisBus,
+        listeners: Sequence[EngineListener],
+        publish: Callable[[], None],
+    ) -> None:
+        self.engine, self.bus, self.listeners, self.publish = engine, bus, listeners, publish
+        self.lease = Lease()
+        self.holds_lease = False
+        self.lease_lost = asyncio.Event()
+        """Another process writes now."""
+        self.is_behind = False
+        """Minutes of the time before the start are still to be made, and told the listeners."""
+        self.flushing = asyncio.Lock()
+        self.flush_now = asyncio.Event()
+        self._written_s = 0.0
+        """When the database took something last; never, if it refused since."""
+        self._in_database = threading.Lock()
+
+    @property
+    def writer(self) -> str:
+        return self.lease.writer
+
+    @property
+    def is_refused(self) -> bool:
+        """The database has taken nothing for longer than it may."""
+        return time.monotonic() - self._written_s > UNWRITTEN_S
+
+    async def wait_for_lease(self) -> None:
+        while not await self.try_lease():  # noqa: ASYNC110 - it is the database that is asked
+            await asyncio.sleep(FLUSH_S)
+
+    async def try_lease(self) -> bool:
+        try:
+            self.holds_lease = await in_thread(self.lease.take) is not None
+        except (Error, Overloaded) as error:
+            lease_waits.tell(error)
+        else:
+            lease_waits.over()
+        return self.holds_lease
+
+    async def keep_lease(self) -> None:
+        while self.holds_lease:
+            await asyncio.sleep(FLUSH_S)
+            if self.holds_lease and not await self.try_lease():
+                self._report_loss([])
+
+    def hold(self) -> None:
+        """Within a transaction: raises LeaseLost unless it is ours, and keeps it so."""
+        if not self.holds_lease:
+            raise LeaseLost
+        self.lease.hold()
+
+    def lose_lease(self) -> None:
+        self.holds_lease = False
+        self.lease_lost.set()
+
+    async def leave(self) -> None:
+        if self.holds_lease:
+            try:
+                await in_thread(self.lease.leave)
+            except (Error, Overloaded) as error:
+                logger.warning("The lease runs out by itself: %s", error)
+        self.holds_lease = False
+
+    def begin(self) -> None:
+        self._written_s = time.monotonic()
+
+    def flush_soon(self) -> None:
+        self.flush_now.set()
+
+    async def keep_writing(self) -> bool:
+        """Once a second, or as soon as somebody asks; False where another process writes."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_S):
+                await self.flush_now.wait()
+        self.flush_now.clear()
+        if not self.holds_lease and not await self.try_lease():
+            # The writer writes them; should it end, what it had not written yet is here.
+            del self.engine.rows[:-KEPT_ROWS]
+            return False
+        await self.flush()
+        return True
+
+    async def flush(self) -> bool:
+        """Write what is waiting; what could not be written waits for the next time."""
+        async with self.flushing:
+            return await self.flush_alone()
+
+    async def flush_alone(self) -> bool:
+        """By whoever has the lock, so that nothing is written after it."""
+        engine = self.engine
+        self.publish()
+        rows, engine.rows = engine.rows, []
+        changed, engine.changed = engine.changed, {}
+        made = engine.checkpoints(changed.values())
+        notes = [listener.notes(is_behind=self.is_behind) for listener in self.listeners]
+        is_done = is_written = False
+        place = self.bus.seal()
+        try:
+            await in_thread(self._write, rows, made, place, notes)
+            is_done = is_written = True
+            self._written_s = time.monotonic()
+            self.bus.written(place)
+            candles_wait.over()
+            candles_lost.over()
+        except LeaseLost:
+            self._report_loss(rows)
+            is_done = True
+        except (Error, Overloaded) as error:
+            self._written_s = -inf
+            candles_wait.tell(error)
+        finally:
+            # Also when this is cancelled: to write the same again changes nothing.
+            if not is_done:
+                self._put_back(rows)
+                engine.changed = changed | engine.changed
+        return is_written
+
+    def write_alone(self, write: Callable[[], Checkpoint]) -> Checkpoint:
+        """In a thread and a transaction, as long as the lease is ours."""
+        with self._in_database, transaction.atomic():
+            self.hold()
+            return write()
+
+    def _write(
+        self,
+        rows: list[Row],
+        made: dict[int, Checkpoint],
+        place: JournalPosition,
+        notes: list[Callable[[], None]],
+    ) -> None:
+        """One after the other: a cancelled flush goes on in its thread."""
+        with self._in_database:
+            checkpoints.write(rows, made, self.lease, place, notes)
+
+    def _report_loss(self, rows: list[Row]) -> None:
+        if self.holds_lease or rows:
+            logger.warning("Another process writes the candles of this database; this one does not")
+        self.lose_lease()
+
+    def _put_back(self, rows: list[Row]) -> None:
+        waiting = [*rows, *self.engine.rows]
+        if len(waiting) > MAX_PENDING:
+            candles_lost.tell(f"{len(waiting) - MAX_PENDING} candles are lost")
+        self.engine.rows = waiting[-MAX_PENDING:]
