@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, ClassVar
 
+import msgspec
 from django.http import HttpRequest
-from rest_framework import serializers
+from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
 from core import clock
 from core.contract.answers import Answer
 from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
 from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
-from core.contract.schema import BodySerializer, describes
+from core.contract.schema import describes
+from core.struct_schemas import Moment, openapi
 from instruments.catalogue import InstrumentFacts, catalogue
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT, iso
@@ -39,79 +41,57 @@ class BarsQuerySerializer(QuerySerializer):
     closed_only = BooleanParameter(help_text="Leave out the candle that is still forming.")
 
 
-class NestedQuoteSerializer(serializers.Serializer[Any]):
-    bid = serializers.FloatField()
-    ask = serializers.FloatField()
-    spread = serializers.FloatField(help_text="ask − bid, in price units.")
-    timestamp = serializers.DateTimeField(help_text="The tick's own time.")
+class NestedQuote(msgspec.Struct):
+    bid: float
+    ask: float
+    spread: Annotated[float, Meta(description="ask − bid, in price units.")]
+    timestamp: Annotated[Moment, Meta(description="The tick's own time.")]
 
 
-class QuoteSerializer(NestedQuoteSerializer, BodySerializer):
-    examples = {
-        "EURUSD": {
-            "symbol": "EURUSD",
-            "bid": 1.0841,
-            "ask": 1.08424,
-            "spread": 0.00014,
-            "timestamp": "2026-11-20T14:03:27.250Z",
-        }
-    }
+class SymbolQuote(NestedQuote, kw_only=True):
+    component: ClassVar[str] = "Quote"
 
-    symbol = serializers.CharField()
+    symbol: str
 
 
-class CandleSerializer(serializers.Serializer[Any]):
-    time = serializers.DateTimeField(help_text="The open of the interval.")
-    open = serializers.FloatField()
-    high = serializers.FloatField()
-    low = serializers.FloatField()
-    close = serializers.FloatField()
-    volume = serializers.FloatField(min_value=0)
+class OhlcvCandle(msgspec.Struct):
+    component: ClassVar[str] = "Candle"
+
+    time: Annotated[Moment, Meta(description="The open of the interval.")]
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: Annotated[float, Meta(ge=0)]
 
 
-class MarketSerializer(BodySerializer):
-    examples = {
-        "Hourly candles": {
-            "symbol": "EURUSD",
-            "timeframe": "1h",
-            "ohlcv": [
-                {
-                    "time": "2026-11-20T13:00:00Z",
-                    "open": 1.08362,
-                    "high": 1.08431,
-                    "low": 1.08339,
-                    "close": 1.08417,
-                    "volume": 4182,
-                },
-                {
-                    "time": "2026-11-20T14:00:00Z",
-                    "open": 1.08417,
-                    "high": 1.0842,
-                    "low": 1.08402,
-                    "close": 1.0841,
-                    "volume": 263,
-                },
-            ],
-            "quote": {
-                "bid": 1.0841,
-                "ask": 1.08424,
-                "spread": 0.00014,
-                "timestamp": "2026-11-20T14:03:27.250Z",
-            },
-        }
-    }
+class SymbolMarket(msgspec.Struct):
+    component: ClassVar[str] = "Market"
 
-    symbol = serializers.CharField()
-    timeframe = serializers.ChoiceField(choices=list(TIMEFRAMES))
-    ohlcv = CandleSerializer(many=True)
-    quote = NestedQuoteSerializer()
+    symbol: str
+    timeframe: Annotated[str, openapi(enum=list(TIMEFRAMES))]
+    ohlcv: list[OhlcvCandle]
+    quote: NestedQuote
+
+
+QUOTED = 1.0841, 1.08424, 0.00014, "2026-11-20T14:03:27.250Z"
+EURUSD_HOURS = SymbolMarket(
+    "EURUSD",
+    "1h",
+    [
+        OhlcvCandle("2026-11-20T13:00:00Z", 1.08362, 1.08431, 1.08339, 1.08417, 4182),
+        OhlcvCandle("2026-11-20T14:00:00Z", 1.08417, 1.0842, 1.08402, 1.0841, 263),
+    ],
+    NestedQuote(*QUOTED),
+)
 
 
 class MarketViewSet(KeyedViewSet):
     @describes(
         "getMarket",
-        MarketSerializer,
+        SymbolMarket,
         "Candles and the current quote of one instrument",
+        examples={"Hourly candles": EURUSD_HOURS},
         tag="Market",
         details="Candles are stamped with the open of their interval (UTC) and come oldest first. On an open "
         "market the last one is still forming; `X-Last-Closed` names the last that is not. A minute is "
@@ -145,8 +125,9 @@ class MarketViewSet(KeyedViewSet):
 
     @describes(
         "getQuote",
-        QuoteSerializer,
+        SymbolQuote,
         "The current quote of one instrument",
+        examples={"EURUSD": SymbolQuote(*QUOTED, symbol="EURUSD")},
         tag="Market",
         details="For lightweight polling. On a closed or stale market it is the last quote there was, with "
         "its own time; `X-Market-State` and `X-Quote-Age-Ms` say so.",

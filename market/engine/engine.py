@@ -13,7 +13,6 @@ from instruments.kinds import is_simulated
 from market.engine.store.candle_rows import Row
 from market.engine.store.checkpoints import Checkpoint
 from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
-from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import (
     AbsorptionFound,
@@ -22,12 +21,11 @@ from market.prices.records import (
     EmptyMinute,
     HistoryMinute,
     MarketClosed,
-    SeriesBegan,
     Tick,
     TickAccepted,
 )
 
-from .admission import FeedChoice, FeedState, feeds_of, reason_to_refuse
+from .admission import FeedChoice, FeedState, feeds_of
 from .instrument_state import InstrumentState
 
 CLOSE_GRACE_MS = 2_000

@@ -1,4 +1,4 @@
-"""Writes what the engine decided, as long as the lease is ours: closed candles, and where each instrument stands."""
+"""Writes what the engine decided, as long as the lease is ours: candles, and where each instrument stands."""
 
 from __future__ import annotations
 

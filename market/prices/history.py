@@ -1,12 +1,14 @@
-"""Closed candles, each encoded once, and the forming ones behind them."""
+"""The candles of a symbol: the closed ones, and those that form."""
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,26 +21,38 @@ KEPT = 500
 RECENT = 10
 
 
+class CandleRow(NamedTuple):
+    """A candle as it is answered: rounded, the prices by the instrument's digits."""
+
+    opened_ms: int
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+
+
+def row_of(candle: PriceBar, digits: int) -> CandleRow:
+    opened, high, low = round(candle.open, digits), round(candle.high, digits), round(candle.low, digits)
+    volume = round(candle.volume, VOLUME_DECIMALS)
+    return CandleRow(candle.opened_ms, opened, high, low, round(candle.close, digits), volume)
+
+
 @lru_cache(maxsize=4096)
 def iso(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def encode_candle(candle: PriceBar, digits: int) -> bytes:
-    prices = candle.open, candle.high, candle.low, candle.close
-    return _encode(candle.opened_ms, *prices, candle.volume, digits)
-
-
-@lru_cache(maxsize=4096)
-def _encode(
-    opened_ms: int, opened: float, high: float, low: float, close: float, volume: float, digits: int
-) -> bytes:
-    """Remembered, because a forming candle is asked for more often than ticks change it."""
-    first, top, bottom, last = (number(round(price, digits)) for price in (opened, high, low, close))
+def encode_row(row: CandleRow) -> bytes:
+    opened, high, low, close, volume = map(number, row[1:])
     return (
-        f'{{"time":"{iso(opened_ms)}","open":{first},"high":{top},"low":{bottom},"close":{last},'
-        f'"volume":{number(round(volume, 8))}}}'
+        f'{{"time":"{iso(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
+        f'"volume":{volume}}}'
     ).encode()
+
+
+# A forming candle is asked for more often than ticks change it.
+_encode_forming = lru_cache(maxsize=4096)(encode_row)
 
 
 class EncodedBars(msgspec.Struct):
@@ -48,41 +62,55 @@ class EncodedBars(msgspec.Struct):
     last_closed_ms: int | None
 
 
-class _Series:
-    """The closed candles of one symbol and timeframe."""
+VALUES = len(CandleRow._fields) - 1
 
-    __slots__ = ("_joined", "encoded", "opened_ms")
+
+class _Series:
+    """The closed candles of one symbol and timeframe, each encoded when it is first asked for."""
+
+    __slots__ = ("_encoded", "_joined", "_values", "opened_ms")
 
     def __init__(self) -> None:
-        self.encoded: list[bytes] = []
         self.opened_ms: list[int] = []
+        # An array, because as tuples the candles of 500 instruments would take 500 MB.
+        self._values = array("d")
+        self._encoded: list[bytes | None] = []
         self._joined: tuple[int, int, bytes] | None = None
+
+    def row(self, index: int) -> CandleRow:
+        return CandleRow(self.opened_ms[index], *self._values[index * VALUES : (index + 1) * VALUES])
 
     def joined(self, start: int, end: int) -> bytes:
         """A range as one piece, remembered: pollers ask for the same one until a candle closes."""
         if self._joined is None or self._joined[:2] != (start, end):
-            self._joined = start, end, b",".join(self.encoded[start:end])
+            self._joined = start, end, b",".join(map(self._encode, range(start, end)))
         return self._joined[2]
+
+    def _encode(self, index: int) -> bytes:
+        encoded = self._encoded[index]
+        if encoded is None:
+            encoded = self._encoded[index] = encode_row(self.row(index))
+        return encoded
 
     def take_back(self, opened_ms: int) -> None:
         """The last candle, if it is this one: it forms again."""
         if self.opened_ms and self.opened_ms[-1] == opened_ms:
             self._joined = None
-            del self.opened_ms[-1], self.encoded[-1]
+            del self.opened_ms[-1], self._encoded[-1], self._values[-VALUES:]
 
     def keep(self, candle: PriceBar, digits: int) -> bool:
         """False for a candle older than the last. The same one again is the last one, gone on."""
+        if self.opened_ms and candle.opened_ms < self.opened_ms[-1]:
+            return False
+        self.take_back(candle.opened_ms)
         self._joined = None
-        if self.opened_ms and candle.opened_ms <= self.opened_ms[-1]:
-            if candle.opened_ms < self.opened_ms[-1]:
-                return False
-            self.encoded[-1] = encode_candle(candle, digits)
-            return True
-        self.opened_ms.append(candle.opened_ms)
-        self.encoded.append(encode_candle(candle, digits))
+        opened_ms, *values = row_of(candle, digits)
+        self.opened_ms.append(opened_ms)
+        self._values.extend(values)
+        self._encoded.append(None)
         # Trimmed now and then only: dropping the first element moves all others.
-        if len(self.encoded) >= 2 * KEPT:
-            del self.encoded[:-KEPT], self.opened_ms[:-KEPT]
+        if len(self.opened_ms) >= 2 * KEPT:
+            del self.opened_ms[:-KEPT], self._encoded[:-KEPT], self._values[: -KEPT * VALUES]
         return True
 
 
@@ -172,15 +200,26 @@ class History:
         return opened_ms[-1] if opened_ms else None
 
     def bars(self, timeframe: str, count: int, *, closed_only: bool) -> EncodedBars:
-        """The last candles. Only the engine says that one is closed, and never a clock."""
-        series = self._series[timeframe]
-        opened_ms, stored = series.opened_ms, len(series.opened_ms)
-        last_closed_ms = opened_ms[-1] if opened_ms else None
+        """The last candles, encoded."""
+        series, closed, forming = self._last(timeframe, count, closed_only)
+        pieces = [series.joined(closed.start, closed.stop)] if closed else []
+        if forming is not None:
+            pieces.append(_encode_forming(row_of(forming, self.digits)))
+        return EncodedBars(b",".join(pieces), self.last_closed_ms(timeframe))
+
+    def rows(self, timeframe: str, count: int, *, closed_only: bool) -> list[CandleRow]:
+        """The last candles, as values."""
+        series, closed, forming = self._last(timeframe, count, closed_only)
+        return [*map(series.row, closed), *([row_of(forming, self.digits)] if forming is not None else [])]
+
+    def _last(self, timeframe: str, count: int, closed_only: bool) -> tuple[_Series, range, PriceBar | None]:
+        """Which closed ones, and the one that forms. Only the engine says that one is closed, and never a
+        clock."""
+        series, stored = self._series[timeframe], len(self._series[timeframe].opened_ms)
         forming = None if closed_only else self.builder.forming(timeframe)
-        if forming is None or (last_closed_ms is not None and forming.opened_ms <= last_closed_ms):
-            return EncodedBars(series.joined(max(0, stored - count), stored), last_closed_ms)
-        closed, last = series.joined(max(0, stored - count + 1), stored), encode_candle(forming, self.digits)
-        return EncodedBars(b"%s,%s" % (closed, last) if closed else last, last_closed_ms)
+        if forming is not None and stored and forming.opened_ms <= series.opened_ms[-1]:
+            forming = None
+        return series, range(max(0, stored - count + (forming is not None)), stored), forming
 
     def _keep(self, closed: Iterator[Closed]) -> list[Closed]:
         kept = [(name, candle) for name, candle in closed if self._series[name].keep(candle, self.digits)]

@@ -1,5 +1,5 @@
-"""Order flow: the volume that lifted the ask and that hit the bid; and absorption, which is trading against one
-side, heavier than usual, that did not move the price."""
+"""Order flow: the volume that lifted the ask and that hit the bid; and absorption, which is trading against
+one side, heavier than usual, that did not move the price."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts
 from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
-from market.engine.listeners import EngineStart, SeriesEnding
+from market.engine.listeners import EngineListener, EngineStart, SeriesEnding
 from market.engine.runner import Runner
 from market.engine.store.loading import load
 from market.prices.quotes import Prices
@@ -27,8 +27,9 @@ def make_runner(
     engine: Engine,
     make_feed: Callable[[str, list[InstrumentFacts]], MarketFeed] = no_feed,
     hear: Callable[[list[AnyRecord]], None] = lambda records: None,
+    listeners: Sequence[EngineListener] = (),
 ) -> Runner:
-    return Runner(engine, make_feed, LocalBus(hear))
+    return Runner(engine, make_feed, LocalBus(hear), listeners)
 
 
 async def flush_once(engine: Engine) -> None:

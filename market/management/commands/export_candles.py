@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from django.core.management.base import BaseCommand
 
 from core.plain_json import number
@@ -16,9 +15,7 @@ from market.management.symbols import find_instrument
 from market.management.terminal import until_nobody_reads
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import encode_candle
-
-COLUMNS = ("time", "open", "high", "low", "close", "volume")
+from market.prices.history import CandleRow, encode_row, iso, row_of
 
 
 class Command(BaseCommand):
@@ -43,19 +40,18 @@ class Command(BaseCommand):
         format: str,  # noqa: A002 - the option's name
         **options: Any,
     ) -> None:
-        lines = encoded(find_instrument(symbol), timeframe, start, end)
-        if format == "csv":
-            lines = as_csv(lines)
+        rows = read_rows(find_instrument(symbol), timeframe, start, end)
+        lines = as_csv(rows) if format == "csv" else (encode_row(row).decode() for row in rows)
         with until_nobody_reads():
             for line in lines:
                 self.stdout.write(line)
             self.stdout.flush()
 
 
-def encoded(
+def read_rows(
     facts: InstrumentFacts, timeframe: str, start: datetime | None, end: datetime | None
-) -> Iterator[str]:
-    """The candles as REST encodes them."""
+) -> Iterator[CandleRow]:
+    """The candles as REST answers them."""
     own = {"instrument_id": facts.id, "simulated": present_kind(facts.id), "timeframe": timeframe}
     rows = Candle.objects.filter(**own).order_by("opened_at")
     if start is not None:
@@ -63,18 +59,13 @@ def encoded(
     if end is not None:
         rows = rows.filter(opened_at__lt=end)
     for values in rows.annotate(**FLOATS).values_list("opened_at", *FLOATS).iterator(chunk_size=2_000):
-        yield encode_candle(candle_of(values), facts.digits).decode()
+        yield row_of(candle_of(values), facts.digits)
 
 
-def as_csv(lines: Iterator[str]) -> Iterator[str]:
-    yield ",".join(COLUMNS)
-    for line in lines:
-        candle = msgspec.json.decode(line)
-        yield ",".join(_text(candle[column]) for column in COLUMNS)
-
-
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else number(value)
+def as_csv(rows: Iterator[CandleRow]) -> Iterator[str]:
+    yield "time,open,high,low,close,volume"
+    for opened_ms, *values in rows:
+        yield ",".join([iso(opened_ms), *map(number, values)])
 
 
 def moment(text: str) -> datetime:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ def test_ticks_are_taken_as_long_as_the_database_or_the_journal_keeps_them(
     journal = tmp_path / "journal"
     with broken_database("market_lastquote"):
         push()
-        until(lambda: market.runner is not None and market.runner._written_s == -inf)
+        until(lambda: market.runner is not None and market.runner.writer.is_refused)
         assert push().status_code == 200
 
     journal.rename(tmp_path / "away")

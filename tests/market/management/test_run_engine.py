@@ -22,6 +22,7 @@ class Runner:
 
     def __init__(self, error: Exception) -> None:
         self.error, self.done = error, list[str]()
+        self.writer = self
         self.lease_lost, self.is_running = asyncio.Event(), False
 
     async def wait_for_lease(self) -> None:

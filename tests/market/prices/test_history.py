@@ -164,3 +164,13 @@ def test_candle_older_than_the_last_is_not_kept() -> None:
     history.restore("1h", PriceBar(NOON_MS - 2 * HOUR_MS, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0))
 
     assert ask(history) == ([-2, -1], -1)
+
+
+@pytest.mark.parametrize("closed_only", [False, True])
+def test_rows_are_the_candles_that_are_answered(closed_only: bool) -> None:
+    history = make_history((5, 2.005), (HOUR_MS, 3.0), stored=3)
+    answered = decoded(history.bars("1h", 3, closed_only=closed_only).ohlcv)
+
+    rows = history.rows("1h", 3, closed_only=closed_only)
+
+    assert [[_ms(candle.pop("time")), *candle.values()] for candle in answered] == [[*row] for row in rows]

@@ -41,9 +41,8 @@ class StoredMinutes(IdleListener):
         return super().notes(is_behind=is_behind)
 
 
-async def started(listener: StoredMinutes | None = None) -> Runner:
-    runner = make_runner(Engine(Prices("bid"), DEMO))
-    runner.listeners = [listener] if listener else []
+async def started(*listeners: StoredMinutes) -> Runner:
+    runner = make_runner(Engine(Prices("bid"), DEMO), listeners=listeners)
     assert await runner.writer.try_lease()
     loaded = await in_thread(load, runner.engine.prices, DEMO)
     runner.engine.resume(loaded.checkpoints, NOON_MS)
@@ -58,8 +57,8 @@ async def filled(clock: time_machine.Traveller, listener: StoredMinutes, fails_a
     for symbol in SYMBOLS:
         tick = Tick(symbol, 1.5, 1.5002, NOON_MS - 70_000, 1.0)
         assert before.engine.accept(tick, tick.time_ms, DEMO) is None
-    await before.flush()
-    await in_thread(before.lease.leave)
+    await before.writer.flush()
+    await in_thread(before.writer.lease.leave)
     clock.shift(timedelta(minutes=5))
     after, reads = await started(listener), 0
 
@@ -71,8 +70,8 @@ async def filled(clock: time_machine.Traveller, listener: StoredMinutes, fails_a
         return run()
 
     with around_statements(fail):
-        await after._fill_simulated()
-    await in_thread(after.lease.leave)
+        await after.series.fill_simulated()
+    await in_thread(after.writer.lease.leave)
 
 
 @pytest.mark.parametrize(("fails_at", "told"), [(0, SYMBOLS), (2, SYMBOLS[:1]), (3, SYMBOLS), (4, SYMBOLS)])

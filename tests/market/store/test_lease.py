@@ -299,8 +299,7 @@ def test_own_flush_between_a_look_and_the_next_beat_costs_no_lease(monkeypatch: 
 
 def test_engine_that_loads_for_long_keeps_its_lease() -> None:
     async def run() -> bool:
-        runner = make_runner(Engine(Prices("bid")))
-        runner.listeners = [Slow()]
+        runner = make_runner(Engine(Prices("bid")), listeners=[Slow()])
         assert await runner.writer.try_lease()
         await runner.start()
         has_started = runner.is_running

@@ -18,6 +18,7 @@ from instruments.catalogue import catalogue
 from instruments.kinds import DEMO
 from instruments.models import Instrument
 from market.engine.engine import Engine
+from market.engine.listeners import EngineListener
 from market.engine.runner import Runner
 from market.engine.store.loading import load, load_series, reload_candles
 from market.models import Candle, FormerQuote, FormingMinute, LastQuote
@@ -52,10 +53,10 @@ def reprice(source: str) -> None:
 class SilentRunner:
     """A runner whose feeds are silent, on a clock that stands still."""
 
-    def __init__(self) -> None:
+    def __init__(self, *listeners: EngineListener) -> None:
         self.records: list[AnyRecord] = []
         self.engine = Engine(Prices("bid"), DEMO)
-        self.runner: Runner = make_runner(self.engine, hear=self.records.extend)
+        self.runner: Runner = make_runner(self.engine, hear=self.records.extend, listeners=listeners)
 
     async def __aenter__(self) -> SilentRunner:
         assert await self.runner.writer.try_lease()
@@ -322,12 +323,12 @@ def test_candles_of_one_kind_are_not_put_beside_those_of_the_other(is_read_befor
     assert asyncio.run(changing(is_read_before=is_read_before, is_heard=False)) == [1.5, 1.5]
 
 
-class Told(IdleListener):
+class StoredMinutes(IdleListener):
     def __init__(self) -> None:
-        self.told: list[Collection[str]] = []
+        self.heard: list[Collection[str]] = []
 
     async def stored(self, symbols: Collection[str]) -> None:
-        self.told.append(symbols)
+        self.heard.append(symbols)
 
 
 def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_one(
@@ -338,16 +339,14 @@ def test_simulated_minutes_fill_what_nobody_was_sent_and_leave_the_interrupted_o
             silent.tick("demo", 1.5, -70)
             silent.tick("demo", 1.7, 10)
         clock.shift(timedelta(minutes=5))
-        async with SilentRunner() as silent:
-            silent.runner.listeners = [listener]
+        async with SilentRunner(listener) as silent:
             await silent.runner.series.fill_simulated()
-            silent.runner.listeners = []
         return silent
 
-    listener = Told()
+    listener = StoredMinutes()
     asyncio.run(run())
 
-    assert listener.told == [{"EURUSD"}]
+    assert listener.heard == [{"EURUSD"}]
     at_noon = Candle.objects.get(timeframe="1m", opened_at=NOON)
     assert [float(at_noon.high), float(at_noon.low), float(at_noon.volume)] == [1.7, 1.7, 1.0]
     opened = [(opened_at - NOON) // timedelta(minutes=1) for opened_at, *_ in stored()]
