@@ -2,73 +2,78 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import time
 from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, ClassVar
 
+import msgspec
 from django.conf import settings
 from django.http import HttpRequest
+from msgspec import Meta
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
-from rest_framework import serializers
 
 from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
 from analysis.analysts import available_models
-from core.background import cancel_and_wait
-from core.contract.answers import Answer, iso_time
-from core.contract.schema import BodySerializer, describes
+from core.background import BackgroundLoop
+from core.contract.answers import Answer
+from core.contract.schema import describes
+from core.fault_log import EachFault
 from core.plain_json import encode
+from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
+from core.times import iso_time
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal
 
+Count = Annotated[int, Meta(ge=0)]
 
-class SessionSerializer(BodySerializer):
-    examples = {
-        "A quiet afternoon": {
-            "instruments_active": 24,
-            "clients_connected": 312,
-            "signals_active": 17,
-            "ai_models_available": ["lexicon-1"],
-            "server_time": "2026-11-20T14:03:27.512Z",
-            "uptime_seconds": 864213,
-        }
-    }
 
-    instruments_active = serializers.IntegerField(min_value=0)
-    clients_connected = serializers.IntegerField(
-        min_value=0, help_text="Authenticated open sockets, over all processes."
-    )
-    signals_active = serializers.IntegerField(min_value=0)
-    ai_models_available = serializers.ListField(
-        child=serializers.CharField(), help_text="Identifiers of the models that answer a health check now."
-    )
-    server_time = serializers.DateTimeField()
-    uptime_seconds = serializers.IntegerField(
-        min_value=0, help_text="Of the service, not of the process that answers."
-    )
+class ServiceSession(msgspec.Struct):
+    component: ClassVar[str] = "Session"
+
+    instruments_active: Count
+    clients_connected: Annotated[Count, Meta(description="Authenticated open sockets, over all processes.")]
+    signals_active: Count
+    ai_models_available: Annotated[
+        list[str], Meta(description="Identifiers of the models that answer a health check now.")
+    ]
+    server_time: Moment
+    uptime_seconds: Annotated[Count, Meta(description="Of the service, not of the process that answers.")]
+
+
+QUIET = ServiceSession(
+    instruments_active=24,
+    clients_connected=312,
+    signals_active=17,
+    ai_models_available=["lexicon-1"],
+    server_time="2026-11-20T14:03:27.512Z",
+    uptime_seconds=864213,
+)
 
 
 class SessionViewSet(KeyedViewSet):
     @describes(
         "getSession",
-        SessionSerializer,
+        ServiceSession,
         "Statistics of the running service",
         tag="Service",
+        examples={"A quiet afternoon": QUIET},
         details="How much is going on now, and which AI models can be asked.",
     )
     async def retrieve(self, request: HttpRequest) -> Answer:
-        body = {
-            "instruments_active": len(catalogue.active()),
-            "clients_connected": await open_streams.count(),
-            "signals_active": await in_thread_promptly(Signal.objects.active().count),
-            "ai_models_available": available_models(),
-            "server_time": iso_time(datetime.now(UTC)),
-            "uptime_seconds": max(0, int(time.time() - await started_at())),
-        }
+        body = ServiceSession(
+            instruments_active=len(catalogue.active()),
+            clients_connected=await open_streams.count(),
+            signals_active=await in_thread_promptly(Signal.objects.active().count),
+            ai_models_available=available_models(),
+            server_time=iso_time(datetime.now(UTC)),
+            uptime_seconds=max(0, int(time.time() - await uptime.began_at())),
+        )
         return Answer(encode(body))
 
 
@@ -78,40 +83,48 @@ KEY = "tickwire:up-since"
 # While any process lives it renews the key; a service that was down longer than this starts anew.
 KEPT_S = 30
 RENEW_S = 5
-_since = time.time()
-_redis: Redis | None = None
-_task: asyncio.Task[None] | None = None
+AWAY = (RedisError, OSError)
 
 
-async def start_uptime() -> None:
-    global _since, _redis, _task
-    _since = time.time()
-    if settings.REDIS_URL:
-        _redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
-        _task = asyncio.create_task(_renew(), name="uptime")
+class Uptime:
+    """Since when any process of the service lives; without Redis, since when this one does."""
+
+    def __init__(self) -> None:
+        self._since = time.time()
+        self._redis: Redis | None = None
+        self._renewal: BackgroundLoop | None = None
+
+    async def start(self) -> None:
+        self._since = time.time()
+        if settings.REDIS_URL:
+            redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+            self._redis = redis
+            self._renewal = BackgroundLoop(
+                "uptime",
+                partial(self._renew, redis),
+                fault=EachFault(logger, "Could not share since when the service is up", logging.INFO),
+                broke="Since when the service is up could not be shared",
+                passing=AWAY,
+                after=RENEW_S,
+            )
+            await self._renewal.start()
+
+    async def stop(self) -> None:
+        if self._renewal is not None and self._redis is not None:
+            await self._renewal.stop()
+            await self._redis.aclose()
+        self._redis = self._renewal = None
+
+    async def began_at(self) -> float:
+        if self._redis is not None:
+            with contextlib.suppress(*AWAY):
+                shared = await self._redis.get(KEY)
+                return min(self._since, float(shared)) if shared else self._since
+        return self._since
+
+    async def _renew(self, redis: Redis) -> None:
+        await redis.set(KEY, str(self._since), ex=KEPT_S, nx=True)
+        await redis.expire(KEY, KEPT_S)
 
 
-async def stop_uptime() -> None:
-    global _redis, _task
-    await cancel_and_wait(_task)
-    if _redis is not None:
-        await _redis.aclose()
-    _redis = _task = None
-
-
-async def started_at() -> float:
-    if _redis is not None:
-        with contextlib.suppress(RedisError, OSError):
-            shared = await _redis.get(KEY)
-            return min(_since, float(shared)) if shared else _since
-    return _since
-
-
-async def _renew() -> None:
-    while _redis is not None:
-        try:
-            await _redis.set(KEY, str(_since), ex=KEPT_S, nx=True)
-            await _redis.expire(KEY, KEPT_S)
-        except (RedisError, OSError) as error:
-            logger.info("Could not share since when the service is up: %s", error)
-        await asyncio.sleep(RENEW_S)
+uptime = Uptime()

@@ -67,7 +67,7 @@ from status.models import ProcessReport
 from status.recorder import recorder
 
 from .checks import check_database, check_production
-from .session import start_uptime, stop_uptime
+from .session import uptime
 
 
 def connect() -> None:
@@ -206,7 +206,7 @@ BACKGROUND: tuple[Part, ...] = (
     Part("instruments", catalogue.load),
     Part("open streams", open_streams.start, open_streams.stop),
     Part("trust in known keys", trust_watch.start, trust_watch.stop),
-    Part("uptime", start_uptime, stop_uptime),
+    Part("uptime", uptime.start, uptime.stop),
     # Stopped after the market, which sends to them.
     Part("sockets", stop=market_streams.stop),
     Part("market", runtime.start, runtime.stop),

@@ -16,11 +16,12 @@ from django.contrib.auth import get_user
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.db import DatabaseError, InterfaceError
+from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse, parse_cookie
 from django.urls import set_script_prefix
 
 from core.addresses import check_host
+from core.background import retrieve
 from core.contract.errors import ApiError, Overloaded, as_refusal
 from core.events.feed import AWAY, feed
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
@@ -127,7 +128,7 @@ class PageHandler(ASGIHandler):
         try:
             if not await unless_database_stops(asyncio.ensure_future(ask())):
                 raise StaffOnly
-        except (DatabaseError, InterfaceError) as error:
+        except Error as error:
             raise as_refusal(error) from error
 
     async def _make(
@@ -163,8 +164,7 @@ async def unless_database_stops(making: asyncio.Future[T]) -> T:
     nobody can end that, but not the client."""
     while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
         if feed.is_database_away:
-            # Asked for, so that nobody is warned that nobody asked.
-            making.add_done_callback(lambda made: made.cancelled() or made.exception())
+            making.add_done_callback(retrieve)
             raise Overloaded(AWAY, retry_after=2)
     return making.result()
 

@@ -9,6 +9,7 @@ import msgspec
 from django.utils import timezone
 
 from core import clock
+from core.times import midnight
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
@@ -116,7 +117,7 @@ def feed_of(facts: InstrumentFacts) -> InstrumentStatus:
 
 def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
     """Each of the last days, the first from its first minute on and the last until now; and all of it."""
-    first_day = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    first_day = midnight(now - timedelta(days=DAYS - 1))
     # The minute that runs, and the one that is being written down, are not counted.
     end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
     ever = Minute.objects.first_at()
@@ -134,8 +135,8 @@ def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
 
 
 def minutes_of(day: date, first: datetime, end: datetime) -> int:
-    midnight = datetime.combine(day, time.min, UTC)
-    within = min(midnight + timedelta(days=1), end) - max(midnight, first)
+    begins = datetime.combine(day, time.min, UTC)
+    within = min(begins + timedelta(days=1), end) - max(begins, first)
     return int(within.total_seconds()) // 60
 
 
