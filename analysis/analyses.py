@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 AGAIN_S = 30
 
 
-class Given(NamedTuple):
+class Answered(NamedTuple):
     fields: bytes
     """The JSON of the answer, without its braces."""
     was_made_before: bool
@@ -34,71 +34,73 @@ class Analyses:
 
     def __init__(self, answers: AnswerCache | None = None) -> None:
         self._answers = answers or AnswerCache()
-        self._flights: dict[AnswerKey, asyncio.Task[Given]] = {}
+        self._under_way: dict[AnswerKey, asyncio.Task[Answered]] = {}
 
     async def start(self) -> None:
         await self._answers.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(*self._flights.values())
-        self._flights.clear()
+        await cancel_and_wait(*self._under_way.values())
+        self._under_way.clear()
         await self._answers.stop()
         flows.clear()
 
-    async def answer(self, instrument: InstrumentFacts, model: str | None, payer: AiCallCharge) -> Given:
+    async def answer(self, instrument: InstrumentFacts, model: str | None, charge: AiCallCharge) -> Answered:
         """By the model of that name, or by the best that answers."""
         analyst = analysts.preferred() if model is None else analysts.named(model)
         try:
-            return await self.answer_by(analyst, instrument, payer)
+            return await self.answer_by(analyst, instrument, charge)
         except ModelFailed as failure:
             logger.warning("%s made no analysis of %s: %s", analyst.identifier, instrument.symbol, failure)
             if model is not None:
                 raise unavailable(analyst, failure) from None
-        return await self.answer_by(analysts.always, instrument, payer)
+        return await self.answer_by(analysts.always, instrument, charge)
 
-    async def answer_by(self, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge) -> Given:
+    async def answer_by(
+        self, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
+    ) -> Answered:
         while True:
             simulated = prices.history(instrument).simulated
             key = AnswerKey(instrument.symbol, analyst.identifier, simulated)
             entry = await self._answers.get(key, now_ms())
             if entry is not None:
-                return Given(entry.fields, was_made_before=True)
-            flight = self._flights.get(key)
-            if flight is None:
-                return await asyncio.shield(self._begin(key, analyst, instrument, payer))
+                return Answered(entry.fields, was_made_before=True)
+            making = self._under_way.get(key)
+            if making is None:
+                return await asyncio.shield(self._begin(key, analyst, instrument, charge))
             try:
-                return (await asyncio.shield(flight))._replace(was_made_before=True)
+                return (await asyncio.shield(making))._replace(was_made_before=True)
             except AiQuotaExceeded:
                 # Whose request it was could not pay. This one may.
                 continue
 
     def _begin(
-        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge
-    ) -> asyncio.Task[Given]:
+        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
+    ) -> asyncio.Task[Answered]:
         """A task of its own: others may wait for it when the one who began it has gone."""
-        flight = asyncio.create_task(self._make(key, analyst, instrument, payer), name=f"analysis {key}")
-        self._flights[key] = flight
-        flight.add_done_callback(lambda ended: self._land(key, ended))
-        return flight
+        making = asyncio.create_task(self._make(key, analyst, instrument, charge), name=f"analysis {key}")
+        self._under_way[key] = making
+        making.add_done_callback(lambda ended: self._end(key, ended))
+        return making
 
-    def _land(self, key: AnswerKey, flight: asyncio.Task[Given]) -> None:
-        del self._flights[key]
-        if not flight.cancelled():
+    def _end(self, key: AnswerKey, making: asyncio.Task[Answered]) -> None:
+        del self._under_way[key]
+        if not making.cancelled():
             # Asked for, so that nobody is warned where all who waited have gone.
-            flight.exception()
+            making.exception()
 
     async def _make(
-        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, payer: AiCallCharge
-    ) -> Given:
+        self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
+    ) -> Answered:
         async with self._answers.turn(key, analyst.patience_s):
             entry = await self._answers.get(key, now_ms())
             if entry is not None:
-                return Given(entry.fields, was_made_before=True)
-            async with payer.paying():
+                return Answered(entry.fields, was_made_before=True)
+            async with charge.paying():
                 facts = await read_facts(instrument, now_ms())
                 fields = encode(await analyst.analyse(facts))[1:-1]
             await self._answers.put(key, CachedAnswer(facts.at_ms, fields))
-            return Given(fields, was_made_before=False)
+            return Answered(fields, was_made_before=False)
 
 
 def unavailable(analyst: Analyst, failure: ModelFailed) -> ModelUnavailable:

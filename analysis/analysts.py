@@ -9,7 +9,7 @@ from django.conf import settings
 
 from core.threads import in_thread
 from news.language import LanguageFailed, LanguageModel, language_models
-from news.sentiment import sentiment_models
+from news.sentiment import CheckedModel, sentiment_models
 
 from . import offline
 from .answer import Analysis
@@ -23,13 +23,6 @@ class ModelFailed(Exception):
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
         super().__init__(why)
         self.wait_s = wait_s
-
-
-class CheckedModel(Protocol):
-    @property
-    def identifier(self) -> str: ...
-
-    def is_healthy(self) -> bool: ...
 
 
 class Analyst(CheckedModel, Protocol):

@@ -27,7 +27,7 @@ class AnalysisQuerySerializer(QuerySerializer):
 
 
 class AnalysisViewSet(KeyedViewSet):
-    payer: AiCallCharge | None = None
+    charge: AiCallCharge | None = None
 
     @describes(
         "getAnalysis",
@@ -58,16 +58,18 @@ class AnalysisViewSet(KeyedViewSet):
         headers=["X-AI-Limit", "X-AI-Remaining", "X-AI-Reset"],
     )
     async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
-        self.payer = payer = await AiCallCharge.of(self.caller)
+        self.charge = charge = await AiCallCharge.of(self.caller)
         try:
             instrument, model = self._asked(request, symbol)
         except ApiError:
             # A limit is told before a mistake, here as everywhere.
-            if payer.has_none_left:
-                raise payer.refusal() from None
+            if charge.has_none_left:
+                raise charge.refusal() from None
             raise
-        given = await analyses.answer(instrument, model, payer)
-        return Answer(b'{%s,"cached":%s}' % (given.fields, b"true" if given.was_made_before else b"false"))
+        answered = await analyses.answer(instrument, model, charge)
+        return Answer(
+            b'{%s,"cached":%s}' % (answered.fields, b"true" if answered.was_made_before else b"false")
+        )
 
     def _asked(self, request: HttpRequest, symbol: str) -> tuple[InstrumentFacts, str | None]:
         return catalogue.get(symbol), self.parameters(request, AnalysisQuerySerializer)["model"]
@@ -76,5 +78,5 @@ class AnalysisViewSet(KeyedViewSet):
         try:
             return await super().respond(request, headers, kwargs)
         finally:
-            if self.payer is not None:
-                headers |= self.payer.standing.headers()
+            if self.charge is not None:
+                headers |= self.charge.standing.headers()

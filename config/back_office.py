@@ -66,10 +66,10 @@ GROUPS = (
         ),
     ),
 )
-OWN_PAGES: dict[str, Callable[[HttpRequest], bool]] = {
-    "market_status": market_page.may_see,
-    "news_queue": queue.may_see,
-    "news_calibration_page": calibration_page.may_see,
+OWN_PAGES = {
+    "market_status": market_page.PERMISSIONS,
+    "news_queue": (queue.PERMISSION,),
+    "news_calibration_page": (calibration_page.PERMISSION,),
 }
 
 
@@ -89,7 +89,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
 
 def may_see(page: str, request: HttpRequest) -> bool:
     if page in OWN_PAGES:
-        return OWN_PAGES[page](request)
+        return request.user.has_perms(OWN_PAGES[page])
     registered = {model._meta.label_lower: lists for model, lists in admin.site._registry.items()}
     return page in registered and registered[page].has_view_permission(request)
 

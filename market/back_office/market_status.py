@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
@@ -20,14 +20,9 @@ from market.overview import InstrumentOverview, Overview, is_of, overview
 PERMISSIONS = ("instruments.view_instrument", "market.view_candle")
 
 
-def may_see(request: HttpRequest) -> bool:
-    return request.user.is_authenticated and request.user.has_perms(PERMISSIONS)
-
-
 @require_safe
+@permission_required(PERMISSIONS, raise_exception=True)
 def market_status(request: HttpRequest) -> HttpResponse:
-    if not may_see(request):
-        raise PermissionDenied
     context = {**admin.site.each_context(request), "title": "Market status", **shown(overview())}
     request.current_app = admin.site.name
     return TemplateResponse(request, "admin/market_status.html", context)

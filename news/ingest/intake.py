@@ -13,14 +13,15 @@ from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.newsroom.decisions import STAFF, give_score
-from news.sentiment.scoring import Scored, Scorer, patiently
+from news.sentiment import Score
+from news.sentiment.scoring import Scorer, patiently
 
 from .parsing import ParsedFeed
 from .stories import OLDEST, TOLD_ANEW_AFTER, SeenTitles, Story, category_of, read_stories, title_key
 from .subjects import find_subjects
 
 Status = NewsItem.Status
-Judged = tuple[Story, Scored | None]
+Judged = tuple[Story, Score | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
 # Newer ones first; nobody writes more in nine days, and a machine that does is compared with its latest.
 MOST_TITLES = 20_000
@@ -121,7 +122,7 @@ def _store_new(source: Source, new: Sequence[Judged], instruments: Mapping[str, 
     return len(published)
 
 
-def _item(source: Source, story: Story, scored: Scored | None) -> NewsItem:
+def _item(source: Source, story: Story, scored: Score | None) -> NewsItem:
     may_publish = source.trust == Source.Trust.PUBLISH and story.is_recognised and scored is not None
     return NewsItem(
         title=story.entry.title,
@@ -210,7 +211,7 @@ def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[
 
 
 def take_change(
-    item: NewsItem, story: Story, scored: Scored | None, source: Source, instruments: Mapping[str, int]
+    item: NewsItem, story: Story, scored: Score | None, source: Source, instruments: Mapping[str, int]
 ) -> bool:
     """False where staff were first."""
     category = as_filed(story, item, source, instruments).category

@@ -147,10 +147,6 @@ def language_models() -> tuple[LanguageModel, ...]:
     return tuple(LanguageModel(endpoint) for endpoint in endpoints)
 
 
-def language_model(identifier: str) -> LanguageModel | None:
-    return next((model for model in language_models() if model.identifier == identifier), None)
-
-
 def check_endpoints(**kwargs: Any) -> list[CheckMessage]:
     endpoints = [Endpoint(**facts) for facts in settings.LANGUAGE_ENDPOINTS if facts["model"]]
     return [Error(fault, id="tickwire.E101") for endpoint in endpoints if (fault := endpoint.fault())]

@@ -6,11 +6,12 @@ from itertools import groupby
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from msgspec.structs import asdict
 
 from news.calibration.figures import ENOUGH, Figures, add_up
 from news.calibration.outcomes import MAIN_SYMBOLS
@@ -18,14 +19,9 @@ from news.calibration.outcomes import MAIN_SYMBOLS
 PERMISSION = "news.view_newsitem"
 
 
-def may_see(request: HttpRequest) -> bool:
-    return request.user.is_authenticated and request.user.has_perm(PERMISSION)
-
-
 @require_safe
+@permission_required(PERMISSION, raise_exception=True)
 def calibration_page(request: HttpRequest) -> HttpResponse:
-    if not may_see(request):
-        raise PermissionDenied
     context = {
         **admin.site.each_context(request),
         "title": "Calibration",
@@ -40,22 +36,17 @@ def calibration_page(request: HttpRequest) -> HttpResponse:
 def tables(figures: list[Figures]) -> list[dict[str, Any]]:
     """One a category, one row a label and horizon."""
     return [
-        {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": [shown(row) for row in rows]}
+        {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": [texts_of(row) for row in rows]}
         for category, rows in groupby(figures, key=lambda row: row.category)
     ]
 
 
-def shown(row: Figures) -> dict[str, Any]:
+def texts_of(row: Figures) -> dict[str, Any]:
     return {
-        "sentiment": row.sentiment,
-        "horizon": row.horizon,
-        "count": row.count,
-        "left_out": row.left_out,
-        "pending": row.pending,
+        **asdict(row),
         "mean": percent(row.mean_move_percent),
         "median": percent(row.median_move_percent),
         "hits": "–" if row.hit_rate is None else f"{row.hit_rate:.0%}",
-        "too_few": row.too_few,
     }
 
 

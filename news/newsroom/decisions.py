@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem
-from news.sentiment.scoring import Scored, Scorer
+from news.sentiment import Score
+from news.sentiment.scoring import Scorer
 
 STAFF = "staff"
 Status = NewsItem.Status
@@ -50,22 +51,21 @@ def take_back(item: NewsItem) -> None:
 
 
 @transaction.atomic
-def choose_category(item: NewsItem, category: str, scored: Scored | None, *, by: str, seen: str) -> None:
+def choose_category(item: NewsItem, category: str, scored: Score | None, *, by: str, seen: str) -> None:
     """Of a draft, from the queue; with what the model says of its title for that category."""
     found = _locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(category=category)
     replace_model_score(found, scored, by=by)
 
 
-def replace_model_score(item: NewsItem, scored: Scored | None, *, by: str) -> None:
+def replace_model_score(item: NewsItem, scored: Score | None, *, by: str) -> None:
     """A score is about the category's asset and says nothing of another. Staff knew what theirs is about."""
     if item.model in ("", STAFF):
         return
     if scored is not None:
         give_score(item, scored, by=by)
     else:
-        item.sentiment_score, item.model = None, ""
-        item.save(update_fields=("sentiment_score", "model"))
+        _clear_score(item)
 
 
 @transaction.atomic
@@ -75,13 +75,12 @@ def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | 
     if score is None:
         if found.status == Status.PUBLISHED:
             raise Unscored("A published item keeps a score. Reject it first.")
-        item.sentiment_score, item.model = None, ""
-        item.save(update_fields=("sentiment_score", "model"))
+        _clear_score(item)
     else:
-        give_score(item, Scored(score, STAFF, ""), by=by)
+        give_score(item, Score(score, STAFF, ""), by=by)
 
 
-def ask_again(item: NewsItem, scorer: Scorer) -> Scored:
+def ask_again(item: NewsItem, scorer: Scorer) -> Score:
     """Outside of any transaction: a model takes its time, and writes down that it was asked."""
     scored = scorer(item.title, item.category)
     if scored is None:
@@ -90,14 +89,19 @@ def ask_again(item: NewsItem, scorer: Scorer) -> Scored:
 
 
 @transaction.atomic
-def take_answer(item: NewsItem, scored: Scored, *, by: str, replace_published: bool = False) -> bool:
+def take_answer(item: NewsItem, scored: Score, *, by: str, replace_published: bool = False) -> bool:
     """Every answer is kept; a published item takes it only if staff say so."""
     is_taken = replace_published or _locked(item).status != Status.PUBLISHED
     give_score(item, scored, by=by, is_taken=is_taken)
     return is_taken
 
 
-def give_score(item: NewsItem, scored: Scored, *, by: str, is_taken: bool = True) -> None:
+def _clear_score(item: NewsItem) -> None:
+    item.sentiment_score, item.model = None, ""
+    item.save(update_fields=("sentiment_score", "model"))
+
+
+def give_score(item: NewsItem, scored: Score, *, by: str, is_taken: bool = True) -> None:
     ItemScore.objects.create(
         item=item,
         title=item.title,

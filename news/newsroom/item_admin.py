@@ -33,6 +33,7 @@ from .decisions import (
     take_back,
 )
 from .item_form import NewsItemForm
+from .queue import marks_of
 
 SHOWN = 20
 FROM_QUEUE = "queue"
@@ -142,12 +143,11 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         act: Callable[[NewsItem], object],
         done: str,
     ) -> None:
-        sent = (text.partition(":") for text in request.POST.getlist("seen"))
-        marks = {number: mark for number, _, mark in sent}
+        marks = marks_of(request.POST.getlist("seen"))
 
         def act_as_read(item: NewsItem) -> None:
-            if str(item.pk) in marks:
-                lock_as_read(item, marks[str(item.pk)])
+            if item.pk in marks:
+                lock_as_read(item, marks[item.pk])
             act(item)
 
         self.act_in_turn(request, queryset, lambda item: partial(act_as_read, item), done)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -19,7 +20,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.back_office.staff_pages import actor
 from news.models import NewsItem
 from news.models.items import NewsCategory
-from news.sentiment.scoring import Scored, score_title
+from news.sentiment import Score
+from news.sentiment.scoring import score_title
 
 from .decisions import AlreadyDecided, Reworded, Unscored, choose_category, override_score, publish, reject
 from .item_form import ScoreField
@@ -28,14 +30,9 @@ SHOWN = 30
 PERMISSION = "news.change_newsitem"
 
 
-def may_see(request: HttpRequest) -> bool:
-    return request.user.is_authenticated and request.user.has_perm(PERMISSION)
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(PERMISSION, raise_exception=True)
 def queue_page(request: HttpRequest) -> HttpResponse:
-    if not may_see(request):
-        raise PermissionDenied
     return act(request) if request.method == "POST" else show(request)
 
 
@@ -59,8 +56,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 def act(request: HttpRequest) -> HttpResponse:
     """`act` says what, `item` on which: one, or several ticked ones, each with the mark of what was read."""
-    sent = (text.partition(":") for text in request.POST.getlist("item"))
-    chosen = {pk: mark for number, _, mark in sent if (pk := whole_number(number))}
+    chosen = marks_of(request.POST.getlist("item"))
     if not chosen:
         messages.warning(request, "Choose at least one draft.")
     for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
@@ -71,6 +67,12 @@ def act(request: HttpRequest) -> HttpResponse:
     waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
     at = first if waits else whole_number(request.POST.get("next", ""))
     return redirect(f"{reverse('news_queue')}?at={at}")
+
+
+def marks_of(sent: Iterable[str]) -> dict[int, str]:
+    """The mark of each item as the page showed it, sent as `number:mark`."""
+    parts = (text.partition(":") for text in sent)
+    return {pk: mark for number, _, mark in parts if (pk := whole_number(number))}
 
 
 def whole_number(text: str) -> int:
@@ -102,17 +104,15 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
         messages.success(request, f"{done}: “{item.title}”.")
 
 
-def perform(item: NewsItem, act: str, score: str, scored: Scored | None, *, by: str, seen: str) -> str:
+def perform(item: NewsItem, act: str, score: str, scored: Score | None, *, by: str, seen: str) -> str:
     """Do it, and say what was done."""
     name, _, value = act.partition(":")
-    simple: dict[str, tuple[Callable[..., None], str]] = {
-        "publish": (publish, "Published"),
-        "reject": (reject, "Rejected"),
-    }
-    if act in simple:
-        perform_one, done = simple[act]
-        perform_one(item, seen=seen)
-        return done
+    if act == "publish":
+        publish(item, seen=seen)
+        return "Published"
+    if act == "reject":
+        reject(item, seen=seen)
+        return "Rejected"
     if name == "category" and value in NewsCategory.values:
         choose_category(item, value, scored, by=by, seen=seen)
         return f"Category {value}"

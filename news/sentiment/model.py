@@ -17,15 +17,19 @@ class SentimentFailed(Exception):
     """This model has no score now; the sentence says why."""
 
 
-class SentimentModel(Protocol):
+class CheckedModel(Protocol):
     @property
     def identifier(self) -> str: ...
 
     def is_healthy(self) -> bool:
         """From memory: it is asked on every session request."""
 
-    async def check(self) -> None:
-        """Find out whether it works, and remember it; SentimentFailed says why not."""
 
+class ScoringModel(Protocol):
     def score(self, title: str, category: str = "") -> Score:
         """In a thread that may wait; SentimentFailed where there is none."""
+
+
+class SentimentModel(CheckedModel, ScoringModel, Protocol):
+    async def check(self) -> None:
+        """Find out whether it works, and remember it; SentimentFailed says why not."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from news.language.endpoint import LONGEST_IDENTIFIER
+
 from .linear import Odds, score_of
 from .model import Score, SentimentFailed
 
@@ -18,7 +20,6 @@ NAMES = {
     "neutral": ("neutral", "neu"),
     "bullish": ("positive", "bullish", "pos"),
 }
-LONGEST_IDENTIFIER = 60
 MOST_TOKENS = 96
 NEEDED = ("model.onnx", "tokenizer.json", "config.json")
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
@@ -20,7 +20,7 @@ from news.language import language_models
 
 from .language import LanguageSentiment
 from .linear import FILE, BadModel, LinearModel, linear_model
-from .model import Score, SentimentFailed, SentimentModel
+from .model import Score, ScoringModel, SentimentFailed, SentimentModel
 from .onnx import OnnxModel
 
 logger = logging.getLogger(__name__)
@@ -32,25 +32,15 @@ _pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 PATIENCE_S = 25.0
 
 
-class Scored(NamedTuple):
-    score: float
-    model: str
-    version: str
-
-
-Scorer = Callable[[str, str], Scored | None]
+Scorer = Callable[[str, str], Score | None]
 """Title and category to a score; None where there is no model that can tell."""
 
 
-class ScoringModel(Protocol):
-    def score(self, title: str, category: str = "") -> Score: ...
-
-
-def score_title(title: str, category: str) -> Scored | None:
+def score_title(title: str, category: str) -> Score | None:
     return score_by(current_model(), title, category)
 
 
-def score_by(model: ScoringModel, title: str, category: str) -> Scored | None:
+def score_by(model: ScoringModel, title: str, category: str) -> Score | None:
     try:
         found = model.score(title, category)
     except SentimentFailed as failure:
@@ -59,7 +49,7 @@ def score_by(model: ScoringModel, title: str, category: str) -> Scored | None:
     except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
         logger.exception("The sentiment model broke on a title; staff score it")
         return None
-    return Scored(max(-1.0, min(1.0, float(found.score))), found.model, found.version)
+    return found._replace(score=max(-1.0, min(1.0, float(found.score))))
 
 
 def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:

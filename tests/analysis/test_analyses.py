@@ -13,7 +13,7 @@ from accounts.keys.caller import Allowances, Caller
 from accounts.limits.ai_calls import AiCallStanding
 from accounts.models import Account, AiUsage
 from analysis.ai_call_charge import AiCallCharge
-from analysis.analyses import Analyses, Given
+from analysis.analyses import Analyses, Answered
 from analysis.analysts import ModelFailed
 from analysis.answer import Analysis
 from analysis.answer_cache import AnswerCache, AnswerKey, CachedAnswer
@@ -55,7 +55,7 @@ class HeldAnalyst:
 
 
 class CountedAnswers(AnswerCache):
-    """Tells that so many have looked: each of them has then joined a flight, or begun one."""
+    """Tells that so many have looked: each of them has then waits for one, or makes it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ async def analyst() -> HeldAnalyst:
     return HeldAnalyst()
 
 
-def payer(account: Account, limit: int = LIMIT) -> AiCallCharge:
+def charge_of(account: Account, limit: int = LIMIT) -> AiCallCharge:
     caller = Caller(account.pk, 1, "somebody", Allowances("free", 60, 2, limit), None, False)
     return AiCallCharge(caller, AiCallStanding(NOON.date(), limit, 0))
 
@@ -118,22 +118,22 @@ async def used(account: Account) -> int:
 
 
 def asked(
-    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, payers: list[AiCallCharge]
-) -> list[asyncio.Task[Given]]:
-    return [asyncio.create_task(analyses.answer_by(analyst, instrument, each)) for each in payers]
+    analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, charges: list[AiCallCharge]
+) -> list[asyncio.Task[Answered]]:
+    return [asyncio.create_task(analyses.answer_by(analyst, instrument, each)) for each in charges]
 
 
 async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
-    tasks = asked(analyses, analyst, instrument, [payer(account) for _ in range(20)])
+    tasks = asked(analyses, analyst, instrument, [charge_of(account) for _ in range(20)])
     analyst.go.set()
 
-    given = await asyncio.gather(*tasks)
+    answered = await asyncio.gather(*tasks)
 
     assert (analyst.calls, await used(account)) == (1, 1)
-    assert len({each.fields for each in given}) == 1
-    assert [each.was_made_before for each in given].count(False) == 1
+    assert len({each.fields for each in answered}) == 1
+    assert [each.was_made_before for each in answered].count(False) == 1
 
 
 def begin_series(instrument: InstrumentFacts, *, simulated: bool) -> None:
@@ -149,8 +149,8 @@ async def test_answer_over_simulated_prices_is_none_over_real_ones(
     made_before = []
     for simulated in (True, True, False, False):
         begin_series(instrument, simulated=simulated)
-        given = await analyses.answer_by(analyst, instrument, payer(account))
-        made_before.append(given.was_made_before)
+        answered = await analyses.answer_by(analyst, instrument, charge_of(account))
+        made_before.append(answered.was_made_before)
     market.prices.clear()
 
     assert made_before == [False, True, False, True]
@@ -164,14 +164,14 @@ async def test_failure_is_shared_and_costs_nothing(
     account: Account,
 ) -> None:
     analyst.fault = ModelFailed("it is ill")
-    mine = payer(account)
-    tasks = asked(analyses, analyst, instrument, [mine, payer(account), payer(account)])
+    mine = charge_of(account)
+    tasks = asked(analyses, analyst, instrument, [mine, charge_of(account), charge_of(account)])
     await answers.have_looked(4)
     analyst.go.set()
 
-    given = await asyncio.gather(*tasks, return_exceptions=True)
+    answered = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert [type(each) for each in given] == [ModelFailed] * 3
+    assert [type(each) for each in answered] == [ModelFailed] * 3
     assert (analyst.calls, await used(account), mine.standing.remaining) == (1, 0, LIMIT)
 
 
@@ -182,7 +182,7 @@ async def test_fault_of_ours_costs_nothing_either(
     analyst.go.set()
 
     with pytest.raises(ZeroDivisionError):
-        await analyses.answer_by(analyst, instrument, payer(account))
+        await analyses.answer_by(analyst, instrument, charge_of(account))
     assert await used(account) == 0
 
 
@@ -195,14 +195,14 @@ async def test_who_cannot_pay_stands_in_nobodys_way(
     stranger: Account,
 ) -> None:
     analyst.go.set()
-    tasks = asked(analyses, analyst, instrument, [payer(account, limit=0)])
+    tasks = asked(analyses, analyst, instrument, [charge_of(account, limit=0)])
     await answers.have_looked(1)
-    tasks += asked(analyses, analyst, instrument, [payer(stranger)])
+    tasks += asked(analyses, analyst, instrument, [charge_of(stranger)])
 
-    refused, given = await asyncio.gather(*tasks, return_exceptions=True)
+    refused, answered = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert isinstance(refused, AiQuotaExceeded)
-    assert isinstance(given, Given)
+    assert isinstance(answered, Answered)
     assert (await used(account), await used(stranger)) == (0, 1)
 
 
@@ -214,23 +214,23 @@ async def test_answer_is_made_for_the_others_though_the_first_has_gone(
     account: Account,
     stranger: Account,
 ) -> None:
-    (first,) = asked(analyses, analyst, instrument, [payer(account)])
+    (first,) = asked(analyses, analyst, instrument, [charge_of(account)])
     await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
-    (second,) = asked(analyses, analyst, instrument, [payer(stranger)])
+    (second,) = asked(analyses, analyst, instrument, [charge_of(stranger)])
     await answers.have_looked(3)
     first.cancel()
     analyst.go.set()
 
-    given = await second
+    answered = await second
 
-    assert given.was_made_before
+    assert answered.was_made_before
     assert (analyst.calls, await used(account), await used(stranger)) == (1, 1, 0)
 
 
 async def test_stopping_gives_back_what_was_not_made(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
-    (task,) = asked(analyses, analyst, instrument, [payer(account)])
+    (task,) = asked(analyses, analyst, instrument, [charge_of(account)])
     await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
 
     await analyses.stop()
@@ -242,7 +242,7 @@ async def test_stopping_gives_back_what_was_not_made(
 async def test_call_is_counted_before_the_model_is_asked(
     analyses: Analyses, analyst: HeldAnalyst, instrument: InstrumentFacts, account: Account
 ) -> None:
-    (task,) = asked(analyses, analyst, instrument, [payer(account)])
+    (task,) = asked(analyses, analyst, instrument, [charge_of(account)])
     await asyncio.wait_for(analyst.begun.wait(), PATIENCE_S)
     before = await used(account)
     analyst.go.set()

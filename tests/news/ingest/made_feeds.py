@@ -9,7 +9,8 @@ from news.ingest.addresses import digest
 from news.ingest.intake import IntakeTally, judge, read, store
 from news.ingest.parsing import FeedEntry, ParsedFeed
 from news.models import NewsItem, Source
-from news.sentiment.scoring import Scored, Scorer
+from news.sentiment import Score
+from news.sentiment.scoring import Scorer
 
 POLLED_AT = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
@@ -33,9 +34,9 @@ def take(source: Source, feed: ParsedFeed, polled_at: datetime, scorer: Scorer) 
     return store(source, reading, judge(source, reading, scorer))
 
 
-def half_up(title: str, category: str) -> Scored:
+def half_up(title: str, category: str) -> Score:
     """A model that likes everything."""
-    return Scored(0.5, "test", "1")
+    return Score(0.5, "test", "1")
 
 
 def no_model(title: str, category: str) -> None:

@@ -11,7 +11,8 @@ from django.db import connection
 
 from news.ingest.intake import IntakeTally, judge, read, store, take_change
 from news.models import ItemScore, NewsItem, Outcome, Source
-from news.sentiment.scoring import Scored, Scorer
+from news.sentiment import Score
+from news.sentiment.scoring import Scorer
 from tests.factories import make_instrument, make_news
 from tests.patience import PATIENCE_S
 
@@ -220,8 +221,8 @@ def test_what_staff_decide_in_the_same_moment_holds(decided: dict[str, str]) -> 
     assert NewsItem.objects.filter(model="test", **({"title": "Gold up"} | decided)).exists()
 
 
-def by_category(title: str, category: str) -> Scored:
-    return Scored(0.5, category, "1")
+def by_category(title: str, category: str) -> Score:
+    return Score(0.5, category, "1")
 
 
 def test_what_staff_scored_keeps_its_title_and_their_score() -> None:

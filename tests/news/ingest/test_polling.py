@@ -16,7 +16,7 @@ from core.threads import in_thread
 from news.ingest.fetching import Fetcher
 from news.ingest.polling import CLAIM, Polled, claim, claim_due, poll
 from news.models import Source
-from news.sentiment.scoring import Scored
+from news.sentiment import Score
 from tests.patience import PATIENCE_S
 
 from .feed_server import FeedServer, item, redirect, reply, rss
@@ -168,7 +168,7 @@ def test_a_poll_that_takes_its_time_keeps_its_claim() -> None:
     ends = claimed.next_poll_at
     renewed = threading.Event()
 
-    def slow(title: str, category: str) -> Scored:
+    def slow(title: str, category: str) -> Score:
         assert renewed.wait(PATIENCE_S)
         return half_up(title, category)
 

@@ -17,7 +17,8 @@ from news.newsroom.decisions import (
     take_answer,
     take_back,
 )
-from news.sentiment.scoring import Scored, Scorer
+from news.sentiment import Score
+from news.sentiment.scoring import Scorer
 from tests.factories import make_news
 from tests.news.ingest.made_feeds import half_up, no_model
 
@@ -38,8 +39,8 @@ def score_again(item: NewsItem, scorer: Scorer, *, replace_published: bool = Fal
     return take_answer(item, ask_again(item, scorer), by="ada", replace_published=replace_published)
 
 
-def newer(title: str, category: str) -> Scored:
-    return Scored(-0.8, "test", "2")
+def newer(title: str, category: str) -> Score:
+    return Score(-0.8, "test", "2")
 
 
 def test_an_override_is_kept_with_who_did_it() -> None:
@@ -117,13 +118,13 @@ def test_a_mistake_is_taken_back() -> None:
 @pytest.mark.parametrize(
     ("model", "scored", "then"),
     [
-        ("test", Scored(-0.8, "test", "2"), (-0.8, "test")),
+        ("test", Score(-0.8, "test", "2"), (-0.8, "test")),
         ("test", None, (None, "")),
-        ("staff", Scored(-0.8, "test", "2"), (0.4, "staff")),
+        ("staff", Score(-0.8, "test", "2"), (0.4, "staff")),
     ],
 )
 def test_for_another_category_the_models_score_is_another(
-    model: str, scored: Scored | None, then: tuple[float | None, str]
+    model: str, scored: Score | None, then: tuple[float | None, str]
 ) -> None:
     item = make_news(status="draft", category="macro", model=model)
     choose_category(item, "forex", scored, by="ada", seen=item.mark)
@@ -132,5 +133,5 @@ def test_for_another_category_the_models_score_is_another(
 
 def test_what_has_no_score_gets_none_from_another_category() -> None:
     item = make_news(status="draft", sentiment_score=None, model="")
-    choose_category(item, "gold", Scored(-0.8, "test", "2"), by="ada", seen=item.mark)
+    choose_category(item, "gold", Score(-0.8, "test", "2"), by="ada", seen=item.mark)
     assert (score_of(item), kept(item)) == ((None, ""), [])
