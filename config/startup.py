@@ -14,6 +14,7 @@ from demo.login import fresh_link
 from demo.people import demo_people
 from demo.seeding import Progress, is_there, remove, seed
 from market.runtime import market
+from serving.server import shown_address
 
 
 def prepare(out: OutputWrapper) -> str | None:
@@ -60,7 +61,7 @@ def _line(out: OutputWrapper) -> Progress:
 
 def banner(host: str, port: int, staff_link: str | None = None) -> str:
     """What a newcomer needs, once."""
-    address = address_of(host, port)
+    address = shown_address(host, port)
     lines = [
         "",
         f"  Tickwire serves on {address}",
@@ -76,11 +77,6 @@ def banner(host: str, port: int, staff_link: str | None = None) -> str:
         "",
     ]
     return "\n".join(lines)
-
-
-def address_of(host: str, port: int) -> str:
-    shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}"
 
 
 def _demo(address: str, staff_link: str | None, stays_here: bool) -> list[str]:

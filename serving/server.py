@@ -57,6 +57,12 @@ def _sentence(error: OSError, host: str, port: int) -> str:
     return f"Cannot listen on {host}, port {port}: {error.strerror or error}."
 
 
+def shown_address(host: str, port: int) -> str:
+    """As somebody on this machine types it."""
+    shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}"
+
+
 STEP_S = 0.1
 
 # Who was let in may not have said yet what it wants.

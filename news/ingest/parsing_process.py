@@ -16,7 +16,7 @@ import msgspec
 from .parsing import NoFeed, ParsedFeed, read_feed, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = "news.ingest.parsing_process"
+PROGRAM = __name__
 
 # The largest feed of honest entries takes three seconds, on a busy machine a few more.
 PATIENCE_S = 20.0

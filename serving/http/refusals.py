@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from prometheus_client import Counter
 
+from core.contract.answers import ON_EVERY_ANSWER, new_request_id
+from core.plain_json import encode
+
 from . import bounds
 
 NOTHING: Mapping[str, Any] = {}
@@ -99,10 +102,6 @@ def too_many_connections(limit: int) -> HttpRefusal:
 
 def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]], *, with_body: bool = True) -> bytes:
     """The whole answer; after it the connection ends."""
-    # A worker of uvicorn's imports the protocol before there are models.
-    from core.contract.answers import ON_EVERY_ANSWER, new_request_id
-    from core.plain_json import encode
-
     request_id = new_request_id()
     error = {"code": refusal.code, "message": refusal.message, "status": refusal.status}
     body = encode({"error": error | dict(refusal.details) | {"request_id": request_id}})

@@ -6,9 +6,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from config.startup import address_of
 from demo.login import fresh_link
 from demo.seeding import refuse_outside_demo
+from serving.server import shown_address
 
 
 class Command(BaseCommand):
@@ -23,4 +23,4 @@ class Command(BaseCommand):
         link = fresh_link()
         if link is None:
             raise CommandError("There is no demo staff here. Start the demo first: make run")
-        self.stdout.write(f"{address_of(host, port)}{link}")
+        self.stdout.write(f"{shown_address(host, port)}{link}")

@@ -1,0 +1,83 @@
+"""Arrows go one way: config → demo, pages → analysis → news, signals_feed, status → market → instruments →
+accounts → serving → core. What a lower room needs of a higher one is handed down by config/wiring.py."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.house.modules import ROOMS, ROOT, STEPS, Import, imports, modules, own_imports, where
+
+STEP_OF = {room: number for number, step in enumerate(STEPS) for room in step}
+# Django calls it when there are models, and not before.
+READY = ("config.apps", "config.wiring")
+# Programs and libraries that may be missing, or cost more than most commands need.
+LATE = frozenset(
+    {"psycopg", "redis.asyncio.connection", "redis.connection", "onnxruntime", "tokenizers", "numpy"}
+)
+# Where Django and its libraries demand a name in words.
+NAMED_BY_DJANGO = re.compile(r"^config/(settings|library_settings|apps|urls|asgi)\.py$|/urls\.py$|/apps\.py$")
+# Data, and a program that is started.
+TEXTS = frozenset({"accounts.page_tokens", "accounts.demo_login", "accounts.known_device", "accounts.access"})
+
+
+def goes_up(found: Import) -> bool:
+    importer, imported = found.importer.partition(".")[0], found.module.partition(".")[0]
+    return importer != imported and STEP_OF[imported] <= STEP_OF[importer]
+
+
+def test_rooms_import_only_from_below() -> None:
+    assert [where(found) for found in own_imports() if goes_up(found)] == []
+
+
+def test_nothing_of_the_product_imports_tests_or_tools() -> None:
+    outside = {"tests", "tools"}
+    found = [
+        where(each) for name in modules() for each in imports(name) if each.module.split(".")[0] in outside
+    ]
+    assert found == []
+
+
+def test_control_an_import_upwards_or_beside_is_seen() -> None:
+    def made(importer: str, imported: str) -> Import:
+        return Import(importer, imported, "", 1, is_late=False, is_for_types=False)
+
+    assert goes_up(made("accounts.models", "market.runtime"))
+    assert goes_up(made("news.feed", "status.models"))
+    assert goes_up(made("demo.people", "pages.terminal"))
+    assert not goes_up(made("market.runtime", "accounts.models"))
+
+
+def test_no_module_of_ours_is_imported_within_a_function() -> None:
+    late = (found for found in own_imports() if found.is_late)
+    assert [where(found) for found in late if (found.importer, found.module) != READY] == []
+
+
+def test_what_is_imported_late_is_known() -> None:
+    late = {each.module for name in modules() for each in imports(name) if each.is_late}
+    assert {name for name in late if name.partition(".")[0] not in ROOMS} <= LATE
+
+
+def test_nothing_of_ours_is_named_in_a_string() -> None:
+    """But where Django demands it: a typo there is found at start, elsewhere when it is too late."""
+    found = [
+        f"{path}:{node.lineno} {node.value}"
+        for module in modules().values()
+        if not NAMED_BY_DJANGO.search(path := module.path.relative_to(ROOT).as_posix())
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and names_module(node.value)
+    ]
+    assert found == []
+
+
+def test_control_a_dotted_name_in_a_string_is_seen() -> None:
+    assert names_module("market.runtime.MarketRuntime")
+    assert not names_module("market.candles_imported")
+    assert not names_module("example.com")
+
+
+def names_module(text: str) -> bool:
+    if text in TEXTS or not re.fullmatch(r"[a-z_]+(\.\w+)+", text):
+        return False
+    parts = text.split(".")
+    return any(".".join(parts[:length]) in modules() for length in range(2, len(parts) + 1))

@@ -1,0 +1,136 @@
+"""Pure modules know neither Django nor the clock, nor does anything that comes with them: they are tested as
+tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.modules import ROOMS, imports, modules
+
+# Modules, or packages with all that is in them.
+PURE: tuple[str, ...] = (
+    "accounts.keys.text",
+    "analysis.answer",
+    "analysis.drivers.candles",
+    "analysis.drivers.order_flow",
+    "analysis.drivers.published",
+    "analysis.facts",
+    "analysis.levels",
+    "analysis.offline",
+    "analysis.opinion",
+    "analysis.samples",
+    "core.events.kinds",
+    "core.plain_json",
+    "core.steady_clock",
+    "demo.publisher_rules",
+    "instruments.hours",
+    "instruments.kinds",
+    "instruments.sheets",
+    "market.engine.bus.journal",
+    "market.engine.feeds.simulated.activity",
+    "market.engine.feeds.simulated.noise",
+    "market.engine.feeds.simulated.profiles",
+    "market.engine.feeds.simulated.simulated_market",
+    "market.engine.feeds.venues.venue_quotes",
+    "market.engine.files.aggtrades",
+    "market.engine.files.bi5",
+    "market.engine.files.dukascopy",
+    "market.engine.files.format",
+    "market.engine.files.histdata",
+    "market.engine.files.quotes",
+    "market.engine.files.recording",
+    "market.engine.files.tick_file",
+    "market.engine.importing.batch_check",
+    "market.engine.importing.coarser",
+    "market.engine.importing.minutes",
+    "market.engine.admission",
+    "market.prices.candles",
+    "market.prices.day",
+    "market.prices.history",
+    "market.prices.order_flow",
+    "market.prices.records",
+    "market.streams.chaos",
+    "market.streams.hub.backlog",
+    "market.streams.latency",
+    "market.streams.protocol.messages",
+    "market.streams.protocol.reading",
+    "market.streams.protocol.refusals",
+    "market.streams.protocol.replies",
+    "market.streams.protocol.subscriptions",
+    "market.streams.resume",
+    "market.streams.wire",
+    "news.ingest.addresses",
+    "news.ingest.parsing",
+    "news.ingest.stories",
+    "news.ingest.subjects",
+    "news.labels",
+    "serving.draining",
+    "serving.http.bounds",
+    "serving.readiness.findings",
+    "serving.websocket.bounds",
+    "serving.websocket.framing",
+    "serving.workers.slot",
+    "signals_feed.judging.rules",
+    "signals_feed.judging.levels",
+    "signals_feed.ledger.proof",
+    "signals_feed.ledger.trigger_rules",
+    "signals_feed.publishers.equity",
+    "signals_feed.publishers.scorecards",
+    "signals_feed.publishing.terms",
+    "status.picture",
+)
+IMPURE = {
+    "django",
+    "rest_framework",
+    "channels",
+    "time",
+    "asyncio",
+    "redis",
+    "psycopg",
+    "random",
+    "prometheus_client",
+}
+
+
+def brought(name: str) -> Iterator[str]:
+    """The modules of ours that Python executes to import this one: it, its packages, and theirs."""
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        one = todo.pop()
+        if one in seen or one not in modules():
+            continue
+        seen.add(one)
+        yield one
+        parts = one.split(".")
+        todo += [".".join(parts[:length]) for length in range(1, len(parts))]
+        todo += [each.module for each in imports(one) if not each.is_late and not each.is_for_types]
+
+
+def faults(name: str) -> list[str]:
+    return [
+        f"{one} imports {each.module}"
+        for one in brought(name)
+        for each in imports(one)
+        if not each.is_for_types and each.module.partition(".")[0] in IMPURE
+    ]
+
+
+def pure_modules() -> list[str]:
+    return [name for name in modules() if any(name == each or name.startswith(f"{each}.") for each in PURE)]
+
+
+@pytest.mark.parametrize("name", pure_modules())
+def test_pure_module_brings_nothing_impure(name: str) -> None:
+    assert faults(name) == []
+
+
+def test_control_what_a_package_brings_is_seen() -> None:
+    assert any("django" in fault for fault in faults("instruments.catalogue"))
+
+
+def test_every_name_in_the_list_is_a_module() -> None:
+    assert [each for each in PURE if each not in modules()] == []
+    assert set(ROOMS) >= {each.partition(".")[0] for each in PURE}
