@@ -10,10 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from channels.consumer import get_handler_name
-from channels.exceptions import StopConsumer
-from channels.generic.websocket import AsyncWebsocketConsumer
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from accounts.limits.window import MemoryWindow
 from core import clock
@@ -23,9 +20,10 @@ from core.database import TRANSIENT
 from core.plain_json import encode
 from market import runtime
 from serving.websocket.bounds import TOO_BIG
-from serving.websocket.protocol import connection_of
+from serving.websocket.connection import WebSocketConnection
+from serving.websocket.session import WebSocketSession, header
 
-from .intake import read, take
+from .intake import PushVerdict, read, take
 from .keys import PushSource, identify, ingest_key_cache, sent_key
 from .refusals import (
     MAX_BYTES,
@@ -38,25 +36,49 @@ from .refusals import (
 )
 
 MAX_ID_LENGTH = 64
-Echo = dict[str, int | str]
+Echo = int | str | UnsetType
+"""The client's own name for the message that is answered."""
 
 
-def frame(kind: str, now_ms: int, echo: Echo, **fields: Any) -> str:
-    return encode({"type": kind, **fields, **echo, "time": now_ms}).decode()
+class IngestAuthenticated(msgspec.Struct, tag="authenticated", kw_only=True):
+    name: str
+    symbols: list[str]
+    id: Echo = UNSET
+    time: int
 
 
-def error_frame(refusal: ApiError, now_ms: int, echo: Echo, *, is_fatal: bool) -> str:
+class IngestResult(PushVerdict, tag="result", kw_only=True):
+    id: Echo = UNSET
+    time: int
+
+
+class IngestErrorDetails(msgspec.Struct):
+    code: str
+    message: str
+    status: int
+    max: int | UnsetType
+    retry_after: int | UnsetType
+
+
+class IngestError(msgspec.Struct, tag="error", kw_only=True):
+    error: IngestErrorDetails
+    fatal: bool
+    retry: bool
+    id: Echo = UNSET
+    time: int
+
+
+def error_frame(refusal: ApiError, echo: Echo = UNSET, *, is_fatal: bool) -> bytes:
     wait_s = refusal.headers.get("Retry-After")
-    details = {
-        "code": refusal.code,
-        "message": refusal.message,
-        "status": refusal.status_code,
-        "max": refusal.max,
-        "retry_after": None if wait_s is None else int(wait_s),
-    }
-    told = {name: value for name, value in details.items() if value is not None}
+    details = IngestErrorDetails(
+        refusal.code,
+        refusal.message,
+        refusal.status_code,
+        UNSET if refusal.max is None else refusal.max,
+        UNSET if wait_s is None else int(wait_s),
+    )
     can_retry = refusal.status_code == 500 or isinstance(refusal, RetryLater | AuthTimeout | Flood)
-    return frame("error", now_ms, echo, error=told, fatal=is_fatal, retry=can_retry)
+    return encode(IngestError(error=details, fatal=is_fatal, retry=can_retry, id=echo, time=clock.now_ms()))
 
 
 def decoded(value: Raw) -> Any:
@@ -68,15 +90,15 @@ def decoded(value: Raw) -> Any:
 
 
 def take_id(message: list[Raw] | dict[str, Raw]) -> Echo:
-    """The client's own name for the message, to be sent back; taken out of it."""
+    """It is taken out of the message."""
     if isinstance(message, list) or "id" not in message:
-        return {}
+        return UNSET
     sent = message.pop("id")
     if bytes(sent) == b"null":
-        return {}
+        return UNSET
     sent = decoded(sent)
     if type(sent) is int or (isinstance(sent, str) and len(sent) <= MAX_ID_LENGTH):
-        return {"id": sent}
+        return sent
     raise InvalidMessage(f"id is a whole number or a text of {MAX_ID_LENGTH} characters at most.")
 
 
@@ -97,74 +119,70 @@ TOO_MANY_INVALID = 4400
 MAX_INVALID_A_MINUTE = 9
 
 
-class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    AUTH_WITHIN_S = 10.0
+class IngestConsumer(WebSocketSession):
+    _key: str | None = None
+    _key_id = 0
+    _echo: Echo = UNSET
+    _ending: asyncio.Task[None] | None = None
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._key: str | None = None
-        self._key_id = 0
-        self._echo: Echo = {}
+    def join(self, connection: WebSocketConnection) -> None:
         self._invalid = MemoryWindow()
-        self._is_over = False
-        self._timer: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
+        connection.flooded = flooded
 
-    async def dispatch(self, message: dict[str, Any]) -> None:
-        """Without Channels' tidying of database connections, for which all sockets would share a thread."""
-        self._echo = {}
+    def is_welcome(self) -> bool:
+        """A program, or a page of our own: a browser names the page it serves."""
+        origin = header(self.scope, b"origin")
         try:
-            await getattr(self, get_handler_name(message))(message)
-        except StopConsumer:
-            raise
-        except ApiError as refusal:
-            await self._refuse(refusal)
-        except TRANSIENT:
-            await self._refuse(Overloaded(retry_after=1))
-        except OSError:
-            logger.info("A source of ticks went away before it was answered")
-        except Exception:  # noqa: BLE001 - the top of a socket: one message must not end it without a word
-            logger.exception("A message to /ws/ingest could not be answered")
-            await self._refuse(InternalFault())
+            return super().is_welcome() and (origin is None or is_ours(urlsplit(origin).netloc))
+        except ValueError:
+            return False
 
     async def connect(self) -> None:
-        if not is_welcome(self.scope):
-            self._is_over = True
-            await self.close()
-            return
-        connection_of(self.scope, self.base_send).flooded = flooded
-        await self.accept()
-        self._timer = asyncio.create_task(self._expect_key(), name="ingest key awaited")
-        if key := sent_key(self.scope):
+        await super().connect()
+        if self.is_open and (key := sent_key(self.scope)):
             await self._authenticate(key)
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        if self._is_over:
+    async def take_data(self, data: bytes, *, is_text: bool) -> None:
+        self._echo = UNSET
+        if len(data) > MAX_BYTES:
+            await self._close(TOO_BIG)
             return
-        text = bytes_data or b"" if text_data is None else text_data.encode()
-        if len(text) > MAX_BYTES:
-            await self._end(TOO_BIG)
-            return
-        if text_data is None:
+        if not is_text:
             raise InvalidMessage("Send JSON as text, not as binary.")
-        message = read(text)
+        message = read(data)
         self._echo = take_id(message)
         if isinstance(message, dict) and "action" in message:
             await self._authenticate(read_auth(message))
         else:
             await self._take(message)
 
-    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        self._is_over = True
+    async def answer_fault(self, error: Exception) -> None:
+        if isinstance(error, ApiError):
+            await self._refuse(error)
+        elif isinstance(error, TRANSIENT):
+            await self._refuse(Overloaded(retry_after=1))
+        elif isinstance(error, OSError):
+            logger.info("A source of ticks went away before it was answered")
+        else:
+            logger.error("A message to /ws/ingest could not be answered", exc_info=error)
+            await self._refuse(InternalFault())
+
+    def leave(self) -> None:
+        super().leave()
         open_sockets[self._key_id].discard(self)
-        for task in (self._timer, self._ending):
-            if task is not None:
-                task.cancel()
-        raise StopConsumer
+        if self._ending is not None:
+            self._ending.cancel()
 
     def revoke(self) -> None:
-        """The key has ended. In a task of its own: a client that does not read must not hold up others."""
-        self._ending = asyncio.create_task(self._refuse(InvalidIngestKey()), name="ingest key revoked")
+        """The key has ended."""
+        self._end(InvalidIngestKey())
+
+    def first_is_late(self) -> None:
+        self._end(AuthTimeout())
+
+    def _end(self, refusal: ApiError) -> None:
+        """In a task of its own: a client that does not read must not hold up others."""
+        self._ending = asyncio.create_task(self._refuse(refusal), name="ingest socket ends")
 
     async def _authenticate(self, key: str) -> None:
         if self._key is not None and key != self._key:
@@ -172,15 +190,17 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if came_plain(self.scope):
             raise HttpsRequired
         source = await identify(key, address_of(self.scope))
-        if self._is_over:
-            # Its time ran out meanwhile, and the timer is about to say so.
+        if not self.is_open or self._ending is not None:
+            # Its time ran out meanwhile, which it is or will be told.
             return
         self._key, self._key_id = key, source.key_id
         note_known(self.scope)
         open_sockets[source.key_id].add(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._say("authenticated", name=source.name, symbols=sorted(source.symbols) or ["*"])
+        self.stay()
+        symbols = sorted(source.symbols) or ["*"]
+        await self._say(
+            IngestAuthenticated(name=source.name, symbols=symbols, id=self._echo, time=clock.now_ms())
+        )
 
     async def _take(self, message: list[Raw] | dict[str, Raw]) -> None:
         if self._key is None:
@@ -190,54 +210,38 @@ class IngestConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if source is None:
             raise InvalidIngestKey
         verdict = await take(source, message, runtime.push)
-        await self._say("result", accepted=verdict.accepted, rejected=verdict.rejected)
-
-    async def _expect_key(self) -> None:
-        await asyncio.sleep(self.AUTH_WITHIN_S)
-        await self._refuse(AuthTimeout())
+        await self._say(IngestResult(verdict.accepted, verdict.rejected, id=self._echo, time=clock.now_ms()))
 
     async def _refuse(self, refusal: ApiError) -> None:
         code = CLOSES.get(refusal.status_code)
         if isinstance(refusal, InvalidMessage):
             standing = self._invalid.count("invalid", MAX_INVALID_A_MINUTE, cost=1)
             code = None if standing.admitted else TOO_MANY_INVALID
-        told = error_frame(refusal, clock.now_ms(), self._echo, is_fatal=code is not None)
+        text = error_frame(refusal, self._echo, is_fatal=code is not None)
         if code is None:
-            await self._send(told)
+            await self._send(text)
         else:
-            await self._end(code, told)
+            await self._close(code, text)
 
-    async def _say(self, kind: str, **fields: Any) -> None:
-        await self._send(frame(kind, clock.now_ms(), self._echo, **fields))
+    async def _say(self, answer: msgspec.Struct) -> None:
+        await self._send(encode(answer))
 
-    async def _send(self, text: str) -> None:
-        if not self._is_over:
+    async def _send(self, text: bytes) -> None:
+        if self.is_open:
             with contextlib.suppress(OSError):
-                await self.send(text_data=text)
+                await self.send(text_data=text.decode())
 
-    async def _end(self, code: int, told: str = "") -> None:
-        if self._is_over:
-            return
-        self._is_over = True
-        with contextlib.suppress(OSError):
-            if told:
-                await self.send(text_data=told)
-            await self.close(code)
+    async def _close(self, code: int, last: bytes = b"") -> None:
+        if self.is_open:
+            self.is_open = False
+            with contextlib.suppress(OSError):
+                if last:
+                    await self.send(text_data=last.decode())
+                await self.close(code)
 
 
 def flooded() -> bytes:
-    return error_frame(Flood(), clock.now_ms(), {}, is_fatal=True).encode()
-
-
-def is_welcome(scope: dict[str, Any]) -> bool:
-    """A socket meant for us, of a program or of a page of our own: a browser names the page it serves."""
-    headers = {name: str(value, "latin-1") for name, value in scope["headers"]}
-    if not is_ours(headers.get(b"host", "")):
-        return False
-    try:
-        return b"origin" not in headers or is_ours(urlsplit(headers[b"origin"]).netloc)
-    except ValueError:
-        return False
+    return error_frame(Flood(), is_fatal=True)
 
 
 open_sockets: defaultdict[int, set[IngestConsumer]] = defaultdict(set)

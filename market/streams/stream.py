@@ -86,9 +86,6 @@ class NumberedStream(Stream):
         self._changes = 0
         """Of which not all have been told."""
         self.recent = RecentFrames()
-        self.latency = WriteLatency()
-        """From the engine's acceptance of the oldest tick of a write to that write."""
-        self.hub.on_written = self._written
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
 
@@ -97,7 +94,11 @@ class NumberedStream(Stream):
         self.faults.clear()
         self.recent.restart("")
         self._held, self._changes = None, 0
-        self.latency = WriteLatency()
+
+    @property
+    def latency(self) -> WriteLatency:
+        """From the engine's acceptance of the oldest tick of a write to that write."""
+        return self.hub.latency
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
@@ -201,9 +202,6 @@ class NumberedStream(Stream):
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
         return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
-
-    def _written(self, since_ms: int) -> None:
-        self.latency.add(since_ms, clock.now_ms())
 
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:

@@ -53,9 +53,9 @@ def check(pairs: Iterable[tuple[Subscriber, int]]) -> None:
         counts["wrong"] += inode_of(descriptor) != subscriber.connection.inode  # type: ignore[attr-defined]
 
 
-def checked_send_to_all(row: EncodedGroup, data: bytes) -> list[UnsentTail]:
-    check(zip(row.direct, row.descriptors, strict=True))
-    return send_to_all(row, data)
+def checked_send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
+    check(zip(encoded.direct, encoded.descriptors, strict=True))
+    return send_to_all(encoded, data)
 
 
 def checked_send_alone(self: FlushPlan) -> list[UnsentTail]:
@@ -76,7 +76,7 @@ def main() -> None:
     hub.send_to_all = checked_send_to_all  # type: ignore[attr-defined]
     FlushPlan.send_alone = checked_send_alone  # type: ignore[method-assign]
     if os.environ.get("NOTICE") == "0":
-        Subscriber.ended = lambda self: None  # type: ignore[method-assign]
+        hub.Hub.leave = lambda self, subscriber: None  # type: ignore[method-assign]
     threading.Thread(target=tell, args=(Path(os.environ["COUNTS"]),), daemon=True).start()
     execute_from_command_line(["manage.py", "serve", *sys.argv[1:]])
 

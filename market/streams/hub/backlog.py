@@ -15,6 +15,10 @@ PORTION_BYTES = 64 * 1024
 
 
 class Publication(Protocol):
+    @property
+    def frame(self) -> bytes:
+        """The text of a frame, for those who asked for no variant."""
+
     def payload(self, variant: int) -> bytes:
         """The text of a frame, for those who asked for this variant."""
 

@@ -53,12 +53,12 @@ class FlushPlan(NamedTuple):
                 data, count, group.more = data + join(more), 1 + len(more), None
             descriptor = group.descriptor
             if descriptor == NO_DESCRIPTOR:
-                row = group.row
-                count *= row.size
-                if row.direct:
-                    shared.append((row, data))
-                others += row.others
-                their_frames += [data] * len(row.others)
+                encoded = group.encoded
+                count *= encoded.size
+                if encoded.direct:
+                    shared.append((encoded, data))
+                others += encoded.others
+                their_frames += [data] * len(encoded.others)
             else:
                 alone.append(group)
                 descriptors.append(descriptor)
@@ -95,13 +95,13 @@ def owe(owed: Iterable[PendingFrame]) -> list[Group]:
     return touched
 
 
-def send_to_all(row: EncodedGroup, data: bytes) -> list[UnsentTail]:
+def send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
     """To whom it can go straight. Returns what the kernel did not take."""
     size = len(data)
-    sent = send_each(row.descriptors, repeat(data), repeat(size))
+    sent = send_each(encoded.descriptors, repeat(data), repeat(size))
     if sent.count(size) == len(sent):
         return []
-    each = zip(row.direct, sent, strict=True)
+    each = zip(encoded.direct, sent, strict=True)
     return [(subscriber, data[max(taken, 0) :]) for subscriber, taken in each if taken < size]
 
 

@@ -15,21 +15,24 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import cast
 
+from core.clock import now_ms
+from market.streams.latency import WriteLatency
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
 from .backlog import Publication, ReplaceablePublication
 from .delivery import FlushPlan, PendingFrame, UnsentTail, send_to_all, write_each
-from .notices import Make, Notices, ignore_end
+from .notices import Make, Notices
 from .slow_readers import SlowReaders
-from .subscribers import Audience, Group, Loop, Subscriber, Write
+from .subscribers import Audience, Group, Loop, Subscriber, Write, ignore_end
 
 NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
 
 class Memberships:
     def __init__(self) -> None:
-        self._topics: dict[str, dict[int, Audience]] = {}
+        self.topics: dict[str, dict[int, Audience]] = {}
+        """The audiences of each, by variant."""
         self._groups: dict[frozenset[Audience], Group] = {}
 
     @property
@@ -39,9 +42,6 @@ class Memberships:
     @property
     def groups(self) -> list[Group]:
         return list(self._groups.values())
-
-    def audiences(self, topic: str) -> Mapping[int, Audience]:
-        return self._topics.get(topic, NOBODY)
 
     def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
         wanted = {self._audience(topic, variant) for topic in topics}
@@ -68,13 +68,13 @@ class Memberships:
         for audience in group.audiences:
             del audience.groups[group]
             if not audience.groups:
-                variants = self._topics[audience.topic]
+                variants = self.topics[audience.topic]
                 del variants[audience.variant]
                 if not variants:
-                    del self._topics[audience.topic]
+                    del self.topics[audience.topic]
 
     def _audience(self, topic: str, variant: int) -> Audience:
-        variants = self._topics.setdefault(topic, {})
+        variants = self.topics.setdefault(topic, {})
         if variant not in variants:
             variants[variant] = Audience(topic, variant)
         return variants[variant]
@@ -83,15 +83,9 @@ class Memberships:
 logger = logging.getLogger(__name__)
 
 
-def ignore(since_ms: int) -> None:
-    """Where nobody asks how long it took."""
-
-
 class Hub:
     def __init__(self, loop: Loop | None = None) -> None:
         self._own_loop = loop
-        self.on_written: Callable[[int], None] = ignore
-        """Is told after each turn's writes since when the oldest of their messages was under way."""
         self.clear()
 
     def clear(self) -> None:
@@ -106,6 +100,8 @@ class Hub:
         self.broken = 0
         self.closed: Counter[int] = Counter()
         """By code."""
+        self.latency = WriteLatency()
+        """How long the oldest message of each turn's writes was under way."""
         self._since_ms = 0
 
     @property
@@ -118,10 +114,10 @@ class Hub:
 
     def has(self, topic: str) -> bool:
         """Whether anybody is subscribed to it."""
-        return bool(self._members.audiences(topic))
+        return topic in self._members.topics
 
     def join(self, connection: WebSocketConnection, on_slow: Callable[[], None]) -> Subscriber:
-        """`on_slow` is called once, after the subscriber was given up; `subscriber.end` still works then."""
+        """`on_slow` is called once, after the subscriber was given up; `end` still works then."""
         subscriber = Subscriber(self, connection, self._members.group(), on_slow)
         subscriber.join_group(subscriber.group)
         connection.watcher = subscriber
@@ -130,9 +126,17 @@ class Hub:
     def leave(self, subscriber: Subscriber) -> None:
         if subscriber.is_open:
             subscriber.leave()
-            self.slow.drop(subscriber)
+            if subscriber.backlog is not None:
+                self.slow.drop(subscriber)
             subscriber.group.remove(subscriber)
             self._members.tidy(subscriber.group)
+
+    def end(self, subscriber: Subscriber, code: int, reason: str = "", last: bytes = b"") -> None:
+        """Close after all that it was due; a slow reader is due only `last`."""
+        self.settle()
+        self.leave(subscriber)
+        self.closed[code] += 1
+        subscriber.connection.close(code, reason, last)
 
     def subscribe(self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0) -> None:
         """In addition to what it has; a topic that it has in another variant changes."""
@@ -152,10 +156,10 @@ class Hub:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
         for topic in topics:
-            for variant, audience in self._members.audiences(topic).items():
+            for variant, audience in self._members.topics.get(topic, NOBODY).items():
                 data = built.get(variant)
                 if data is None:
-                    data = built[variant] = frame(message.payload(variant))
+                    data = built[variant] = frame(message.payload(variant) if variant else message.frame)
                 self._pending.append((audience, data))
                 if self.slow.conflating:
                     self._fold(audience, message)
@@ -178,7 +182,7 @@ class Hub:
             self._deliver(owed)
         if self._since_ms:
             since_ms, self._since_ms = self._since_ms, 0
-            self.on_written(since_ms)
+            self.latency.add(since_ms, now_ms())
 
     def settle(self) -> None:
         """Before one of them gets anything of its own, all get what they are due."""
@@ -196,29 +200,28 @@ class Hub:
         now = self.loop.time()
         if len(owed) == 1:
             ((audience, data),) = owed
-            row, audience.wrote_at = audience.row, now
-            self.frames += row.size
-            self._finish(send_to_all(row, data))
-            self._write(row.others, repeat(data))
+            encoded, audience.wrote_at = audience.encoded, now
+            self.frames += encoded.size
+            if unsent := send_to_all(encoded, data):
+                self._finish(unsent)
+            if encoded.others:
+                self._write(encoded.others, repeat(data))
             return
-        due = FlushPlan.of(owed, now)
-        self.frames += due.number
-        for row, data in due.shared:
-            self._finish(send_to_all(row, data))
-        self._finish(due.send_alone())
-        self._write(due.others, due.their_frames)
+        plan = FlushPlan.of(owed, now)
+        self.frames += plan.number
+        for encoded, data in plan.shared:
+            self._finish(send_to_all(encoded, data))
+        self._finish(plan.send_alone())
+        if plan.others:
+            self._write(plan.others, plan.their_frames)
 
-    def _finish(self, rests: list[UnsentTail]) -> None:
-        for subscriber, rest in rests:
-            self.hand(subscriber, subscriber.write, rest)
+    def _finish(self, unsent: list[UnsentTail]) -> None:
+        for subscriber, tail in unsent:
+            self.hand(subscriber, subscriber.write, tail)
 
     def _write(self, subscribers: list[Subscriber], frames: Iterable[bytes]) -> None:
-        if subscribers:
-            write_each(
-                [subscriber.write for subscriber in subscribers],
-                frames,
-                lambda index: self._break(subscribers[index]),
-            )
+        writes = [subscriber.write for subscriber in subscribers]
+        write_each(writes, frames, lambda index: self._break(subscribers[index]))
 
     def _fold(self, audience: Audience, message: Publication) -> None:
         for subscriber, backlog in self.slow.conflating.items():

@@ -10,16 +10,12 @@ from itertools import islice
 from serving.websocket.framing import frame
 
 from .backlog import LatestBacklog
-from .subscribers import AnyHub, Group, Subscriber
+from .subscribers import AnyHub, Group, Subscriber, ignore_end
 
 # In one turn of the loop: some milliseconds.
 AT_ONCE = 500
 Make = Callable[[frozenset[str]], bytes | None]
 """From the topics of somebody to what they are told, or None."""
-
-
-def ignore_end() -> None:
-    """Where nobody asks when all were told."""
 
 
 class Notices:

@@ -55,8 +55,9 @@ class SlowReaders:
         if subscriber.is_open:
             self.given_up += 1
             logger.info("A client reads too slowly and is given up")
+            on_slow = subscriber.on_slow
             self.hub.leave(subscriber)
-            self.hub.loop.call_soon(subscriber.on_slow)
+            self.hub.loop.call_soon(on_slow)
 
     def _sweep(self) -> None:
         now = self.hub.loop.time()

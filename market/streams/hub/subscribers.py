@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, Protocol
 
@@ -30,8 +29,6 @@ class AnySlowReaders(Protocol):
 class AnyHub(Protocol):
     """What a subscriber asks of its hub."""
 
-    closed: Counter[int]
-
     @property
     def loop(self) -> Loop: ...
     @property
@@ -44,7 +41,7 @@ class AnyHub(Protocol):
 class Audience:
     """Of one topic in one variant."""
 
-    __slots__ = ("_row", "groups", "topic", "variant", "wrote_at")
+    __slots__ = ("_encoded", "groups", "topic", "variant", "wrote_at")
 
     def __init__(self, topic: str, variant: int) -> None:
         self.topic, self.variant = topic, variant
@@ -54,19 +51,19 @@ class Audience:
         self.renew()
 
     def renew(self) -> None:
-        self._row: EncodedGroup | None = None
+        self._encoded: EncodedGroup | None = None
 
     @property
-    def row(self) -> EncodedGroup:
-        if self._row is None:
-            self._row = EncodedGroup.joined([group.row for group in self.groups])
-        return self._row
+    def encoded(self) -> EncodedGroup:
+        if self._encoded is None:
+            self._encoded = EncodedGroup.joined([group.encoded for group in self.groups])
+        return self._encoded
 
 
 class Group:
     """Subscribers with the very same subscriptions: what they are due is collected and joined once."""
 
-    __slots__ = ("_row", "audiences", "descriptor", "due", "more", "subscribers", "wrote_at")
+    __slots__ = ("_encoded", "audiences", "descriptor", "due", "more", "subscribers", "wrote_at")
 
     def __init__(self, audiences: frozenset[Audience]) -> None:
         self.audiences = audiences
@@ -81,7 +78,7 @@ class Group:
 
     def renew(self) -> None:
         """Somebody came or went, or takes frames in another way."""
-        self._row: EncodedGroup | None = None
+        self._encoded: EncodedGroup | None = None
         self.descriptor = NO_DESCRIPTOR
         """Where frames go if that is one place, and known since the last change."""
         for audience in self.audiences:
@@ -91,12 +88,12 @@ class Group:
         return not variant or any(audience.variant & variant for audience in self.audiences)
 
     @property
-    def row(self) -> EncodedGroup:
-        if self._row is None:
-            self._row = EncodedGroup.of(self.subscribers)
-            if len(self._row.descriptors) == len(self.subscribers) == 1:
-                self.descriptor = self._row.descriptors[0]
-        return self._row
+    def encoded(self) -> EncodedGroup:
+        if self._encoded is None:
+            self._encoded = EncodedGroup.of(self.subscribers)
+            if len(self._encoded.descriptors) == len(self.subscribers) == 1:
+                self.descriptor = self._encoded.descriptors[0]
+        return self._encoded
 
     def add(self, subscriber: Subscriber) -> None:
         self.subscribers[subscriber] = None
@@ -169,13 +166,6 @@ class Subscriber:
             self._waiters.append(waiter)
             await waiter
 
-    def end(self, code: int, reason: str = "", last: bytes = b"") -> None:
-        """Close after all that it was due; a slow reader is due only `last`."""
-        self._hub.settle()
-        self._hub.leave(self)
-        self._hub.closed[code] += 1
-        self.connection.close(code, reason, last)
-
     def join_group(self, group: Group) -> None:
         self._said_at, self.group = self.wrote_at, group
         group.add(self)
@@ -193,6 +183,8 @@ class Subscriber:
 
     def leave(self) -> None:
         self.is_open = False
+        # Whoever is called here may hold this subscriber in turn.
+        self.connection.watcher, self.on_slow = None, ignore_end
         self.redirect(ignore_frames)
 
     def paused(self) -> None:
@@ -257,19 +249,23 @@ class EncodedGroup:
         return cls(direct, array("i", [subscriber.descriptor for subscriber in direct]), others)
 
     @classmethod
-    def joined(cls, rows: Sequence[EncodedGroup]) -> EncodedGroup:
-        if len(rows) == 1:
-            return rows[0]
+    def joined(cls, groups: Sequence[EncodedGroup]) -> EncodedGroup:
+        if len(groups) == 1:
+            return groups[0]
         whole = cls([], array("i"), [])
-        for row in rows:
-            whole.direct += row.direct
-            whole.descriptors += row.descriptors
-            whole.others += row.others
+        for encoded in groups:
+            whole.direct += encoded.direct
+            whole.descriptors += encoded.descriptors
+            whole.others += encoded.others
         return whole
 
     @property
     def size(self) -> int:
         return len(self.direct) + len(self.others)
+
+
+def ignore_end() -> None:
+    """Where nobody has to hear of it any more."""
 
 
 def ignore_frames(frames: bytes) -> None:

@@ -48,7 +48,7 @@ class Inbound:
             raise StreamRefused("too_many_messages")
         self._free_ms = free_ms
 
-    def is_last_straw(self, now_ms: int) -> bool:
+    def is_one_too_many(self, now_ms: int) -> bool:
         """Count an invalid message: whether it is the tenth within 60 seconds."""
         self._invalid_ms.append(now_ms)
         is_full = len(self._invalid_ms) == MAX_INVALID

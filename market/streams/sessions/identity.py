@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import time
 from io import BytesIO
-from typing import Any
 
 from django.core.handlers.asgi import ASGIRequest
 from msgspec import UNSET, UnsetType
 
 from accounts.keys.caller import Caller
 from accounts.limits.throttle import throttle
-from core.addresses import address_of, came_plain, is_loopback, is_ours, note_known
+from core.addresses import address_of, came_plain, is_loopback, note_known
 from market.streams.protocol.refusals import StreamRefused, invalid
+from serving.websocket.session import Scope, header
 
 from .authenticated import authenticated_sessions
 
-Scope = dict[str, Any]
-
 # Still 4401: no waiting makes the same key valid, and a client that hears 4429 would try it again.
 TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address. Wait, then send one."
-
-
-def header(scope: Scope, name: bytes) -> str | None:
-    values = [value for sent, value in scope["headers"] if sent == name]
-    return b",".join(values).decode("latin-1") if values else None
-
-
-def is_for_us(scope: Scope) -> bool:
-    """Pages of any origin may connect, because only a key opens anything; but they must mean this service."""
-    return is_ours(header(scope, b"host") or "")
 
 
 class Identity:

@@ -1,30 +1,34 @@
-"""A socket of a stream: how it is opened, read and ended. What its messages mean, a consumer says."""
+"""A socket of a stream: who may subscribe, what a client is told, and how it ends."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from channels.consumer import get_handler_name
-from channels.exceptions import StopConsumer
-from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 
+from accounts.keys.caller import Caller
+from accounts.open_streams.registry import open_streams
+from accounts.open_streams.stream_slots import RETRY_AFTER_S, EndCode, Slot, SlotRefusal
+from accounts.usage.buffer import usage_buffer
 from core.clock import now_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol import refusals, replies
-from market.streams.protocol.messages import AnyMessage
-from market.streams.protocol.reading import MAX_BYTES, Inbound, read
-from market.streams.protocol.refusals import TOO_MANY_INVALID, StreamRefused, invalid
+from market.streams.protocol.messages import CHAOS, AnyMessage, List, Subscribe, Unsubscribe, Wish
+from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
+from market.streams.protocol.refusals import TOO_MANY_INVALID, Code, StreamRefused, invalid
+from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.stream import Stream
+from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
-from serving.websocket.protocol import connection_of
+from serving.websocket.session import WebSocketSession
 
-from .identity import Identity, is_for_us
+from .authenticated import authenticated_sessions
+from .identity import Identity
 
 logger = logging.getLogger(__name__)
 
@@ -33,64 +37,32 @@ ended_without_database = RepeatedWarning(
     logger, "%d streams ended because the database does not answer, the last one of: %s"
 )
 
+# As final as a takeover: a client that came back by itself would have to be closed again and again.
+CLOSED = "This stream was closed in the settings panel of your account."
+UNTRUSTED = (
+    "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
+    "in a while."
+)
 
-class StreamSession(AsyncWebsocketConsumer):  # type: ignore[misc]
+
+class StreamSession(WebSocketSession):
     stream: ClassVar[Stream]
-    SUBSCRIBE_WITHIN_S: ClassVar[float] = 10.0
+    HEARTBEAT_AFTER_S: ClassVar[float] = 10.0
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_over = False
+    def join(self, connection: WebSocketConnection) -> None:
+        self.identity = Identity(self.scope)
+        self.subscriptions = Subscriptions()
         self._inbound = Inbound()
-        self._subscriber: Subscriber | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """One message after the other; without a channel layer, and the tasks that Channels waits in."""
-        self.scope, self.base_send = scope, send
-        self._identity = Identity(scope)
-        try:
-            while True:
-                await self.dispatch(await receive())
-        except StopConsumer:
-            pass
-        finally:
-            self._leave()
-
-    async def dispatch(self, message: dict[str, Any]) -> None:
-        """Without Channels' tidying of database connections, for which all sockets would share a thread."""
-        try:
-            await getattr(self, get_handler_name(message))(message)
-        except StopConsumer:
-            raise
-        except StreamRefused as refused:
-            self._refuse(refused)
-        except TRANSIENT as error:
-            ended_without_database.tell(error)
-            self.end(StreamRefused("internal_error"))
-        except Exception:  # noqa: BLE001 - the top of a socket: it must not end without a word
-            logger.exception("A message on %s could not be answered", self.stream.kind.path)
-            self.end(StreamRefused("internal_error"))
-
-    async def connect(self) -> None:
-        if not is_for_us(self.scope):
-            await self.close()
-            return
-        connection = connection_of(self.scope, self.base_send)
+        self._slot: Slot | None = None
         connection.guard(MAX_BYTES, flooded)
         connection.farewell = farewell
-        self._subscriber = self.stream.hub.join(connection, self._too_slow)
-        self._timer = asyncio.get_running_loop().call_later(self.SUBSCRIBE_WITHIN_S, self._too_late)
-        await self.accept()
+        self.subscriber: Subscriber = self.stream.hub.join(connection, self._too_slow)
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        if self._is_over:
-            return
+    async def take_data(self, data: bytes, *, is_text: bool) -> None:
         self._inbound.take(monotonic_ms())
-        data = bytes_data or b"" if text_data is None else text_data.encode()
         if len(data) > MAX_BYTES:
             raise too_big()
-        if text_data is None:
+        if not is_text:
             raise invalid("Send JSON as text, not as binary.")
         message = read(data, self.stream.kind)
         try:
@@ -99,46 +71,159 @@ class StreamSession(AsyncWebsocketConsumer):  # type: ignore[misc]
             refused.id = message.id
             raise
 
-    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        raise StopConsumer
+    async def take(self, message: AnyMessage) -> None:
+        if isinstance(message, Subscribe) and not self._offers(message.features):
+            raise unknown_features()
+        caller = await self.identity.show(message.api_key)
+        if not self.is_open:
+            return
+        authenticated_sessions.add(self, caller.account_id)
+        if isinstance(message, Subscribe):
+            if self._slot is None:
+                await self._claim(takeover=message.takeover)
+            if self.is_open:
+                self.subscribe(message)
+                self._settle_in()
+        elif isinstance(message, Unsubscribe):
+            self.unsubscribe(message)
+        elif isinstance(message, List):
+            self.say(replies.listed(self.subscriptions.symbols, now_ms(), message.id))
+        else:
+            self.say(replies.pong(now_ms(), message.id))
 
     @abstractmethod
-    async def take(self, message: AnyMessage) -> None: ...
+    def subscribe(self, message: Subscribe) -> None:
+        """Reply, then bring what was asked for. It does not await, so that no frame comes before it and
+        none is missed after it."""
 
     @abstractmethod
-    def leave(self) -> None:
-        """Be gone for everybody else. Twice is harmless."""
+    def unsubscribe(self, message: Unsubscribe) -> None: ...
 
-    def end(self, refused: StreamRefused) -> None:
-        """Say why, close, and be gone for everybody else."""
-        if not self._is_over and self._subscriber is not None and refused.close is not None:
-            told = frame(refusals.error(refused, now_ms()))
-            self._subscriber.end(refused.close, refused.code, told)
-            self._leave()
+    def say(self, text: bytes) -> None:
+        self.subscriber.send(frame(text))
+
+    async def answer_fault(self, error: Exception) -> None:
+        if isinstance(error, StreamRefused):
+            self._refuse(error)
+            return
+        if isinstance(error, TRANSIENT):
+            ended_without_database.tell(error)
+        else:
+            logger.error("A message on %s could not be answered", self.stream.kind.path, exc_info=error)
+        self.end("internal_error")
 
     def _refuse(self, refused: StreamRefused) -> None:
-        if refused.code == "invalid_message" and self._inbound.is_last_straw(monotonic_ms()):
+        if refused.code == "invalid_message" and self._inbound.is_one_too_many(monotonic_ms()):
             refused.close = TOO_MANY_INVALID
         if refused.close is None:
-            self._say(refusals.error(refused, now_ms()))
+            self.say(refusals.error(refused, now_ms()))
         else:
-            self.end(refused)
+            self._close(refused)
 
-    def _say(self, text: bytes) -> None:
-        if self._subscriber is not None:
-            self._subscriber.send(frame(text))
+    def end(self, code: Code, message: str = "") -> None:
+        self._close(StreamRefused(code, message))
 
-    def _leave(self) -> None:
-        self._is_over = True
-        self._cancel_timer()
-        if self._subscriber is not None:
-            self._subscriber.ended()
-            self._subscriber = None
-        self.leave()
+    def _close(self, refused: StreamRefused) -> None:
+        """Be gone for everybody else, say why, and close."""
+        if self.is_open and refused.close is not None:
+            self._let_go()
+            last = frame(refusals.error(refused, now_ms()))
+            self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    def leave(self) -> None:
+        if self.is_open:
+            self.stream.hub.leave(self.subscriber)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        super().leave()
+        self.stream.listeners.discard(self)
+        if self.identity.caller is not None:
+            authenticated_sessions.remove(self, self.identity.caller.account_id)
+        if self._slot is not None:
+            self._slot.release()
+
+    def _offers(self, features: frozenset[Wish]) -> bool:
+        """The demo has an instrument that misbehaves on request."""
+        return (settings.DEMO and self.stream.kind.is_numbered) or features.isdisjoint(CHAOS)
+
+    async def _claim(self, *, takeover: bool) -> None:
+        changes = authenticated_sessions.changes
+        caller = await self.identity.look_again()
+        if not self.is_open:
+            # Nobody else's stream ends for a socket that is no more.
+            return
+        limit = caller.allowances.streams
+        slot = await open_streams.claim(
+            caller.account_id, self.stream.kind.path, limit, takeover=takeover, on_end=self._lost_slot
+        )
+        if isinstance(slot, SlotRefusal):
+            raise too_many_streams(slot.limit, slot.open)
+        self._slot = slot
+        usage_buffer.note_stream(caller.account_id)
+        if not self.is_open:
+            slot.release()
+        elif changes != authenticated_sessions.changes:
+            # Its tier may have been lowered before anybody knew of this stream.
+            caller = await self.identity.look_again()
+            await open_streams.enforce(caller.account_id, caller.allowances.streams)
+
+    def _settle_in(self) -> None:
+        self.stay()
+        self.stream.listeners.add(self)
+        if "heartbeat" in self.subscriptions.features or self.identity.expires_at is not None:
+            authenticated_sessions.watch(self)
+
+    # What others tell it.
+
+    @property
+    def key(self) -> str:
+        return self.identity.key
+
+    @property
+    def caller(self) -> Caller | None:
+        return self.identity.caller
+
+    def renew(self, caller: Caller | None) -> None:
+        if caller is None:
+            self.end("invalid_api_key")
+        elif self.is_open:
+            self.identity.caller = caller
+            if caller.expires_at is not None:
+                authenticated_sessions.watch(self)
+
+    def give_up(self) -> None:
+        self.end("internal_error", UNTRUSTED)
+
+    def look(self, now_s: float) -> None:
+        if self.identity.has_expired:
+            self.end("invalid_api_key")
+        elif "heartbeat" in self.subscriptions.features and self.subscriber.has_been_silent_since(
+            now_s - self.HEARTBEAT_AFTER_S
+        ):
+            self.say(replies.heartbeat(now_ms()))
+
+    def drop(self, gone: frozenset[str]) -> None:
+        """Where instruments that are not offered any more are still told of."""
+
+    def _lost_slot(self, code: EndCode) -> None:
+        if code == "taken_over":
+            self.end("taken_over")
+        elif code == "closed":
+            self.end("taken_over", CLOSED)
+        else:
+            limit = self._slot.limit if self._slot is not None else 0
+            self._close(too_many_streams(limit, limit))
+
+    def first_is_late(self) -> None:
+        self.end("subscribe_timeout")
+
+    def _too_slow(self) -> None:
+        self.end("slow_consumer")
+
+
+def too_many_streams(limit: int, number: int) -> StreamRefused:
+    return StreamRefused("stream_limit_exceeded", limit=limit, open=number, retry_after=RETRY_AFTER_S)
 
 
 def too_big() -> StreamRefused:

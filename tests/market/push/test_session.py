@@ -141,19 +141,19 @@ def test_ticks_before_the_key_end_it(socket: Socket, symbol: str) -> None:
 
 
 def test_who_sends_no_key_is_not_kept(service: Server) -> None:
-    before, IngestConsumer.AUTH_WITHIN_S = IngestConsumer.AUTH_WITHIN_S, 0.05
+    before, IngestConsumer.FIRST_WITHIN_S = IngestConsumer.FIRST_WITHIN_S, 0.05
     try:
         made = opened(service)
         frame = made.hear()
     finally:
-        IngestConsumer.AUTH_WITHIN_S = before
+        IngestConsumer.FIRST_WITHIN_S = before
     assert (frame["error"]["code"], frame["fatal"], frame["retry"]) == ("auth_timeout", True, True)
     assert made.closed == 4408
 
 
 def test_who_sent_a_key_in_time_is_kept(service: Server, key: str) -> None:
     def authenticate(within_s: float) -> Socket | None:
-        with shortened(IngestConsumer, "AUTH_WITHIN_S", within_s):
+        with shortened(IngestConsumer, "FIRST_WITHIN_S", within_s):
             made, late = opened(service, X_Ingest_Key=key), opened(service)
             is_in_time = made.hear()["type"] == "authenticated"
             # It came after the other, whose time would be over by now.

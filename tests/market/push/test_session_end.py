@@ -36,7 +36,7 @@ class Line:
 
 
 class Hasty(IngestConsumer):
-    AUTH_WITHIN_S = 0.0
+    FIRST_WITHIN_S = 0.0
 
     async def _authenticate(self, key: str) -> None:
         await super()._authenticate(key)

@@ -10,7 +10,7 @@ from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
 from accounts.keys.text import generate_key
-from market.streams.sessions.consumers import StreamConsumer
+from market.streams.sessions.session import StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, in_time, shortened
 from tests.contract.streams.conftest import Open
@@ -77,7 +77,7 @@ def test_bad_key_closes_with_4401(opened: Open, path: str, symbol: str, wrong: s
 
 
 def test_who_never_subscribes_is_not_kept(opened: Open, path: str) -> None:
-    with shortened(StreamConsumer, "SUBSCRIBE_WITHIN_S", 0.05):
+    with shortened(StreamSession, "FIRST_WITHIN_S", 0.05):
         socket = opened(path)
         assert code_of(socket.refused()) == ("subscribe_timeout", True, True)
         assert socket.closed == 4408
@@ -85,7 +85,7 @@ def test_who_never_subscribes_is_not_kept(opened: Open, path: str) -> None:
 
 def test_who_only_authenticates_is_not_kept(opened: Open, key: str) -> None:
     def authenticate(within_s: float) -> Socket | None:
-        with shortened(StreamConsumer, "SUBSCRIBE_WITHIN_S", within_s):
+        with shortened(StreamSession, "FIRST_WITHIN_S", within_s):
             socket = opened(key=key)
             return socket if socket.is_open else None
 
@@ -94,7 +94,7 @@ def test_who_only_authenticates_is_not_kept(opened: Open, key: str) -> None:
 
 def test_who_subscribed_in_time_is_kept(opened: Open, key: str, symbol: str) -> None:
     def subscribe(within_s: float) -> Socket | None:
-        with shortened(StreamConsumer, "SUBSCRIBE_WITHIN_S", within_s):
+        with shortened(StreamSession, "FIRST_WITHIN_S", within_s):
             socket, late = opened(key=key), opened()
             is_in_time = socket.subscribe(symbol)["type"] == "subscribed"
             # It came after the other, whose time would be over by now.
@@ -115,7 +115,7 @@ def staff_cookie(service: Server) -> str:
 
 def test_cookies_alone_are_no_subscribe(service: Server) -> None:
     with (
-        shortened(StreamConsumer, "SUBSCRIBE_WITHIN_S", 0.05),
+        shortened(StreamSession, "FIRST_WITHIN_S", 0.05),
         Socket(service, Cookie=staff_cookie(service), Origin="https://evil.example") as socket,
     ):
         assert [frame["error"]["code"] for frame in socket.hear_all()] == ["subscribe_timeout"]

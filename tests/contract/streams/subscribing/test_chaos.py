@@ -9,7 +9,7 @@ from instruments.models import Instrument
 from market.streams.chaos import TEST
 from market.streams.protocol.messages import CHAOS
 from market.streams.sessions.authenticated import AuthenticatedSessions
-from market.streams.sessions.consumers import StreamConsumer
+from market.streams.sessions.session import StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, Socket, code_of, shortened
 from tests.contract.streams.conftest import Open
@@ -88,7 +88,7 @@ def test_stale_sends_heartbeats_alone(
     asked, plain = opened(key=key), opened(key=key)
     with (
         shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamConsumer, "HEARTBEAT_AFTER_S", 0.05),
+        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.05),
     ):
         asked.subscribe(unruly, features=["heartbeat", "chaos:stale"])
         plain.subscribe(unruly)

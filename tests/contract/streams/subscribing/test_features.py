@@ -8,7 +8,7 @@ from core.clock import now_ms
 from market.prices.records import AbsorptionFound
 from market.streams import market_streams as streams
 from market.streams.sessions.authenticated import AuthenticatedSessions
-from market.streams.sessions.consumers import StreamConsumer
+from market.streams.sessions.session import StreamSession
 from tests.contract.streams.client import MARKET, ORDERFLOW, shortened
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
@@ -106,7 +106,7 @@ def test_no_snapshot_comes_unasked_or_of_nothing(
 def test_heartbeat_breaks_a_silence(opened: Open, key: str, symbol: str) -> None:
     with (
         shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamConsumer, "HEARTBEAT_AFTER_S", 0.1),
+        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.1),
     ):
         socket = opened(key=key)
         socket.subscribe(symbol, features=["heartbeat"])
@@ -119,7 +119,7 @@ def test_heartbeat_breaks_a_silence(opened: Open, key: str, symbol: str) -> None
 def test_no_heartbeat_comes_unasked(opened: Open, key: str, symbol: str) -> None:
     with (
         shortened(AuthenticatedSessions, "LOOK_EVERY_S", 0.02),
-        shortened(StreamConsumer, "HEARTBEAT_AFTER_S", 0.1),
+        shortened(StreamSession, "HEARTBEAT_AFTER_S", 0.1),
     ):
         beating, silent = opened(key=key), opened(key=key)
         silent.subscribe(symbol)
@@ -134,4 +134,4 @@ def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: st
     opened(path, key=key).subscribe(symbol, features=["latest"])
     stream = streams.prices if path == MARKET else streams.order_flow
     listeners = [listener for listener in stream.listeners if listener.key == key]  # type: ignore[attr-defined]
-    assert [listener._subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]
+    assert [listener.subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]

@@ -153,6 +153,10 @@ class Said:
         self.text = text
         self.encodings: list[int] = []
 
+    @property
+    def frame(self) -> bytes:
+        return self.payload(0)
+
     def payload(self, variant: int) -> bytes:
         self.encodings.append(variant)
         return (f"{self.text}:{variant}" if variant else self.text).encode()

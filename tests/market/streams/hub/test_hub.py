@@ -120,7 +120,7 @@ def test_what_is_sent_to_one_comes_between_what_was_and_what_will_be_published(h
 def test_end_closes_after_what_was_due_and_the_last_word(house: House) -> None:
     subscriber, line = house.join("EURUSD")
     house.say("a")
-    subscriber.end(4401, last=frame(b"bye"))
+    house.hub.end(subscriber, 4401, last=frame(b"bye"))
     house.say("b")
     house.turn()
     assert line.heard == ["a"]

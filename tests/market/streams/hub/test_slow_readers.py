@@ -118,7 +118,7 @@ def test_who_was_given_up_is_told_once_and_gets_nothing_more_but_its_end(house: 
     line.read()
     house.say("b")
     house.turns.wait(6)
-    subscriber.end(4430, last=frame(b"too slow"))
+    house.hub.end(subscriber, 4430, last=frame(b"too slow"))
     assert (line.heard, line.closed) == (["a"], [(4430, frame(b"too slow"))])
     assert (house.slow, house.hub.slow.given_up) == ([line], 1)
 

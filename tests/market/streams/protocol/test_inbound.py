@@ -75,13 +75,13 @@ def test_no_stretch_of_time_holds_more_than_the_burst_and_its_rate(steps_ms: lis
 def test_tenth_invalid_message_within_60_seconds_is_the_last_straw() -> None:
     inbound = Inbound()
 
-    assert [inbound.is_last_straw(NOW_MS + 6_000 * number) for number in range(10)] == [False] * 9 + [True]
+    assert [inbound.is_one_too_many(NOW_MS + 6_000 * number) for number in range(10)] == [False] * 9 + [True]
 
 
 @pytest.mark.parametrize(("after_ms", "is_last"), [(59_999, True), (60_000, False)])
 def test_invalid_messages_are_forgotten_after_60_seconds(after_ms: int, is_last: bool) -> None:
     inbound = Inbound()
     for _ in range(9):
-        assert not inbound.is_last_straw(NOW_MS)
+        assert not inbound.is_one_too_many(NOW_MS)
 
-    assert inbound.is_last_straw(NOW_MS + after_ms) is is_last
+    assert inbound.is_one_too_many(NOW_MS + after_ms) is is_last
