@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from struct import Struct
 
+from core.times import epoch_ms
 from market.prices.records import Tick
 
 from .format import BadFile, FileBatch, FilePosition, Format, Subject
@@ -28,7 +29,7 @@ def hour_ms(path: str) -> int:
     match = HOUR.search(path)
     try:
         year, month, day, hour = map(int, match.groups() if match else ())
-        return int(datetime(year, month + 1, day, hour, tzinfo=UTC).timestamp()) * 1000
+        return epoch_ms(datetime(year, month + 1, day, hour, tzinfo=UTC))
     except ValueError:
         raise BadFile(f"{path}: the hour of a .bi5 file stands in its path. Keep it as {SAMPLE}.") from None
 

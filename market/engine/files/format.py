@@ -4,9 +4,9 @@ times."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from core.times import epoch_ms_before, read_iso
 from market.prices.records import Tick
 
 
@@ -107,18 +107,13 @@ def _line_by_line(text: str, parse: Parse, first: int) -> FileBatch:
     return FileBatch(ticks, lines, malformed)
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what a time without an offset is counted from
-MILLISECOND = timedelta(milliseconds=1)
-
 # Milliseconds of 1973 and of the year 5138: what is below are seconds, what is above microseconds.
 LEAST, MOST = 10**11, 10**14
 
 
-def iso_ms(text: str) -> int:
+def read_iso_ms(text: str) -> int:
     """Milliseconds of an ISO 8601 time; without an offset it is UTC."""
-    at = datetime.fromisoformat(text)
-    return (at - (EPOCH if at.tzinfo else NAIVE_EPOCH)) // MILLISECOND
+    return epoch_ms_before(read_iso(text))
 
 
 def epoch_ms(stamps: Sequence[str]) -> list[int]:

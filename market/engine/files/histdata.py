@@ -8,7 +8,7 @@ from itertools import repeat
 
 from market.prices.records import Tick
 
-from .format import FileBatch, FilePosition, Format, Subject, columns, iso_ms, read_lines
+from .format import FileBatch, FilePosition, Format, Subject, columns, read_iso_ms, read_lines
 
 # Eastern time without daylight saving, all year round.
 BEHIND_UTC_MS = 5 * 3_600_000
@@ -23,7 +23,7 @@ class _Minutes(dict[str, int]):
     def __missing__(self, text: str) -> int:
         if len(self) >= KNOWN_MINUTES:
             self.clear()
-        self[text] = made = iso_ms(text) + BEHIND_UTC_MS
+        self[text] = made = read_iso_ms(text) + BEHIND_UTC_MS
         return made
 
 

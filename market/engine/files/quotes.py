@@ -10,7 +10,7 @@ from itertools import repeat
 
 from market.prices.records import Tick
 
-from .format import FileBatch, FilePosition, Format, Subject, columns, epoch_ms, iso_ms, read_lines
+from .format import FileBatch, FilePosition, Format, Subject, columns, epoch_ms, read_iso_ms, read_lines
 
 SAMPLE = "timestamp,bid,ask (a header; then lines such as 2026-11-21T12:00:00.250Z,1.08410,1.08424)"
 HEADER = re.compile(r"\ufeff?\s*timestamp\s*,\s*bid\s*,\s*ask\s*(,\s*bid_size\s*,\s*ask_size\s*)?", re.I)
@@ -20,7 +20,7 @@ def parse(text: str, symbol: str) -> list[Tick]:
     stamps, bids, asks, *sizes = columns(text)
     if len(sizes) not in (0, 2):
         raise ValueError("three columns, or five")
-    times = epoch_ms(stamps) if "".join(stamps).isdecimal() else [iso_ms(stamp) for stamp in stamps]
+    times = epoch_ms(stamps) if "".join(stamps).isdecimal() else [read_iso_ms(stamp) for stamp in stamps]
     return list(map(Tick, repeat(symbol), map(float, bids), map(float, asks), times))
 
 

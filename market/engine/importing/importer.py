@@ -9,10 +9,10 @@ from django.db import models, transaction
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
-from market.engine.store.candle_rows import moment, to_ms
 from market.models import UnfinishedImport
 from market.prices.candles import MINUTE_MS, TIMEFRAMES, PriceBar
 from market.prices.records import Tick
@@ -102,7 +102,7 @@ class FileImport:
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
         self._place = FilePosition(known.offset, known.line) if known else FilePosition()
-        self._stored_ms = to_ms(known.minute_at) if known else 0
+        self._stored_ms = epoch_ms(known.minute_at) if known else 0
         """Minutes before this one are stored already."""
         self._minute_ms = self._stored_ms
         self.end: FileEnd | None = None

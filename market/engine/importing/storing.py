@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from core.times import moment
 from instruments.catalogue import InstrumentFacts
-from market.engine.store.candle_rows import FLOATS, Row, candle_of, moment, write_candles
+from market.engine.store.candle_rows import FLOATS, Row, candle_of, write_candles
 from market.engine.store.series import present_kind
 from market.models import IMPORTED, FormerQuote, LastQuote
 from market.models import Candle as CandleRow

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-from market.engine.store.candle_rows import moment
+from core.times import moment
 
 # A weekend in a file of ticks would else be told line by line.
 NAMED_EACH = 10

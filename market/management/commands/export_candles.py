@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from core.plain_json import number
+from core.times import read_iso
 from instruments.catalogue import InstrumentFacts
 from market.engine.store.candle_rows import FLOATS, candle_of
 from market.engine.store.series import present_kind
@@ -24,10 +25,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("symbol")
         parser.add_argument("timeframe", choices=list(TIMEFRAMES))
-        parser.add_argument(
-            "--start", type=moment, help="From here on: 2026-11-01, or 2026-11-01T12:00 (UTC)."
-        )
-        parser.add_argument("--end", type=moment, help="Up to here, and no candle that opens then.")
+        parser.add_argument("--start", type=at, help="From here on: 2026-11-01, or 2026-11-01T12:00 (UTC).")
+        parser.add_argument("--end", type=at, help="Up to here, and no candle that opens then.")
         parser.add_argument("--format", choices=("csv", "jsonl"), default="csv")
 
     def handle(
@@ -68,10 +67,8 @@ def as_csv(rows: Iterator[CandleRow]) -> Iterator[str]:
         yield ",".join([iso(opened_ms), *map(number, values)])
 
 
-def moment(text: str) -> datetime:
-    """An ISO date or time; without an offset it is UTC."""
+def at(text: str) -> datetime:
     try:
-        at = datetime.fromisoformat(text)
+        return read_iso(text)
     except ValueError:
         raise ArgumentTypeError(f"{text} is no date: write 2026-11-01 or 2026-11-01T12:00Z") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.times import moment
 from instruments.catalogue import catalogue
 from market.engine.files.recording import encode
 from market.engine.files.tick_file import TickFile
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally
-from market.engine.store.candle_rows import moment
 from market.models import Candle as CandleRow
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.records import Tick

@@ -9,12 +9,13 @@ from typing import Annotated
 
 import msgspec
 
+from core.http import HttpFailed
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .binance_rest import binance_history, look_up
 from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
-from .venue_history import HistoryFailed, MinutesRequest
+from .venue_history import MinutesRequest
 from .venue_quotes import VenueQuotes
 from .websocket_feed import Say, WebSocketFeed
 
@@ -154,7 +155,7 @@ class BinanceFeed(WebSocketFeed):
         try:
             async with asyncio.timeout(self.pace.history_s):
                 listed = await look_up(self.client(), self.rest_url, names)
-        except (HistoryFailed, TimeoutError) as failed:
+        except (HttpFailed, TimeoutError) as failed:
             at = f"{self.rest_url} ({self.rest_setting})"
             why = str(failed) or f"not within {self.pace.history_s:g} s"
             logger.warning("Binance: nobody knows whether it has all instruments, %s failed: %s", at, why)

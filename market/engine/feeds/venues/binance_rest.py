@@ -10,12 +10,12 @@ from typing import NamedTuple
 import httpx2
 import msgspec
 
+from core.http import HttpFailed
 from market.prices.candles import MINUTE_MS, PriceBar
 
 from .venue_feed import halves, in_batches
 from .venue_history import (
     CheckedMinutes,
-    HistoryFailed,
     MinutesRequest,
     Params,
     checked,
@@ -48,14 +48,14 @@ class BinanceListing(NamedTuple):
 
 
 async def look_up(client: httpx2.AsyncClient, rest_url: str, names: Iterable[str]) -> BinanceListing:
-    """`HistoryFailed` where it cannot be asked."""
+    """`HttpFailed` where it cannot be asked."""
     waiting = list(in_batches(sorted(names), NAMES_PER_REQUEST))
     listed = BinanceListing({}, {})
     while waiting:
         asked = waiting.pop()
         try:
             known = await _ask_for_names(client, rest_url, asked)
-        except HistoryFailed as failed:
+        except HttpFailed as failed:
             if failed.status != HTTPStatus.BAD_REQUEST:
                 raise
             # It refuses all for one bad name, without a word on which: that is found by halving.

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.http import HttpFailed
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, in_batches, not_served
 from .venue_history import (
     CheckedMinutes,
-    HistoryFailed,
     MinutesRequest,
     Params,
     checked,
@@ -196,9 +196,9 @@ def read_bars(body: bytes, start_ms: int, end_ms: int, *, counted: bool) -> Chec
 def _bars(body: bytes) -> list[KrakenBar]:
     answer = decode(ANSWER, body, "Kraken's bars")
     if answer.error:
-        raise HistoryFailed(f"Kraken refused: {', '.join(answer.error)[:200]}")
+        raise HttpFailed(f"Kraken refused: {', '.join(answer.error)[:200]}")
     # Keyed by yet another name of the pair (XXBTZUSD), beside "last".
     lists = [bars for bars in answer.result.values() if isinstance(bars, list)]
     if len(lists) != 1:
-        raise HistoryFailed("Kraken answered without bars")
+        raise HttpFailed("Kraken answered without bars")
     return lists[0]

@@ -10,13 +10,14 @@ from http import HTTPStatus
 import httpx2
 import msgspec
 
+from core.http import HttpFailed, open_client
 from market.engine.feeds.feed import FeedPace
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .oanda_rest import Access, oanda_history, refusal
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine, not_served
-from .venue_history import HistoryFailed, MinutesRequest, open_client
+from .venue_history import TIMEOUT_S, MinutesRequest
 from .venue_quotes import VenueQuotes, to_ms
 
 # A price with its whole depth has some 600 bytes; what goes on much longer is no line of theirs.
@@ -105,7 +106,7 @@ class OandaFeed(VenueFeed):
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
         self._access.check()
         with told_as_losses(self._stream_url):
-            async with open_client(self._access.headers()) as self._client:
+            async with open_client(headers=self._access.headers(), timeout=TIMEOUT_S) as self._client:
                 async with asyncio.timeout(self.pace.open_s):
                     response = await self._connect(refuse)
                 async with aclosing(response), aclosing(self._lines(response)) as lines:
@@ -144,7 +145,7 @@ class OandaFeed(VenueFeed):
         """For one instrument that it does not have OANDA refuses all, without a word on which."""
         try:
             known = await self._access.instruments(self._client, self.rest_url)
-        except HistoryFailed:
+        except HttpFailed:
             return False
         unknown = set(self.symbols.values()) - known - self._unknown
         for name in sorted(unknown):

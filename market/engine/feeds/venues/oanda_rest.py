@@ -10,19 +10,18 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
+from core.http import HttpFailed, read_raw
+from core.times import iso_s
 from market.prices.candles import PriceBar
-from market.prices.history import iso
 
 from .venue_feed import FeedLost
 from .venue_history import (
     CheckedMinutes,
-    HistoryFailed,
     MinutesRequest,
     Params,
     checked,
     decode,
     fetch,
-    read,
     said,
 )
 from .venue_quotes import to_ms
@@ -77,8 +76,8 @@ class Access(NamedTuple):
 async def refusal(response: httpx2.Response) -> FeedLost:
     status = response.status_code
     try:
-        why = f"OANDA answered {status}{said(response, await read(response, LONGEST_ERROR))}"
-    except HistoryFailed:
+        why = f"OANDA answered {status}{said(response, await read_raw(response, LONGEST_ERROR))}"
+    except HttpFailed:
         why = f"OANDA answered {status} and more than an error needs"
     is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     see = SEE.get(status)
@@ -128,7 +127,7 @@ async def oanda_history(wanted: MinutesRequest, price: str = "bid") -> list[Pric
     if start_ms >= end_ms:
         return []
     which = "MA" if price == "mid" else "BA"
-    params: Params = {"price": which, "granularity": "M1", "from": iso(start_ms), "to": iso(end_ms)}
+    params: Params = {"price": which, "granularity": "M1", "from": iso_s(start_ms), "to": iso_s(end_ms)}
     answer = await wanted.ask(f"/v3/instruments/{quote(wanted.name, safe='')}/candles", params)
     minutes = read_bars(answer.body, start_ms, end_ms, price, counted=wanted.counted)
     return checked(minutes, f"OANDA {wanted.name}")
@@ -143,5 +142,5 @@ def read_bars(
             if bar.complete:
                 minutes.add(bar.candle(price, counted=counted))
     except ValueError as error:
-        raise HistoryFailed(f"OANDA's candles cannot be read: {error}") from None
+        raise HttpFailed(f"OANDA's candles cannot be read: {error}") from None
     return minutes

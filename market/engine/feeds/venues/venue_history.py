@@ -1,23 +1,20 @@
-"""A venue's history: requests bounded in time and size, with one exception for whatever goes wrong, and bars
-that are checked before they count as closed minutes."""
+"""A venue's history: what it is asked for, and bars that are checked before they count as closed minutes."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import ssl
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import httpx2
 import msgspec
 
-from core.http import BodyRefused, read_raw
+from core.http import HttpFailed, bounded, quoted, request
+from core.times import epoch_ms
 from market.engine.admission import TOO_HIGH
-from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from market.prices.candles import MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
 
 logger = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
@@ -27,49 +24,20 @@ MAX_BYTES = 4_000_000
 Params = Mapping[str, str | int]
 
 
-class HistoryFailed(Exception):
-    """The history could not be had; the sentence says why."""
-
-    def __init__(self, why: str, status: int | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        """What HTTP said, if it answered."""
-
-
 class VenueAnswer(NamedTuple):
     body: bytes
     sent_ms: int | None
     """By the venue's own clock, which knows better than ours what has closed."""
 
 
-@cache
-def tls() -> ssl.SSLContext:
-    """Reading the certificates takes 30 ms, in which no tick is heard: once, and not at each reconnect."""
-    return httpx2.create_ssl_context()
-
-
-def open_client(headers: Mapping[str, str] | None = None) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        headers={"Accept-Encoding": "identity", **(headers or {})},
-        timeout=TIMEOUT_S,
-        verify=tls(),
-    )
-
-
 async def fetch(
     client: httpx2.AsyncClient, url: str, params: Params, timeout_s: float = TIMEOUT_S
 ) -> VenueAnswer:
-    try:
-        # All in all: the client's own limit starts anew with each byte.
-        async with asyncio.timeout(timeout_s), client.stream("GET", url, params=params) as response:
-            body = await read(response, MAX_BYTES)
-    except TimeoutError:
-        raise HistoryFailed(f"no whole answer within {timeout_s:g} s") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise HistoryFailed(f"the connection failed ({type(error).__name__})") from None
+    async with bounded(timeout_s):
+        response, body = await request(client, "GET", url, most=MAX_BYTES, params=params)
     if response.status_code != httpx2.codes.OK:
         status = response.status_code
-        raise HistoryFailed(f"the answer was {status}{said(response, body)}", status)
+        raise HttpFailed(f"the answer was {status}{said(response, body)}", status)
     return VenueAnswer(body, _sent_ms(response))
 
 
@@ -95,7 +63,7 @@ def decode(decoder: msgspec.json.Decoder[D], body: bytes, what: str) -> D:
     try:
         return decoder.decode(body)
     except ValueError as error:
-        raise HistoryFailed(f"{what} cannot be read: {error}") from None
+        raise HttpFailed(f"{what} cannot be read: {error}") from None
 
 
 class TradeBar(Protocol):
@@ -115,13 +83,6 @@ def minute_of_trades(opened_ms: int, bar: TradeBar, *, counted: bool) -> PriceBa
     return PriceBar(opened_ms, bar.open, bar.high, bar.low, bar.close, volume, bar.high, bar.low)
 
 
-async def read(response: httpx2.Response, limit: int) -> bytes:
-    try:
-        return await read_raw(response, limit)
-    except BodyRefused as error:
-        raise HistoryFailed(str(error)) from None
-
-
 def said(response: httpx2.Response, body: bytes) -> str:
     """What an error's body says, on one short line: OANDA's errorMessage, Binance's msg."""
     try:
@@ -129,12 +90,7 @@ def said(response: httpx2.Response, body: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     text = (error.get("errorMessage") or error.get("msg")) if isinstance(error, dict) else None
-    if not isinstance(text, str):
-        return ""
-    # It goes into the log, and nobody knows what an error repeats of what it was sent.
-    secret = response.request.headers.get("Authorization", "").removeprefix("Bearer ")
-    text = text.replace(secret, "***") if secret else text
-    return f": {' '.join(text.split())[:200].rstrip('.')}"
+    return quoted(text, response.request.headers.get("Authorization", "").removeprefix("Bearer "))
 
 
 class CheckedMinutes:
@@ -167,13 +123,13 @@ def checked(minutes: CheckedMinutes, name: str) -> list[PriceBar]:
 
 def _sent_ms(response: httpx2.Response) -> int | None:
     try:
-        return int(parsedate_to_datetime(response.headers.get("Date", "")).timestamp() * 1000)
+        return epoch_ms(parsedate_to_datetime(response.headers.get("Date", "")))
     except ValueError:
         return None
 
 
 # Of a longer gap the last three days are filled: that is a weekend and a day more.
-LONGEST_MS = 3 * 24 * 60 * MINUTE_MS
+LONGEST_MS = 3 * TIMEFRAMES["1d"]
 
 # A day of such minutes fits the sixteen digits that the database has.
 TOO_MUCH = 1e12

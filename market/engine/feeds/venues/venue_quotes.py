@@ -4,9 +4,10 @@ connection."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from math import isfinite
 
+from core.times import epoch_ms_before
 from market.prices.records import Tick
 
 # Two channels of a venue are not in step, and where one gives no times we stamp it by a clock of our own.
@@ -83,13 +84,9 @@ def _in_step(time_ms: int, other_ms: int | None) -> int:
     return time_ms
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
-
-
 def to_ms(text: str) -> int:
     """Truncated, never rounded up: a tick must not land in a minute that had not begun. Or ValueError."""
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"{text!r} does not say its offset from UTC")
-    return (at - EPOCH) // MILLISECOND
+    return epoch_ms_before(at)

@@ -15,11 +15,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 from websockets.uri import parse_uri
 
+from core.http import open_client
 from market.engine.feeds.feed import FeedPace
 from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
-from .venue_history import open_client
+from .venue_history import TIMEOUT_S
 
 MAX_BYTES = 1_048_576
 Say = Callable[[bytes], None]
@@ -79,7 +80,7 @@ class WebSocketFeed(VenueFeed):
     def client(self) -> httpx2.AsyncClient:
         """Opened when something is missing; lives as long as the connection."""
         if self._client is None or self._client.is_closed:
-            self._client = open_client()
+            self._client = open_client(timeout=TIMEOUT_S)
             self._opened.push_async_callback(self._client.aclose)
         return self._client
 

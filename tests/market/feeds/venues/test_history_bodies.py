@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from core.http import HttpFailed
 from market.engine.feeds.venues import binance_rest, kraken, oanda_rest
-from market.engine.feeds.venues.venue_history import CheckedMinutes, HistoryFailed
+from market.engine.feeds.venues.venue_history import CheckedMinutes
 from market.prices.candles import MINUTE_MS, PriceBar
 
 # 2023-07-06T19:20:00Z, where the example of Kraken's documentation begins.
@@ -72,7 +73,7 @@ def test_kraken_bars_after_the_end_are_left_out() -> None:
 
 
 def test_kraken_error_is_a_failure_that_repeats_it() -> None:
-    with pytest.raises(HistoryFailed, match="Unknown asset pair"):
+    with pytest.raises(HttpFailed, match="Unknown asset pair"):
         kraken_minutes({"error": ["EQuery:Unknown asset pair"]})
 
 
@@ -89,7 +90,7 @@ def test_kraken_error_is_a_failure_that_repeats_it() -> None:
     ],
 )
 def test_kraken_answer_that_is_none_is_a_failure(answer: Any) -> None:
-    with pytest.raises(HistoryFailed):
+    with pytest.raises(HttpFailed):
         kraken_minutes(answer)
 
 
@@ -135,7 +136,7 @@ def test_binance_bar_that_makes_no_sense_leaves_the_others() -> None:
     "answer", [{"code": -1121, "msg": "Invalid symbol."}, [[START_MS, "1"]], [kline(high="x")], 7]
 )
 def test_binance_answer_that_is_none_is_a_failure(answer: Any) -> None:
-    with pytest.raises(HistoryFailed):
+    with pytest.raises(HttpFailed):
         binance_minutes(answer)
 
 
@@ -151,7 +152,7 @@ def test_oanda_candles_are_of_the_mid_where_live_ones_are() -> None:
     assert oanda_minutes(oanda_bar(mid=mid), price="mid") == [
         PriceBar(START_MS, 1.09945, 1.09965, 1.09935, 1.09956, 173, ask_high=1.0997, ask_low=1.09939)
     ]
-    with pytest.raises(HistoryFailed):
+    with pytest.raises(HttpFailed):
         oanda_minutes(oanda_bar(), price="mid")
 
 
@@ -177,5 +178,5 @@ def test_oanda_times_in_nanoseconds_are_no_whole_minutes() -> None:
     ],
 )
 def test_oanda_answer_that_is_none_is_a_failure(bar: dict[str, Any]) -> None:
-    with pytest.raises(HistoryFailed):
+    with pytest.raises(HttpFailed):
         oanda_minutes(bar)

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from core.http import HttpFailed, open_client
 from market.engine.feeds.venues.binance_rest import binance_history
 from market.engine.feeds.venues.kraken import kraken_history
 from market.engine.feeds.venues.oanda_rest import oanda_history
 from market.engine.feeds.venues.venue_history import (
     LONGEST_MS,
     MAX_BYTES,
-    HistoryFailed,
     MinutesRequest,
     fetch,
-    open_client,
     whole_minutes,
 )
 from market.prices.candles import MINUTE_MS
@@ -146,14 +145,14 @@ async def test_answer_without_a_time_is_an_answer(date: str) -> None:
     ],
 )
 async def test_bad_status_is_a_failure_in_a_sentence(status: str, body: bytes, sentence: str) -> None:
-    with pytest.raises(HistoryFailed) as failed:
+    with pytest.raises(HttpFailed) as failed:
         await asked(says(body, status, Location="http://127.0.0.1:9/"))
 
     assert str(failed.value) == sentence
 
 
 async def test_answer_that_is_packed_is_refused_unread() -> None:
-    with pytest.raises(HistoryFailed, match=r"packed in a way nobody asked for \(gzip\)"):
+    with pytest.raises(HttpFailed, match=r"packed in a way nobody asked for \(gzip\)"):
         await asked(says(gzip.compress(b"[]"), Content_Encoding="gzip"))
 
 
@@ -163,7 +162,7 @@ async def test_answer_without_end_is_a_failure() -> None:
         while True:
             await reply.chunk(b" " * 65_536)
 
-    with pytest.raises(HistoryFailed, match=f"{MAX_BYTES:,}"):
+    with pytest.raises(HttpFailed, match=f"{MAX_BYTES:,}"):
         await asked(pour)
 
 
@@ -173,7 +172,7 @@ async def test_connection_that_breaks_is_a_failure() -> None:
         await reply.chunk(b"[")
         reply.cut()
 
-    with pytest.raises(HistoryFailed, match="connection failed"):
+    with pytest.raises(HttpFailed, match="connection failed"):
         await asked(cut)
 
 
@@ -182,13 +181,13 @@ async def test_venue_that_is_away_is_a_failure() -> None:
         pass
 
     async with open_client() as client:
-        with pytest.raises(HistoryFailed, match="ConnectError"):
+        with pytest.raises(HttpFailed, match="ConnectError"):
             await fetch(client, venue.url, {})
 
 
 async def test_address_that_is_none_is_a_failure() -> None:
     async with open_client() as client:
-        with pytest.raises(HistoryFailed, match="InvalidURL"):
+        with pytest.raises(HttpFailed, match="InvalidURL"):
             await fetch(client, "http://venue:port/", {})
 
 
@@ -200,7 +199,7 @@ async def test_venue_that_takes_too_long_is_a_failure() -> None:
             await asyncio.sleep(0.01)
 
     async with HttpVenue(drip) as venue, open_client() as client:
-        with pytest.raises(HistoryFailed, match="within 0.1 s"):
+        with pytest.raises(HttpFailed, match="within 0.1 s"):
             await fetch(client, venue.url, {}, timeout_s=0.1)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from core.http import HttpFailed
 from market.engine.feeds.venues.kraken import KrakenFeed
-from market.engine.feeds.venues.venue_history import HistoryFailed, MinutesRequest
+from market.engine.feeds.venues.venue_history import MinutesRequest
 from market.engine.feeds.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
 from tests.market.feeds.inlets import RecordingInlet, Waits, running
@@ -160,7 +161,7 @@ class Moody(KrakenFeed):
     """Has another excuse for each symbol."""
 
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
-        raise HistoryFailed(f"not {wanted.name}")
+        raise HttpFailed(f"not {wanted.name}")
 
 
 async def test_each_reason_against_history_is_told_with_its_own_instruments(
