@@ -8,8 +8,6 @@ import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from django.db import DatabaseError
-
 from accounts.keys.caller import Caller
 from accounts.limits.ai_calls import (
     AiCallReservation,
@@ -19,7 +17,8 @@ from accounts.limits.ai_calls import (
     look_at_ai_calls,
     reserve_ai_call,
 )
-from core.contract.errors import AiQuotaExceeded, Overloaded
+from core.contract.errors import AiQuotaExceeded
+from core.database import UNANSWERED
 from core.threads import in_thread_promptly
 
 logger = logging.getLogger(__name__)
@@ -71,7 +70,7 @@ class AiCallCharge:
     async def _take_back(self, reservation: AiCallReservation) -> None:
         try:
             self.standing = await in_thread_promptly(give_back_ai_call, reservation)
-        except (DatabaseError, Overloaded) as error:
+        except UNANSWERED as error:
             logger.error("Account %d may have lost an AI call: %s", reservation.account_id, error)
 
 

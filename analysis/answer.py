@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -14,16 +13,6 @@ from news.labels import Label
 Score = Annotated[float, Meta(ge=-1, le=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Volume = Annotated[float, Meta(ge=0)]
-
-
-def iso_ms(time_ms: int) -> str:
-    """2026-11-21T12:00:00.250Z"""
-    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
-
-
-def iso_date(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%d}"
 
 
 class WeighedItem(msgspec.Struct, frozen=True):

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 
 from analysis.drivers.candles import atr
+from core.times import iso_date
 
-from .answer import Bands, DayRange, PriceLevel, PriceLevels, iso_date
+from .answer import Bands, DayRange, PriceLevel, PriceLevels
 from .facts import AnalysedBar, Facts
 
 SWINGS_OF = ("1h", "4h")

@@ -8,6 +8,7 @@ from math import fsum
 from analysis.drivers.candles import FACTOR_WHERE_UNKNOWN, weigh_trend, weigh_volatility
 from analysis.drivers.order_flow import weigh_order_flow
 from analysis.drivers.published import weigh_news, weigh_signals
+from core.times import iso_ms
 from market.prices.candles import TIMEFRAMES
 from news.labels import BULLISH_FROM, sentiment_label
 
@@ -23,7 +24,6 @@ from .answer import (
     TrendDriver,
     VolatilityDriver,
     VolatilityEvidence,
-    iso_ms,
 )
 from .facts import Facts, known_by_then
 from .levels import levels_of

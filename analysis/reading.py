@@ -12,9 +12,9 @@ from analysis.drivers.candles import TREND_WEIGHTS
 from analysis.drivers.order_flow import Flows
 from analysis.drivers.published import LOOKED_BACK_MS
 from core.threads import in_thread_promptly
+from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from market import runtime as market
-from market.engine.store.candle_rows import moment, to_ms
 from market.prices.candles import TIMEFRAMES, interval_start
 from news.calibration.outcomes import category_of, side_of
 from news.models import NewsItem
@@ -75,7 +75,7 @@ def complete(facts: Facts, instrument: InstrumentFacts, encoded: dict[str, bytes
 
 def decode_bars(ohlcv: bytes) -> tuple[AnalysedBar, ...]:
     return tuple(
-        AnalysedBar(to_ms(bar.time), bar.high, bar.low, bar.close)
+        AnalysedBar(epoch_ms(bar.time), bar.high, bar.low, bar.close)
         for bar in bars_decoder.decode(b"[%s]" % ohlcv)
     )
 
@@ -106,7 +106,7 @@ def news_facts(
             id_,
             title,
             score or 0.0,
-            to_ms(published_at),
+            epoch_ms(published_at),
             names_symbol,
             side_of(title, category, instrument.symbol, instrument.type, is_named=names_symbol),
         )
@@ -119,6 +119,6 @@ def read_signals(instrument_id: int) -> tuple[SignalFact, ...]:
     active = Signal.objects.active().for_instrument(instrument_id).for_feed()
     rows = active.values_list("direction", "entry", "stop_loss", "published_at")[:MOST_SIGNALS]
     return tuple(
-        SignalFact(1 if direction == "buy" else -1, float(entry), float(stop_loss), to_ms(published_at))
+        SignalFact(1 if direction == "buy" else -1, float(entry), float(stop_loss), epoch_ms(published_at))
         for direction, entry, stop_loss, published_at in rows
     )

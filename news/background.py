@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
 
 from django.conf import settings
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from news.calibration.figures import report
-from news.calibration.settling import keep_settling
-from news.ingest.polling import keep_polling
+from news.calibration.settling import settling_loop
+from news.ingest.polling import polling_loop
 
 from .sentiment import SentimentFailed, SentimentModel, sentiment_models
 
@@ -24,46 +22,58 @@ class NewsTasks:
     """Of this process, for as long as it serves."""
 
     def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
+        self._loops: list[BackgroundLoop] = []
 
     async def start(self) -> None:
-        self._begin("news outcomes", keep_settling())
+        self._loops = [settling_loop(), *map(checking_loop, sentiment_models())]
         if settings.NEWS_POLLING:
-            self._begin("news sources", keep_polling())
-        for model in sentiment_models():
-            self._begin(f"health of {model.identifier}", keep_checking(model))
-
-    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work, name=name))
+            self._loops.append(polling_loop())
+        for loop in self._loops:
+            await loop.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(*self._tasks)
-        self._tasks.clear()
+        await asyncio.gather(*(loop.stop() for loop in self._loops))
         report.forget()
 
 
-async def keep_checking(model: SentimentModel) -> None:
-    said = ""
-    while True:
-        problem = await checked(model)
-        if problem != said:
-            logger.warning(
-                "The model %s %s", model.identifier, f"is not well: {problem}" if problem else "is well"
-            )
-        said = problem
-        await asyncio.sleep(CHECK_EVERY_S)
+def checking_loop(model: SentimentModel) -> BackgroundLoop:
+    return BackgroundLoop(
+        f"health of {model.identifier}",
+        lambda: check(model),
+        fault=HealthLog(model),
+        broke=f"The health of {model.identifier} cannot be looked after",
+        passing=(SentimentFailed,),
+        after=CHECK_EVERY_S,
+    )
 
 
-async def checked(model: SentimentModel) -> str:
-    """What is wrong with it; empty if nothing is."""
+async def check(model: SentimentModel) -> None:
     try:
         await model.check()
-    except SentimentFailed as failure:
-        return str(failure)
-    except Exception as error:  # noqa: BLE001 - the top of a task that has to outlive any model
+    except SentimentFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - a model of anybody's: it may raise what it likes
         logger.exception("Checking the model %s broke", model.identifier)
-        return f"a fault of our own ({type(error).__name__})"
-    return ""
+        raise SentimentFailed(f"a fault of our own ({type(error).__name__})") from None
+
+
+class HealthLog:
+    """One line whenever a model is well again, or is unwell in another way."""
+
+    def __init__(self, model: SentimentModel) -> None:
+        self.logger = logger
+        self._identifier = model.identifier
+        self._problem = ""
+
+    def tell(self, error: object) -> None:
+        if str(error) != self._problem:
+            logger.warning("The model %s is not well: %s", self._identifier, error)
+        self._problem = str(error)
+
+    def over(self) -> None:
+        if self._problem:
+            logger.warning("The model %s is well", self._identifier)
+        self._problem = ""
 
 
 news_tasks = NewsTasks()

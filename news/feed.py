@@ -14,13 +14,14 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
-from core.contract.answers import Answer, iso_time
+from core.contract.answers import Answer
 from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
 from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
+from core.times import iso_time
 
 from .labels import Label, sentiment_label
 from .models import NewsItem

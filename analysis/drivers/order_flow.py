@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from analysis.answer import Finding, OrderFlowEvidence, WindowDelta, iso_ms
+from analysis.answer import Finding, OrderFlowEvidence, WindowDelta
 from analysis.facts import Facts, FlowFact, FlowWindow
+from core.times import iso_ms
 from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
 from market.prices.records import AnyRecord, SeriesBegan, TickAccepted
 

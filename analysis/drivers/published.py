@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.answer import Finding, NewsEvidence, SignalsEvidence, WeighedItem, iso_ms
+from analysis.answer import Finding, NewsEvidence, SignalsEvidence, WeighedItem
 from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
+from core.times import iso_ms
+from market.prices.candles import TIMEFRAMES
 from news.labels import sentiment_label
 
-HOUR_MS = 3_600_000
+HOUR_MS = TIMEFRAMES["1h"]
 LOOKED_BACK_MS = 72 * HOUR_MS
 HALVES_AFTER_MS = 12 * HOUR_MS
 OF_CATEGORY = 0.5

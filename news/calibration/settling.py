@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from statistics import fmean
 from typing import NamedTuple
 
-from django.db import Error
 from django.db.models import Q
 from django.utils import timezone
 
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.fault_log import EachFault
 from core.threads import in_thread
+from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from market.engine.store.series import present_kind
 from market.models import Candle
+from market.prices.candles import MINUTE_MS, TIMEFRAMES
 from news.models import Outcome
 from news.models.outcomes import INVERSE
 
@@ -32,7 +34,7 @@ BATCH = 200
 SETTLED_AFTER = timedelta(minutes=2)
 # Prices that are missing may still be filled in from a venue's history; after a day they will not.
 GIVEN_UP_AFTER = timedelta(days=1)
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+HOUR_MS = TIMEFRAMES["1h"]
 # Further from a moment than this there was no price at it: the market was closed, or the feed away.
 NEAR_MS = 15 * MINUTE_MS
 NEAR_BY_HOURS_MS = HOUR_MS
@@ -49,16 +51,21 @@ class Span(NamedTuple):
     end_ms: int
 
 
-async def keep_settling() -> None:
-    for number in count():
+def settling_loop() -> BackgroundLoop:
+    rounds = count()
+
+    async def settle_due() -> None:
         now = timezone.now()
-        try:
-            await settle_all(now, since=now - LATE_AFTER if number % LATE_EVERY else None)
-        except (Error, Overloaded) as error:
-            logger.warning("The outcomes of news wait for the database: %s", error)
-        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-            logger.exception("Settling the outcomes of news broke and goes on")
-        await asyncio.sleep(ROUND_S)
+        await settle_all(now, since=now - LATE_AFTER if next(rounds) % LATE_EVERY else None)
+
+    return BackgroundLoop(
+        "news outcomes",
+        settle_due,
+        fault=EachFault(logger, "The outcomes of news wait for the database"),
+        broke="Settling the outcomes of news broke and goes on",
+        passing=UNANSWERED,
+        after=ROUND_S,
+    )
 
 
 async def settle_all(now: datetime, *, since: datetime | None = None) -> None:
@@ -81,16 +88,16 @@ def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> i
 
 
 def measure(outcome: Outcome) -> float | None:
-    return mean_move(_told(sided, outcome) for sided in outcome.symbols.split())
+    return mean_move(_move_for_item(sided, outcome) for sided in outcome.symbols.split())
 
 
-def _told(sided: str, outcome: Outcome) -> float | None:
+def _move_for_item(sided: str, outcome: Outcome) -> float | None:
     move = _move_of(sided.removeprefix(INVERSE), outcome)
     return inverse(move) if sided.startswith(INVERSE) else move
 
 
 def _move_of(symbol: str, outcome: Outcome) -> float | None:
-    span = Span(_ms(outcome.entered_at), _ms(outcome.due_at))
+    span = Span(epoch_ms(outcome.entered_at), epoch_ms(outcome.due_at))
     by_minutes = move_percent(list(_bars(symbol, "1m", span, NEAR_MS)), span, MINUTE_MS, NEAR_MS)
     if by_minutes is not None or span.end_ms - span.start_ms < 24 * HOUR_MS:
         return by_minutes
@@ -102,23 +109,15 @@ def _move_of(symbol: str, outcome: Outcome) -> float | None:
 def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[CandleEnds]:
     """Those about the two ends, in order."""
     length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
-    about_start = Q(opened_at__gte=_at(span.start_ms), opened_at__lte=_at(span.start_ms + near_ms))
-    about_end = Q(opened_at__gte=_at(span.end_ms - near_ms - length_ms), opened_at__lt=_at(span.end_ms))
+    about_start = Q(opened_at__gte=moment(span.start_ms), opened_at__lte=moment(span.start_ms + near_ms))
+    about_end = Q(opened_at__gte=moment(span.end_ms - near_ms - length_ms), opened_at__lt=moment(span.end_ms))
     instrument_id = Instrument.objects.filter(symbol=symbol).values_list("pk", flat=True).first()
     if instrument_id is None:
         return
     own = {"instrument": instrument_id, "simulated": present_kind(instrument_id), "timeframe": timeframe}
     candles = Candle.objects.filter(about_start | about_end, **own)
     for opened_at, opened, close in candles.order_by("opened_at").values_list("opened_at", "open", "close"):
-        yield CandleEnds(_ms(opened_at), float(opened), float(close))
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
-
-
-def _at(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+        yield CandleEnds(epoch_ms(opened_at), float(opened), float(close))
 
 
 def move_percent(bars: Sequence[CandleEnds], span: Span, length_ms: int, near_ms: int) -> float | None:

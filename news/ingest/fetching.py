@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx2
 
-from core.http import PLAIN, BodyRefused, encoding, read_raw
+from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, tls
 
 from .addresses import SCHEMES, AddressRefused, read_feed_address
 
@@ -68,47 +65,46 @@ class Fetcher:
 
     async def fetch(self, address: str, etag: str = "", modified: str = "") -> Fetched:
         validators = {"If-None-Match": etag, "If-Modified-Since": modified}
-        asks = ASKS | {name: value for name, value in validators.items() if value}
+        headers = ASKS | {name: value for name, value in validators.items() if value}
+        await asyncio.to_thread(tls, trust_env=False)
+        client = open_client(
+            headers=headers,
+            # A proxy of the environment would connect where we cannot check.
+            trust_env=False,
+            timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
         try:
-            # All in all: the client's own limits start anew with each byte.
-            async with asyncio.timeout(self._timeout_s), open_client(await asyncio.to_thread(tls)) as client:
-                return await self._follow(client, address, asks)
-        except TimeoutError:
-            raise FetchFailed(f"no whole answer within {self._timeout_s:g} s") from None
-        except (AddressRefused, BodyRefused) as error:
+            async with bounded(self._timeout_s), client:
+                return await self._follow(client, address)
+        except (AddressRefused, HttpFailed) as error:
             raise FetchFailed(str(error)) from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            raise FetchFailed(f"the connection failed ({type(error).__name__})") from None
 
-    async def _follow(self, client: httpx2.AsyncClient, address: str, asks: Mapping[str, str]) -> Fetched:
+    async def _follow(self, client: httpx2.AsyncClient, address: str) -> Fetched:
         for _ in range(MAX_HOPS + 1):
             url = read_feed_address(address, any_port=self._allow_loopback)
-            answer = await self._ask(client, url, asks)
+            answer = await self._ask(client, url)
             if isinstance(answer, Fetched):
                 return answer
             address = str(url.join(answer))
         raise FetchFailed(f"it redirects more than {MAX_HOPS} times")
 
-    async def _ask(
-        self, client: httpx2.AsyncClient, url: httpx2.URL, asks: Mapping[str, str]
-    ) -> Fetched | str:
+    async def _ask(self, client: httpx2.AsyncClient, url: httpx2.URL) -> Fetched | str:
         """The answer, or where it sends us."""
         failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
         for host in (await self._resolve(url))[:MOST_TRIED]:
             try:
-                return await self._ask_at(client, host, url, asks)
+                return await self._ask_at(client, host, url)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = error
         raise failed or FetchFailed(f"{url.host} has no address")
 
-    async def _ask_at(
-        self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL, asks: Mapping[str, str]
-    ) -> Fetched | str:
+    async def _ask_at(self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL) -> Fetched | str:
         # To the address that was checked, under the name that was asked for: another look-up could lie.
         request = client.build_request(
             "GET",
             url.copy_with(host=str(host)),
-            headers={**asks, "Host": url.netloc.decode("ascii")},
+            headers={"Host": url.netloc.decode("ascii")},
             extensions={"sni_hostname": url.raw_host.decode("ascii")},
         )
         response = await client.send(request, stream=True)
@@ -149,22 +145,6 @@ class Fetcher:
 
     def _may_ask(self, host: AnyAddress) -> bool:
         return is_public(host) or (self._allow_loopback and host.is_loopback)
-
-
-@cache
-def tls() -> ssl.SSLContext:
-    """Made once and in a thread: reading the certificates takes longer than the loop may stand still."""
-    return httpx2.create_ssl_context(trust_env=False)
-
-
-def open_client(context: ssl.SSLContext) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        verify=context,
-        timeout=httpx2.Timeout(TIMEOUT_S, connect=CONNECT_S),
-        # A proxy of the environment would connect where we cannot check.
-        trust_env=False,
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-    )
 
 
 def validator(response: httpx2.Response, name: str) -> str:

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import Error
 from django.db.models import F
 from django.utils import timezone
 
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop, cancel_and_wait
+from core.database import UNANSWERED
+from core.fault_log import EachFault
 from core.threads import in_thread
 from news.models import Source
 from news.sentiment.scoring import Scorer, in_scoring_thread, score_title
@@ -41,19 +41,22 @@ UNCHANGED = "nothing new"
 ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
 
 
-async def keep_polling() -> None:
-    while True:
-        try:
-            claimed = await in_thread(claim_due, timezone.now(), AT_ONCE)
-            await asyncio.gather(*(poll(source) for source in claimed))
-        except (Error, Overloaded) as error:
-            claimed = []
-            logger.warning("The news wait for the database: %s", error)
-        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-            claimed = []
-            logger.exception("Polling the news broke and goes on")
-        if len(claimed) < AT_ONCE:
-            await asyncio.sleep(LOOK_S)
+def polling_loop() -> BackgroundLoop:
+    return BackgroundLoop(
+        "news sources",
+        poll_due,
+        fault=EachFault(logger, "The news wait for the database"),
+        broke="Polling the news broke and goes on",
+        passing=UNANSWERED,
+        again=LOOK_S,
+    )
+
+
+async def poll_due() -> None:
+    claimed = await in_thread(claim_due, timezone.now(), AT_ONCE)
+    await asyncio.gather(*(poll(source) for source in claimed))
+    if len(claimed) < AT_ONCE:
+        await asyncio.sleep(LOOK_S)
 
 
 def claim_due(now: datetime, most: int) -> list[Source]:
@@ -96,7 +99,7 @@ class RenewedClaim:
             await asyncio.sleep(self._renew_s)
             try:
                 is_ours = await self.renew()
-            except (Error, Overloaded) as error:
+            except UNANSWERED as error:
                 logger.warning("The claim on %s could not be renewed now: %s", self._source, error)
 
 
@@ -126,7 +129,7 @@ async def _poll(source: Source, renewed: RenewedClaim, scorer: Scorer, fetcher: 
         return await _failed(source, now, str(error), error.retry_after_s)
     except NoFeed as error:
         return await _failed(source, now, str(error))
-    except (Error, Overloaded) as error:
+    except UNANSWERED as error:
         logger.warning("The news of %s wait for the database: %s", source, error)
         return Polled(problem="the database did not answer")
     except Exception as error:  # noqa: BLE001 - the top of a poll: a fault of one source is none of the others'
@@ -156,7 +159,7 @@ async def _take(
 async def _failed(source: Source, now: datetime, reason: str, retry_after_s: int = 0) -> Polled:
     try:
         await in_thread(note_failure, source, now, reason, retry_after_s)
-    except (Error, Overloaded) as error:
+    except UNANSWERED as error:
         logger.warning("What is wrong with %s could not be noted: %s", source, error)
     return Polled(problem=reason)
 

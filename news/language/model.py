@@ -14,15 +14,14 @@ import msgspec
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError
 
-from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.threads import in_thread_promptly
 from news.models.language_use import LanguageUse
 
 from .endpoint import Endpoint, LanguageFailed
 from .protocols import DIALECTS, Call
-from .transport import Breaker, refusal, request
+from .transport import Breaker, ask, refusal
 
 T = TypeVar("T", bound=msgspec.Struct)
 MOST_AT_ONCE = 4
@@ -105,7 +104,7 @@ class LanguageModel:
         return answer
 
     async def _ask(self, call: Call, shape: type[T], ends: float) -> T:
-        response, body = await request("POST", call.url, call.headers, body=call.body, ends=ends)
+        response, body = await ask("POST", call.url, call.headers, body=call.body, ends=ends)
         if response.status_code != httpx2.codes.OK:
             raise refusal(self._endpoint, response, body)
         try:
@@ -120,7 +119,7 @@ class LanguageModel:
             has_room = await in_thread_promptly(
                 LanguageUse.spend, self.identifier, day, self._endpoint.daily_budget
             )
-        except (DatabaseError, Overloaded):
+        except UNANSWERED:
             raise LanguageFailed("the call cannot be counted now, so it is not made", wait_s=1) from None
         if not has_room:
             self._spent_on = day
@@ -130,7 +129,7 @@ class LanguageModel:
         """Free of charge. An endpoint without a list of models says 404, and is there."""
         url, headers = self._dialect.list_url(self._endpoint), self._dialect.headers(self._endpoint)
         ends = asyncio.get_running_loop().time() + CHECK_TIMEOUT_S
-        response, _ = await request("GET", url, headers, ends=ends)
+        response, _ = await ask("GET", url, headers, ends=ends)
         return response.status_code in THERE
 
 

@@ -12,9 +12,10 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from analysis.answer import Analysis, Driver, iso_ms
+from analysis.answer import Analysis, Driver
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
 from analysis.offline import analyse
+from core.times import iso_ms
 from news.labels import sentiment_label
 
 from .made_facts import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.background import cancel_and_wait
-from news.background import checked, keep_checking
+from news.background import check, checking_loop
 from news.sentiment import Score, SentimentFailed, SentimentModel, current_model, sentiment_models
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.onnx import OnnxModel
@@ -169,11 +169,13 @@ async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None
         OnnxModel(tmp_path / "absent"),
     ]
     before = [model.is_healthy() for model in models]
-    problems = [await checked(model) for model in models]
+    for model in models[:2]:
+        await check(model)
+    with pytest.raises(SentimentFailed):
+        await check(models[2])
 
     assert before == [False, False, False]
     assert [model.is_healthy() for model in models] == [True, True, False]
-    assert [bool(problem) for problem in problems] == [False, False, True]
 
 
 class Broken(Builtin):
@@ -193,7 +195,7 @@ async def test_model_that_raises_what_it_likes_does_not_end_its_checks(
 ) -> None:
     model = Broken()
     with caplog.at_level(logging.ERROR, "news.background"):
-        checks = asyncio.create_task(keep_checking(model))
+        checks = asyncio.create_task(checking_loop(model).run())
         await model.was_checked.wait()
         await asyncio.sleep(0)
 
