@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
+from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
-from accounts.keys.lookup import key_cache
-from accounts.limits.throttle import limit_headers, rate_limit_refusal, throttle
+from accounts.limits.throttle import rate_limit_refusal, throttle
 from accounts.usage.buffer import usage_buffer
 from core.addresses import is_loopback, note_known
 from core.contract.answers import Answer
@@ -25,7 +25,7 @@ class KeyedViewSet(ApiViewSet):
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.caller = await self._identify(request)
         standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
-        headers |= limit_headers(standing, self.caller.allowances.tier)
+        headers |= standing.headers(self.caller.allowances.tier)
         if self.is_free:
             return
         if not standing.admitted:

@@ -18,7 +18,7 @@ from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
 from accounts.keys import browser_access
-from accounts.keys.lookup import key_cache
+from accounts.keys.cache import key_cache
 from accounts.limits.throttle import throttle
 from accounts.login import second_factor
 from accounts.login.mails import outgoing
@@ -115,14 +115,14 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         authenticated_sessions.count_change,
     ),
     EventKind.KEY_ISSUED: (key_cache.add,),
-    EventKind.KEY_REVOKED: (key_cache.remove, key_cache.drop, authenticated_sessions.revoke),
+    EventKind.KEY_REVOKED: (key_cache.remove, authenticated_sessions.revoke),
     EventKind.KEY_ROLLED: (key_cache.drop, authenticated_sessions.roll),
     EventKind.SESSION_ENDED: (key_cache.pages.drop, authenticated_sessions.end_pages),
     EventKind.PASSWORD_CHANGED: (key_cache.pages.drop, authenticated_sessions.end_pages),
     EventKind.STREAM_CLOSED: (open_streams.close,),
     EventKind.INGEST_KEY_ISSUED: (ingest_key_cache.add,),
     EventKind.INGEST_KEY_CHANGED: (ingest_key_cache.drop,),
-    EventKind.INGEST_KEY_REVOKED: (ingest_key_cache.remove, ingest_key_cache.drop, end_sockets),
+    EventKind.INGEST_KEY_REVOKED: (ingest_key_cache.remove, end_sockets),
     EventKind.INSTRUMENTS_CHANGED: (catalogue.reload, market.refresh_feeds),
     EventKind.CANDLES_IMPORTED: (market.reload,),
     EventKind.SIGNAL_PUBLISHED: (signals.wake, watcher.read_soon),

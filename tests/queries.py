@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -40,3 +40,18 @@ def count_queries() -> Iterator[list[str]]:
         CursorWrapper.execute = execute  # type: ignore[method-assign]
         RequestResponseCycle.run_asgi = answer  # type: ignore[method-assign]
         COUNTED.reset(token)
+
+
+@contextmanager
+def around_statements(act: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
+    """Let `act` run each statement of every thread, or not."""
+    execute: Callable[..., Any] = CursorWrapper.execute
+
+    def acted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        return act(sql, lambda: execute(self, sql, params))
+
+    CursorWrapper.execute = acted  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        CursorWrapper.execute = execute  # type: ignore[method-assign]

@@ -1,76 +1,43 @@
-"""Finding who holds a key without asking the database each time, and noting when keys were last used: in
-memory, written for many at once."""
+"""Finding who holds a key: remembered, so that the database is not asked each time, and forgotten as soon as
+a control event says that something changed."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from array import array
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import msgspec
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Case, Model, Q, Value, When
+from django.db.models import Model
 from prometheus_client import Counter
 
-from core.background import SharedLookups
+from accounts.models import ApiKey, PageSession
+from accounts.usage.buffer import LastUse
+from core.background import SharedLookups, cancel_and_wait
 from core.contract.errors import Overloaded
-from core.events.feed import EventFeed
+from core.events.feed import EventFeed, feed
 from core.threads import in_thread, in_thread_promptly
 
-from .text import is_well_formed
+from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token
+from .caller import Caller, find_browser_caller, find_caller
+from .text import API_KEY_LEAD, MARK_BYTES, MARK_DIGITS, is_well_formed
 
-# With the 15 s between two looks, so that a use stands there within a minute.
-WRITTEN_EVERY_S = 40.0
+logger = logging.getLogger(__name__)
+LOADED_AT_ONCE = 10_000
+LOAD_AGAIN_S = 5.0
 
-# A use that is known so exactly is not written again.
-CLOSE = timedelta(seconds=15)
-WRITTEN_AT_ONCE = 200
-
-
-class LastUse:
-    def __init__(self, model: type[Model]) -> None:
-        self._model = model
-        self._used: dict[int, datetime] = {}
-        self._written_at: dict[int, float] = {}
-
-    def note(self, key_id: int, at: datetime) -> None:
-        self._used[key_id] = at
-
-    async def record(self, *, all_of_it: bool = False) -> None:
-        """Write those that were not written for a while; the others wait for their turn."""
-        now = time.monotonic()
-        self._written_at = {key: at for key, at in self._written_at.items() if now - at < WRITTEN_EVERY_S}
-        due = {key: at for key, at in self._used.items() if all_of_it or key not in self._written_at}
-        if not due:
-            return
-        self._used = {key: at for key, at in self._used.items() if key not in due}
-        try:
-            await in_thread(self._write, due)
-        except (DatabaseError, Overloaded):
-            self._used = due | self._used
-            raise
-        self._written_at |= dict.fromkeys(due, now)
-
-    def _write(self, due: dict[int, datetime]) -> None:
-        """Sorted, so that two processes never wait for each other in a circle."""
-        keys = sorted(due)
-        for start in range(0, len(keys), WRITTEN_AT_ONCE):
-            self._write_some({key: due[key] for key in keys[start : start + WRITTEN_AT_ONCE]})
-
-    def _write_some(self, due: dict[int, datetime]) -> None:
-        # Another process may have written the same key a moment ago: one of them is enough.
-        enough = Case(*(When(pk=key, then=Value(at - CLOSE)) for key, at in due.items()))
-        is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
-        manager: Any = self._model._default_manager
-        manager.filter(is_old, pk__in=due).update(
-            last_used_at=Case(*(When(pk=key, then=Value(at)) for key, at in due.items()))
-        )
-
-
+# Keys that open nothing although they are not revoked: expired, or their user is locked out.
+MOST_CLOSED = 10_000
 trusted = Counter(
     "tickwire_keys_trusted", "Requests and messages let in by memory while the database could not be asked."
 )
@@ -80,6 +47,9 @@ class KeyHolder(Protocol):
     @property
     def key_id(self) -> int: ...
 
+    @property
+    def expires_at(self) -> float | None: ...
+
 
 H = TypeVar("H", bound=KeyHolder)
 
@@ -87,7 +57,6 @@ H = TypeVar("H", bound=KeyHolder)
 class KeyCache(ABC, Generic[H]):
     """Known keys of one kind by digest. Control events make it forget, so a revocation holds at once."""
 
-    lead: ClassVar[str]
     model: ClassVar[type[Model]]
 
     def __init__(self, events: EventFeed) -> None:
@@ -95,48 +64,32 @@ class KeyCache(ABC, Generic[H]):
         self._pepper = settings.KEY_PEPPER.encode()
         self._known: dict[bytes, H] = {}
         self._drops = 0
-        self._looks: SharedLookups[bytes, H | None] = SharedLookups()
         self.used = LastUse(self.model)
 
     @abstractmethod
-    def look_up(self, digest: str) -> H | None:
-        """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
-
-    def has_ended(self, holder: H) -> bool:
-        return False
+    async def ask(self, key: str, digest: bytes) -> H | None:
+        """For a key that is not remembered."""
 
     async def find(self, key: str) -> H | None:
         # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
         digest = hmac.digest(self._pepper, key.encode(errors="replace"), "sha256")
         holder = self._known.get(digest) if self._events.may_be_trusted else None
         if holder is None:
-            holder = await self._ask(key, digest)
+            holder = await self.ask(key, digest)
         elif not self._events.is_current:
             trusted.inc()
-        if holder is None or self.has_ended(holder):
+        if holder is None or (holder.expires_at is not None and holder.expires_at <= time.time()):
             return None
-        self.used.note(holder.key_id, datetime.now(UTC))
+        self.used.at[holder.key_id] = datetime.now(UTC)
         return holder
 
-    async def _ask(self, key: str, digest: bytes) -> H | None:
-        if not is_well_formed(key, self.lead):
-            return None
-        return await self._look(digest)
-
-    async def _look(self, digest: bytes) -> H | None:
-        look = partial(in_thread_promptly, self.look_up, digest.hex())
-        return await self._found(digest, self._looks.ask(digest, look))
-
-    async def _found(self, digest: bytes, asked: Awaitable[H | None]) -> H | None:
+    async def remember(self, digest: bytes, looking: Awaitable[H | None]) -> H | None:
         drops = self._drops
-        holder = await asked
-        # An event that came in between may have been about this very key: then do not remember it.
+        holder = await looking
+        # An event that came in between may have been about this very key: then it is not remembered.
         if holder is not None and drops == self._drops and self._events.is_current:
-            self._remember(digest, holder)
+            self._known[digest] = holder
         return holder
-
-    def _remember(self, digest: bytes, holder: H) -> None:
-        self._known[digest] = holder
 
     def forget(self, has_changed: Callable[[H], bool]) -> None:
         self._drops += 1
@@ -147,3 +100,221 @@ class KeyCache(ABC, Generic[H]):
 
     async def record_use(self, *, all_of_it: bool = False) -> None:
         await self.used.record(all_of_it=all_of_it)
+
+
+class Marks:
+    """Short pieces of digests, in a few bytes each."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[bytes, array[int]] = {}
+        self._number = 0
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __contains__(self, digest: bytes) -> bool:
+        bucket = self._buckets.get(digest[:2])
+        return bucket is not None and self._place(bucket, digest)[1]
+
+    def add(self, digest: bytes) -> None:
+        bucket = self._buckets.setdefault(digest[:2], array("Q"))
+        place, is_there = self._place(bucket, digest)
+        if not is_there:
+            bucket.insert(place, int.from_bytes(digest[2:MARK_BYTES]))
+            self._number += 1
+
+    def discard(self, digest: bytes) -> None:
+        bucket = self._buckets.get(digest[:2])
+        if bucket is None:
+            return
+        place, is_there = self._place(bucket, digest)
+        if is_there:
+            del bucket[place]
+            self._number -= 1
+
+    @staticmethod
+    def _place(bucket: array[int], digest: bytes) -> tuple[int, bool]:
+        value = int.from_bytes(digest[2:MARK_BYTES])
+        place = bisect_left(bucket, value)
+        return place, place < len(bucket) and bucket[place] == value
+
+
+class MarkedKeyCache(KeyCache[H]):
+    """Knows which keys exist, so that the database is not asked for one that does not."""
+
+    lead: ClassVar[str]
+
+    def __init__(self, events: EventFeed) -> None:
+        super().__init__(events)
+        self._looks: SharedLookups[bytes, H | None] = SharedLookups()
+        self._marks = Marks()
+        self._closed: set[bytes] = set()
+        self._is_complete = False
+        self._loading: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def look_up(self, digest: str) -> H | None:
+        """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
+
+    async def start(self) -> None:
+        """After the events: what is issued or revoked from then on is heard. Until all are loaded, each
+        unknown key is asked for."""
+        self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
+
+    async def stop(self) -> None:
+        await cancel_and_wait(self._loading)
+        self._loading, self._is_complete = None, False
+        self._marks = Marks()
+        self._closed.clear()
+
+    async def ask(self, key: str, digest: bytes) -> H | None:
+        if not is_well_formed(key, self.lead):
+            return None
+        if not self._may_exist(digest):
+            # It may have been issued a moment ago: a new key works from when it is shown.
+            await self._events.make_sure()
+            if not self._may_exist(digest):
+                return None
+        drops = self._drops
+        look = partial(in_thread_promptly, self.look_up, digest.hex())
+        holder = await self.remember(digest, self._looks.ask(digest, look))
+        # An event that came in between may have let in the very user who was still locked out at the look.
+        has_ended = holder is None and drops == self._drops
+        if has_ended and self._is_complete and len(self._closed) < MOST_CLOSED:
+            self._marks.discard(digest)
+            self._closed.add(digest)
+        return holder
+
+    def _may_exist(self, digest: bytes) -> bool:
+        return not self._is_complete or digest in self._marks
+
+    async def _load(self) -> None:
+        last = 0
+        while True:
+            try:
+                rows = await in_thread(self._read, last)
+            except (DatabaseError, Overloaded) as error:
+                logger.warning("Which keys exist is not known yet, trying again: %s", error)
+                await asyncio.sleep(LOAD_AGAIN_S)
+                continue
+            for last, digest in rows:  # noqa: B007 - where the next rows begin
+                self._marks.add(bytes.fromhex(digest[:MARK_DIGITS]))
+            if len(rows) < LOADED_AT_ONCE:
+                break
+        self._is_complete = True
+
+    def _read(self, last: int) -> list[tuple[int, str]]:
+        rows: Iterable[tuple[int, str]] = (
+            self.model._default_manager.filter(revoked_at=None, pk__gt=last)
+            .order_by("pk")
+            .values_list("pk", "digest")[:LOADED_AT_ONCE]
+        )
+        return list(rows)
+
+    def add(self, facts: dict[str, Any]) -> None:
+        if "mark" in facts:
+            self._marks.add(bytes.fromhex(facts["mark"]))
+        elif self._is_complete:
+            # A process of the version before wrote it.
+            self.load_again(facts)
+
+    def load_again(self, facts: dict[str, Any]) -> None:
+        self._is_complete = False
+        if self._loading is not None:
+            self._loading.cancel()
+        self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
+
+    def remove(self, facts: dict[str, Any]) -> None:
+        if "mark" in facts:
+            self._marks.discard(bytes.fromhex(facts["mark"]))
+        self.forget(lambda holder: holder.key_id == facts.get("key"))
+
+    def reopen(self, facts: dict[str, Any]) -> None:
+        """A user who was locked out may have been let in again: then their keys are asked for."""
+        self._drops += 1
+        for digest in self._closed:
+            self._marks.add(digest)
+        self._closed.clear()
+
+
+class BrowserPage(msgspec.Struct, frozen=True):
+    """One of our own pages, by one of its tokens."""
+
+    key_id: int
+    """Its session's."""
+    caller: Caller
+    expires_at: float
+
+
+class BrowserTokenCache(KeyCache[BrowserPage]):
+    model = PageSession
+    # Each page brings a new token every few minutes: above so many, those that have ended are dropped.
+    SWEEP_ABOVE = 1_000
+
+    def __init__(self, events: EventFeed) -> None:
+        super().__init__(events)
+        self._sweep_above = self.SWEEP_ABOVE
+        self._callers: SharedLookups[int, Caller | None] = SharedLookups()
+
+    async def ask(self, key: str, digest: bytes) -> BrowserPage | None:
+        token = read_browser_token(key)
+        if token is None or token.has_ended:
+            return None
+        self._sweep()
+        return await self.remember(digest, self._page_of(token))
+
+    async def _page_of(self, token: BrowserToken) -> BrowserPage | None:
+        caller = await self.find_caller(token)
+        return None if caller is None else BrowserPage(token.page_session, caller, token.ends_at)
+
+    async def find_caller(self, token: BrowserToken) -> Caller | None:
+        """A page can have many tokens at once, and all of them look for the same."""
+        look = partial(in_thread_promptly, find_browser_caller, token.page_session)
+        return await self._callers.ask(token.page_session, look)
+
+    def _sweep(self) -> None:
+        if len(self._known) >= self._sweep_above:
+            now = time.time()
+            self._known = {each: page for each, page in self._known.items() if page.expires_at > now}
+            self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._known))
+
+    def drop(self, facts: dict[str, Any]) -> None:
+        changed = facts.get("account")
+        self.forget(lambda page: changed in (None, page.caller.account_id))
+
+
+class ApiKeyCache(MarkedKeyCache[Caller]):
+    lead = API_KEY_LEAD
+    model = ApiKey
+
+    def __init__(self, events: EventFeed) -> None:
+        super().__init__(events)
+        self.pages = BrowserTokenCache(events)
+
+    async def find(self, key: str) -> Caller | None:
+        if key.startswith(BROWSER_TOKEN_LEAD):
+            page = await self.pages.find(key)
+            return None if page is None else page.caller
+        return await super().find(key)
+
+    async def find_again(self, key: str) -> Caller | None:
+        """For a socket that is open already: a page goes on after its token has ended."""
+        if key.startswith(BROWSER_TOKEN_LEAD):
+            token = read_browser_token(key)
+            return None if token is None else await self.pages.find_caller(token)
+        return await self.find(key)
+
+    async def record_use(self, *, all_of_it: bool = False) -> None:
+        await super().record_use(all_of_it=all_of_it)
+        await self.pages.record_use(all_of_it=all_of_it)
+
+    def look_up(self, digest: str) -> Caller | None:
+        return find_caller(digest)
+
+    def drop(self, facts: dict[str, Any]) -> None:
+        """Forget the account that changed, or everybody where no account is named."""
+        changed = facts.get("account")
+        self.forget(lambda caller: changed in (None, caller.account_id))
+
+
+key_cache = ApiKeyCache(feed)

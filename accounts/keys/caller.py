@@ -1,10 +1,16 @@
-"""Who is calling and what they may use, as plain values."""
+"""Who is calling and what they may use, as plain values, and how the database finds them."""
 
 from __future__ import annotations
 
-import msgspec
+from datetime import UTC, datetime
 
-from accounts.models import Account
+import msgspec
+from django.conf import settings
+
+from accounts.models import Account, ApiKey, PageSession
+
+# No API key has this number, so the end of none is the end of a page.
+NO_KEY = 0
 
 
 class Allowances(msgspec.Struct, frozen=True):
@@ -37,3 +43,29 @@ class Caller(msgspec.Struct, frozen=True):
             expires_at=expires_at,
             is_demo=account.is_demo,
         )
+
+
+def find_caller(digest: str) -> Caller | None:
+    key = (
+        ApiKey.objects.usable(datetime.now(UTC))
+        .of_active_users()
+        .select_related("account__tier", "account__user")
+        .filter(digest=digest)
+        .first()
+    )
+    if key is None:
+        return None
+    expires_at = key.expires_at.timestamp() if key.expires_at else None
+    return Caller.from_account(key.account, key_id=key.pk, expires_at=expires_at)
+
+
+def find_browser_caller(page_session: int) -> Caller | None:
+    found = (
+        PageSession.objects.filter(pk=page_session, account__user__is_active=True)
+        .select_related("account__tier", "account__user")
+        .first()
+    )
+    session = None if found is None else found.session()
+    if found is None or session is None or (found.account.is_visitor and not settings.DEMO):
+        return None
+    return Caller.from_account(found.account, key_id=NO_KEY, expires_at=session.expire_date.timestamp())

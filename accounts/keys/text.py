@@ -1,5 +1,4 @@
-"""Keys as text: a lead that says what for, 36 random characters and a checksum of 6; and which keys there
-are, as short pieces of their digests, so that nobody asks the database for one that does not exist."""
+"""Keys as text: a lead that says what for, 36 random characters and a checksum of 6."""
 
 from __future__ import annotations
 
@@ -8,8 +7,6 @@ import hmac
 import secrets
 import string
 import zlib
-from array import array
-from bisect import bisect_left
 
 # Of an API key. Other kinds have leads of their own, so that one is never taken for the other.
 API_KEY_LEAD = "tw_live_"
@@ -59,45 +56,10 @@ def digest_of(key: str, pepper: str) -> str:
     return hmac.new(pepper.encode(), key.encode(), hashlib.sha256).hexdigest()
 
 
-MARK_LENGTH = 10
-"""Bytes of a digest: two name its bucket, eight lie in it."""
-
-
-class Marks:
-    def __init__(self) -> None:
-        self._buckets: dict[bytes, array[int]] = {}
-        self._number = 0
-
-    def __len__(self) -> int:
-        return self._number
-
-    def __contains__(self, digest: bytes) -> bool:
-        bucket = self._buckets.get(digest[:2])
-        return bucket is not None and self._place(bucket, digest)[1]
-
-    def add(self, digest: bytes) -> None:
-        bucket = self._buckets.setdefault(digest[:2], array("Q"))
-        place, is_there = self._place(bucket, digest)
-        if not is_there:
-            bucket.insert(place, int.from_bytes(digest[2:MARK_LENGTH]))
-            self._number += 1
-
-    def discard(self, digest: bytes) -> None:
-        bucket = self._buckets.get(digest[:2])
-        if bucket is None:
-            return
-        place, is_there = self._place(bucket, digest)
-        if is_there:
-            del bucket[place]
-            self._number -= 1
-
-    @staticmethod
-    def _place(bucket: array[int], digest: bytes) -> tuple[int, bool]:
-        value = int.from_bytes(digest[2:MARK_LENGTH])
-        place = bisect_left(bucket, value)
-        return place, place < len(bucket) and bucket[place] == value
+# Of a digest: what the events of its key carry, by which all processes know that there is such a key.
+MARK_BYTES = 10
+MARK_DIGITS = 2 * MARK_BYTES
 
 
 def mark_of(digest: str) -> str:
-    """What stands of a digest in the events of its key."""
-    return digest[: 2 * MARK_LENGTH]
+    return digest[:MARK_DIGITS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
@@ -92,10 +91,9 @@ async def look(caller: Caller) -> bytes:
     standing = await throttle.look(caller)
     now = datetime.now(UTC)
     ai = await in_thread_promptly(look_at_ai_calls, caller.account_id, allowed.ai_calls, now)
-    frees_at = math.ceil(time.time() + standing.frees_in)
     body = Limits(
         tier=allowed.tier,
-        requests=RequestWindow(standing.limit, standing.remaining, frees_at),
+        requests=RequestWindow(standing.limit, standing.remaining, standing.reset),
         ai_calls=AiCalls(ai.limit, ai.remaining, ai.reset),
         streams=Streams(
             limit=allowed.streams,

@@ -1,9 +1,6 @@
-"""The window as response headers, and the refusals it leads to."""
+"""The windows in which requests are counted, and the refusals they lead to."""
 
 from __future__ import annotations
-
-import math
-import time
 
 from django.conf import settings
 
@@ -12,21 +9,9 @@ from core.addresses import network_of
 from core.contract.errors import RateLimitExceeded
 
 from .redis_window import RedisWindow
-from .window import WINDOW_S, MemoryWindow, Standing, Window
+from .window import MemoryWindow, Standing, Window
 
 FAILURES_PER_MINUTE = 60
-
-
-def limit_headers(standing: Standing, tier: str) -> dict[str, str]:
-    """On every answer to an authenticated caller: today's usual names and the IETF draft's."""
-    wait_s = standing.wait_s
-    return {
-        "X-RateLimit-Limit": str(standing.limit),
-        "X-RateLimit-Remaining": str(standing.remaining),
-        "X-RateLimit-Reset": str(math.ceil(time.time() + standing.frees_in)),
-        "RateLimit-Policy": f'"{tier}";q={standing.limit};w={WINDOW_S}',
-        "RateLimit": f'"{tier}";r={standing.remaining};t={wait_s}',
-    }
 
 
 class Throttle:

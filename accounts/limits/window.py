@@ -34,6 +34,21 @@ class Standing(msgspec.Struct, frozen=True):
         """Whole seconds, rounded up: waiting that long succeeds."""
         return math.ceil(self.frees_in)
 
+    @property
+    def reset(self) -> int:
+        """The epoch second in which the next slot frees."""
+        return math.ceil(time.time() + self.frees_in)
+
+    def headers(self, tier: str) -> dict[str, str]:
+        """On every answer to an authenticated caller: today's usual names and the IETF draft's."""
+        return {
+            "X-RateLimit-Limit": str(self.limit),
+            "X-RateLimit-Remaining": str(self.remaining),
+            "X-RateLimit-Reset": str(self.reset),
+            "RateLimit-Policy": f'"{tier}";q={self.limit};w={WINDOW_S}',
+            "RateLimit": f'"{tier}";r={self.remaining};t={self.wait_s}',
+        }
+
 
 class Window(Protocol):
     async def admit(self, key: str, limit: int) -> Standing: ...

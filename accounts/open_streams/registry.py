@@ -75,7 +75,8 @@ class OpenStreams:
 
         `on_end` is called once and never before this has answered; never after the slot was released.
         """
-        slot = Slot(OpenStream(account_id, path, time.time()), limit, on_end, self._release)
+        leave = (self._shared or self._here).release
+        slot = Slot(OpenStream(account_id, path, time.time()), limit, on_end, leave)
         if self._shared is None:
             return self._here.claim(slot, takeover=takeover) or slot
         return await self._shared.claim(slot, takeover=takeover) or slot
@@ -112,12 +113,6 @@ class OpenStreams:
     async def count(self) -> int:
         shared = None if self._shared is None else await self._shared.count()
         return len(self._here) if shared is None else shared
-
-    def _release(self, slot: Slot) -> None:
-        if self._shared is None:
-            self._here.remove(slot.number)
-        else:
-            self._shared.release(slot)
 
 
 def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:

@@ -109,6 +109,9 @@ class MemorySlots:
                 del self._of[slot.stream.account_id]
         return slot
 
+    def release(self, slot: Slot) -> None:
+        self.remove(slot.number)
+
     def end(self, number: int, code: EndCode) -> None:
         slot = self.remove(number)
         if slot is not None:

@@ -1,4 +1,4 @@
-"""Counting what accounts use, off the path of their requests: in memory first, then in one write for many."""
+"""What accounts use and when keys were last used: counted in memory first, then in one write for many."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 from django.db import DatabaseError
+from django.db.models import Case, Model, Q, Value, When
 
 from accounts.models import MINUTE_S, Minute, Usage, UsageCounts
 from core.background import cancel_and_wait
@@ -34,15 +35,15 @@ class UsageBuffer:
         self._prune_at = 0.0
 
     def note_request(self, account_id: int) -> None:
-        self._note(account_id, UsageCounts(requests=1))
+        self._note(account_id, requests=1)
 
     def note_stream(self, account_id: int) -> None:
-        self._note(account_id, UsageCounts(streams=1))
+        self._note(account_id, streams=1)
 
-    def _note(self, account_id: int, used: UsageCounts) -> None:
+    def _note(self, account_id: int, *, requests: int = 0, streams: int = 0) -> None:
         minute = account_id, int(time.time()) // MINUTE_S * MINUTE_S
-        before = self._spent.get(minute)
-        self._spent[minute] = used if before is None else before.more(used)
+        before = self._spent.get(minute, UsageCounts())
+        self._spent[minute] = UsageCounts(before.requests + requests, before.streams + streams)
 
     async def record(self) -> None:
         spent, self._spent = self._spent, {}
@@ -69,6 +70,53 @@ class UsageBuffer:
 
 
 usage_buffer = UsageBuffer()
+
+# With the 15 s between two looks, so that a use stands there within a minute.
+WRITTEN_EVERY_S = 40.0
+
+# A use that is known so exactly is not written again.
+CLOSE = timedelta(seconds=15)
+WRITTEN_AT_ONCE = 200
+
+
+class LastUse:
+    """When keys of one kind were last used."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self._model = model
+        self.at: dict[int, datetime] = {}
+        """Uses that are not written yet, by key."""
+        self._written_at: dict[int, float] = {}
+
+    async def record(self, *, all_of_it: bool = False) -> None:
+        """Write those that were not written for a while; the others wait for their turn."""
+        now = time.monotonic()
+        self._written_at = {key: at for key, at in self._written_at.items() if now - at < WRITTEN_EVERY_S}
+        due = {key: at for key, at in self.at.items() if all_of_it or key not in self._written_at}
+        if not due:
+            return
+        self.at = {key: at for key, at in self.at.items() if key not in due}
+        try:
+            await in_thread(self._write, due)
+        except (DatabaseError, Overloaded):
+            self.at = due | self.at
+            raise
+        self._written_at |= dict.fromkeys(due, now)
+
+    def _write(self, due: dict[int, datetime]) -> None:
+        """Sorted, so that two processes never wait for each other in a circle."""
+        keys = sorted(due)
+        for start in range(0, len(keys), WRITTEN_AT_ONCE):
+            self._write_some({key: due[key] for key in keys[start : start + WRITTEN_AT_ONCE]})
+
+    def _write_some(self, due: dict[int, datetime]) -> None:
+        # Another process may have written the same key a moment ago: one of them is enough.
+        enough = Case(*(When(pk=key, then=Value(at - CLOSE)) for key, at in due.items()))
+        is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
+        manager: Any = self._model._default_manager
+        manager.filter(is_old, pk__in=due).update(
+            last_used_at=Case(*(When(pk=key, then=Value(at)) for key, at in due.items()))
+        )
 
 
 class KeysInUse(Protocol):

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.keys.marked_cache import MarkedKeyCache
+from accounts.keys.cache import MarkedKeyCache
 from accounts.keys.text import digest_of, generate_key, mark_of, prefix_of
 from accounts.limits.throttle import throttle
 from core.events.feed import feed
@@ -84,6 +84,7 @@ class PushSource(msgspec.Struct, frozen=True):
     name: str
     symbols: frozenset[str]
     """What it may send; empty for all."""
+    expires_at: float | None = None
 
     @property
     def origin(self) -> str:

@@ -10,8 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.keys.browser_tokens import read_browser_token
-from accounts.keys.caller import Caller
-from accounts.keys.lookup import find_browser_caller
+from accounts.keys.caller import Caller, find_browser_caller
 from accounts.models import Account, PageSession, User
 from core.addresses import network_of
 from core.events.outbox import ControlEvent

@@ -13,8 +13,8 @@ from itertools import cycle
 from typing import Any, Protocol
 
 from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
+from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Caller
-from accounts.keys.lookup import ApiKeyCache, key_cache
 from core.background import cancel_and_wait
 from core.database import TRANSIENT
 from core.events.feed import EventFeed, feed

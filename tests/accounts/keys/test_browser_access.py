@@ -13,8 +13,7 @@ from django.utils.dateparse import parse_datetime
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.keys.browser_tokens import read_browser_token
-from accounts.keys.caller import Caller
-from accounts.keys.lookup import find_browser_caller
+from accounts.keys.caller import Caller, find_browser_caller
 from accounts.models import Account, PageSession, User
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import ask, browser, logged_in, token_of

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.keys.browser_tokens import read_browser_token
-from accounts.keys.lookup import find_browser_caller
+from accounts.keys.caller import find_browser_caller
 from accounts.models import User
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import browser, token_of

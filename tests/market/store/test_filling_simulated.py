@@ -20,10 +20,10 @@ from market.engine.runner import Runner
 from market.engine.store.loading import load
 from market.prices.quotes import Prices
 from market.prices.records import Tick
-from tests.accounts.keys.test_lookup import around_statements
 from tests.factories import NOON, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
+from tests.queries import around_statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 SYMBOLS = ("EURUSD", "GBPUSD")

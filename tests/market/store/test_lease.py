@@ -26,12 +26,12 @@ from market.models import EngineState, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
-from tests.accounts.keys.test_lookup import around_statements
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
+from tests.queries import around_statements
 from tests.reliability.faults import PrivatePostgres
 
 pytestmark = pytest.mark.django_db(transaction=True)

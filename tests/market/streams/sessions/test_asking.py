@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from accounts.keys.lookup import ApiKeyCache
+from accounts.keys.cache import ApiKeyCache
 from core.events.feed import EventFeed
 from core.threads import MAX_WAITING
 from market.streams.sessions.authenticated import AuthenticatedSessions

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
+from accounts.keys.cache import ApiKeyCache
 from accounts.keys.caller import Caller
-from accounts.keys.lookup import ApiKeyCache
 from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
 from core.events.kinds import EventKind

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Allowances, Caller
-from accounts.keys.lookup import ApiKeyCache, key_cache
 from core.events.feed import EventFeed
 from market.streams.market_streams import prices
 from market.streams.protocol.messages import AnyMessage

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from accounts.keys import cache
-from accounts.keys.cache import WRITTEN_AT_ONCE, LastUse
 from accounts.models import ApiKey
+from accounts.usage import buffer
+from accounts.usage.buffer import WRITTEN_AT_ONCE, LastUse
 from core.threads import in_thread
 from tests.factories import NOON, make_account
 from tests.queries import count_queries
@@ -28,7 +28,7 @@ class Process:
     async def go(self, keys: list[int]) -> int:
         """All are used, and then it looks; returns how many statements that took."""
         for key in keys:
-            self.used.note(key, NOON + timedelta(seconds=Process.passed_s))
+            self.used.at[key] = NOON + timedelta(seconds=Process.passed_s)
         with count_queries() as asked:
             await self.used.record()
         return len([sql for sql in asked if sql.startswith("UPDATE")])
@@ -37,7 +37,7 @@ class Process:
 @pytest.fixture(autouse=True)
 def passing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Process, "passed_s", 0.0)
-    monkeypatch.setattr(cache, "time", SimpleNamespace(monotonic=lambda: Process.passed_s))
+    monkeypatch.setattr(buffer, "time", SimpleNamespace(monotonic=lambda: Process.passed_s))
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ async def test_what_another_process_wrote_lately_is_close_enough(keys: list[int]
 async def test_it_never_goes_back(keys: list[int]) -> None:
     """Of two that are due at once one was used long before the other, and elsewhere since."""
     process = Process()
-    process.used.note(keys[0], NOON)
+    process.used.at[keys[0]] = NOON
     Process.passed_s = 20
     await Process().go(keys[:1])
     Process.passed_s = 39

@@ -3,19 +3,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import time_machine
 from django.db import OperationalError
-from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
+from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
-from accounts.keys.lookup import ApiKeyCache
 from accounts.keys.text import generate_key, prefix_of
 from accounts.limits.tiers import change_tier, save_tier
 from accounts.models import ApiKey, Tier, User
@@ -25,7 +23,7 @@ from core.threads import in_thread
 from tests.core.events.following import follow
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
-from tests.queries import count_queries
+from tests.queries import around_statements, count_queries
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -56,21 +54,6 @@ def row(key: str) -> ApiKey:
 
 async def act(change: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return await in_thread(lambda: change(*args, **options))
-
-
-@contextmanager
-def around_statements(act: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
-    """Let `act` run each statement of every thread, or not."""
-    execute: Callable[..., Any] = CursorWrapper.execute
-
-    def acted(self: CursorWrapper, sql: str, params: Any = None) -> Any:
-        return act(sql, lambda: execute(self, sql, params))
-
-    CursorWrapper.execute = acted  # type: ignore[method-assign,assignment]
-    try:
-        yield
-    finally:
-        CursorWrapper.execute = execute  # type: ignore[method-assign]
 
 
 async def test_known_key_is_found_without_asking_again(ring: ApiKeyCache, key: str) -> None:
