@@ -18,8 +18,10 @@ def main() -> int:
         sys.stderr.write("Django is not installed here. Run `make run`, or use .venv/bin/python manage.py.\n")
         return 1
     from config.failures import explain
+    from config.installation import prepare
 
     try:
+        prepare()
         execute_from_command_line(sys.argv)
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped.\n")

@@ -10,6 +10,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 import django  # noqa: E402
 
+from .installation import prepare  # noqa: E402
+
+prepare()
 # Apps must be ready before they are imported.
 django.setup(set_prefix=False)
 

@@ -11,6 +11,7 @@ import inspect
 import os
 from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -30,6 +31,14 @@ class Env(environ.Env):  # type: ignore[misc]
         except ValueError:
             kind = "a whole number" if cast is int else "a number"
             raise ImproperlyConfigured(f"{var} should be {kind}, not {os.environ[var]!r}.") from None
+
+
+env = Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def var_dir() -> Path:
+    return Path(env.str("VAR_DIR", str(BASE_DIR / "var"))).resolve()
 
 
 def read_database_url(url: str) -> dict[str, Any]:

@@ -6,15 +6,20 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from .environment import Env, read_database_url, read_proxies, read_redis_url, session_options
-from .installation import installation_secret, tighten
+from .environment import (
+    BASE_DIR,
+    env,
+    read_database_url,
+    read_proxies,
+    read_redis_url,
+    session_options,
+    var_dir,
+)
+from .installation import known_secret
 from .library_settings import UNFOLD as UNFOLD
 from .library_settings import described_at
 
-env = Env()
-BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(env.str("VAR_DIR", str(BASE_DIR / "var"))).resolve()
-tighten(VAR_DIR)
+VAR_DIR = var_dir()
 
 PRODUCTION = env.bool("PRODUCTION", False)
 DEMO = env.bool("DEMO", not PRODUCTION)
@@ -29,7 +34,7 @@ if PRODUCTION:
         raise ImproperlyConfigured("PRODUCTION=1 runs without DEMO and DEBUG: unset both.")
 
 
-SECRET_KEY = env.str("SECRET_KEY", "") or installation_secret(VAR_DIR)
+SECRET_KEY = env.str("SECRET_KEY", "") or known_secret(VAR_DIR)
 KEY_PEPPER = env.str("KEY_PEPPER", "") or f"pepper:{SECRET_KEY}"
 
 HOST = env.str("HOST", "127.0.0.1")

@@ -22,6 +22,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 import django  # noqa: E402
 
+from config.installation import prepare  # noqa: E402
+
+prepare()
 django.setup()
 # A worker that inherits it would read the settings before this file gives it places of its own.
 del os.environ["DJANGO_SETTINGS_MODULE"]

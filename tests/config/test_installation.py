@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
-from config.installation import installation_secret, tighten
+from config.installation import make_secret, tighten
 from tests.commands import manage
+from tests.running import environment
 
 
 def mode(path: Path) -> str:
@@ -14,15 +17,15 @@ def mode(path: Path) -> str:
 
 def test_new_folder_and_secret_are_for_the_owner_alone(tmp_path: Path) -> None:
     var_dir = tmp_path / "deep" / "var"
-    secret = installation_secret(var_dir)
+    secret = make_secret(var_dir)
     assert (mode(var_dir), mode(var_dir / "secret")) == ("0o700", "0o600")
-    assert installation_secret(var_dir) == secret
+    assert make_secret(var_dir) == secret
     assert len(secret) == 64
 
 
 def test_any_command_tightens_what_an_earlier_version_left_open(tmp_path: Path) -> None:
     var_dir = tmp_path / "var"
-    installation_secret(var_dir)
+    make_secret(var_dir)
     database = var_dir / "tickwire.sqlite3"
     database.touch()
     for path, open_mode in ((var_dir, 0o755), (var_dir / "secret", 0o644), (database, 0o644)):
@@ -46,4 +49,11 @@ def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_folder_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
     tighten(tmp_path / "var")
+    assert not (tmp_path / "var").exists()
+
+
+def test_reading_the_settings_writes_nothing(tmp_path: Path) -> None:
+    program = "import django; django.setup()"
+    names = environment(tmp_path / "var", DJANGO_SETTINGS_MODULE="config.settings")
+    subprocess.run([sys.executable, "-c", program], env=names, check=True)
     assert not (tmp_path / "var").exists()
