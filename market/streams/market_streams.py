@@ -33,11 +33,12 @@ def hear(records: list[AnyRecord]) -> None:
             send_price, send_flow = prices.send, order_flow.send
             if facts is None or not facts.active:
                 send_price, send_flow = prices.keep, order_flow.keep
-            if facts is not None:
-                send_price(symbol, OutgoingPrice(record, facts.digits, sent_ms), since_ms=since_ms)
-            outgoing = outgoing_flow(record, sent_ms)
-            if outgoing is not None:
-                send_flow(symbol, outgoing, since_ms=since_ms)
+            price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
+            flow = outgoing_flow(record, sent_ms)
+            if price is not None:
+                send_price(symbol, price, since_ms=since_ms)
+            if flow is not None:
+                send_flow(symbol, flow, since_ms=since_ms)
         elif isinstance(record, AbsorptionFound):
             outgoing = outgoing_flow(record, sent_ms)
             if outgoing is not None:

@@ -10,16 +10,16 @@ from typing import NamedTuple, Protocol
 from msgspec import UNSET
 
 from core import clock
+from core.plain_json import encode
 from market.streams.hub.hub import Hub
 from market.streams.hub.notices import AT_ONCE, Make
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
-from market.streams.protocol.replies import STARTS_LIVE, Continuation
+from market.streams.protocol.replies import STARTS_LIVE, Continuation, Gap, Notice, NoticeCode
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
 from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
 from .latency import WriteLatency
-from .protocol import replies
 from .resume import Kept, Numbered, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
@@ -66,7 +66,7 @@ class Stream:
         def told(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
             ended = gone if ALL in symbols else symbols.intersection(gone)
-            return replies.notice("deactivated", ended, now_ms) if ended else None
+            return notice("deactivated", ended, now_ms) if ended else None
 
         self.hub.notify(told)
 
@@ -144,7 +144,10 @@ class NumberedStream(Stream):
 
     def _gap(self, topics: frozenset[str]) -> bytes | None:
         symbols, recent = self.symbols_of(topics), self.recent
-        return replies.gap(symbols, recent.epoch, recent.positions(symbols), clock.now_ms())
+        positions = recent.positions(symbols)
+        return encode(
+            Gap(symbols=sorted(symbols), epoch=recent.epoch, positions=positions, time=clock.now_ms())
+        )
 
     def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
         """Its prices are of another kind from now on, and `last_tick` is of that kind."""
@@ -155,16 +158,16 @@ class NumberedStream(Stream):
 
         def told(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
-            return replies.notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
+            return notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
 
         self._tell_change(told)
 
     def tell_heard(self, is_heard: bool, now_ms: int) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
-        code: replies.NoticeCode = "live" if is_heard else "stale"
+        code: NoticeCode = "live" if is_heard else "stale"
 
         def told(topics: frozenset[str]) -> bytes | None:
-            return replies.notice(code, self.symbols_of(topics), now_ms) if topics else None
+            return notice(code, self.symbols_of(topics), now_ms) if topics else None
 
         self.hub.notify(told)
 
@@ -202,6 +205,10 @@ class NumberedStream(Stream):
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
         return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
+
+
+def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
+    return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
 
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from market.prices.order_flow import WINDOW_MS, Side
 from market.prices.records import AbsorptionFound, TickAccepted
 from market.streams.hub.backlog import ReplaceablePublication
 from market.streams.protocol.messages import Milliseconds, Wish
-from market.streams.protocol.replies import conflated
+from market.streams.protocol.replies import Conflated
 
 _encode = msgspec.json.Encoder().encode
 
@@ -141,7 +141,7 @@ class OutgoingPrice(OutgoingFrame):
         return OutgoingPrice(replace(self.taken, volume=volume), self.digits, self.sent_ms)
 
     def notice(self, dropped: int) -> bytes:
-        return conflated(self.taken.symbol, dropped)
+        return encode(Conflated(symbol=self.taken.symbol, dropped=dropped))
 
 
 def outgoing_flow(record: TickAccepted | AbsorptionFound, sent_ms: int) -> OutgoingFrame | None:

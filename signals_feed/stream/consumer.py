@@ -52,4 +52,4 @@ class SignalsConsumer(StreamSession):
     def unsubscribe(self, message: Unsubscribe) -> None:
         self.subscriptions.unsubscribe(message)
         signals.move(self.subscriber, topics_of(self.subscriptions), variant_of(self.subscriptions))
-        self.say(replies.unsubscribed(self.subscriptions.symbols, now_ms(), message.id))
+        self.say(replies.Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))

@@ -1,18 +1,19 @@
-"""One of each message, as it goes over the wire. Pure."""
+"""One of each message, as it goes over the wire."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec import to_builtins as wire
 
 from accounts.open_streams.stream_slots import RETRY_AFTER_S
-from core.plain_json import encode
 from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import List, Ping, Subscribe, Unsubscribe
 from market.streams.protocol.refusals import Code, StreamRefused, invalid
 from market.streams.protocol.subscriptions import Rejected
-from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick, extended
+from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
 
 Examples = dict[type[msgspec.Struct], dict[str, Any]]
 """By type and then by title."""
@@ -31,10 +32,6 @@ ABSORPTION = AbsorptionSignal(
     strength=2.61,
     time=1_795_167_165_000,
 )
-
-
-def wire(message: msgspec.Struct | bytes) -> Any:
-    return msgspec.json.decode(message if isinstance(message, bytes) else encode(message))
 
 
 SAID: Examples = {
@@ -71,7 +68,7 @@ SAID: Examples = {
     List: {"List": {"action": "list", "id": 9}},
     Ping: {"Ping": {"action": "ping", "id": "alive?"}},
 }
-_plain = encode(TICK)
+_plain = wire(TICK)
 _numbered = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213})
 _recovered = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_211}, unrecovered=[])
 _all_told = replies.Continuation(since="after:9041", unrecovered=[])
@@ -83,8 +80,12 @@ def _subscribed(goes_on: replies.Continuation = replies.STARTS_LIVE) -> Any:
     return wire(replies.subscribed("market", ["EURUSD"], [], NOW_MS, 7, goes_on))
 
 
+def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> Any:
+    return wire(replies.Notice(code=code, symbols=symbols, time=NOW_MS))
+
+
 def _error(refused: StreamRefused) -> Any:
-    return wire(refusals.error(refused, NOW_MS))
+    return wire(refused.frame(NOW_MS))
 
 
 _others: tuple[Code, ...] = (
@@ -98,9 +99,9 @@ _others: tuple[Code, ...] = (
 )
 TOLD: Examples = {
     PriceTick: {
-        "Without features": wire(TICK),
-        "With seq": wire(extended(_plain, seq=48_213)),
-        "With seq and lag": wire(extended(_plain, seq=48_213, sent_ms=NOW_MS + 2)),
+        "Without features": _plain,
+        "With seq": _plain | {"seq": 48_213},
+        "With seq and lag": _plain | {"seq": 48_213, "sent": NOW_MS + 2},
     },
     OrderFlowTick: {
         "A buyer": wire(OrderFlowTick("EURUSD", 0.0, 1.0, 1.0, -126.0, 1.08418, NOW_MS)),
@@ -117,21 +118,23 @@ TOLD: Examples = {
             replies.subscribed("signals", ["*"], [], NOW_MS, goes_on=_all_told)
         ),
     },
-    replies.Unsubscribed: {"One is left": wire(replies.unsubscribed(["EURUSD"], NOW_MS, 8))},
-    replies.Listed: {"One": wire(replies.listed(["EURUSD"], NOW_MS, 9))},
-    replies.Pong: {"Pong": wire(replies.pong(NOW_MS, "alive?"))},
-    replies.Heartbeat: {"Heartbeat": wire(replies.heartbeat(NOW_MS))},
+    replies.Unsubscribed: {"One is left": wire(replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS))},
+    replies.Listed: {"One": wire(replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS))},
+    replies.Pong: {"Pong": wire(replies.Pong(id="alive?", time=NOW_MS))},
+    replies.Heartbeat: {"Heartbeat": wire(replies.Heartbeat(time=NOW_MS))},
     replies.Notice: {
-        "Restart": wire(replies.restarting(NOW_MS)),
-        "No engine is heard": wire(replies.notice("stale", ["EURUSD", "XAUUSD"], NOW_MS)),
-        "It is heard again": wire(replies.notice("live", ["EURUSD", "XAUUSD"], NOW_MS)),
-        "Real prices begin": wire(replies.notice("new_series", ["EURUSD"], NOW_MS)),
-        "Not offered any more": wire(replies.notice("deactivated", ["EURUSD"], NOW_MS)),
+        "Restart": _notice("restarting"),
+        "No engine is heard": _notice("stale", ["EURUSD", "XAUUSD"]),
+        "It is heard again": _notice("live", ["EURUSD", "XAUUSD"]),
+        "Real prices begin": _notice("new_series", ["EURUSD"]),
+        "Not offered any more": _notice("deactivated", ["EURUSD"]),
     },
     replies.Gap: {
-        "The numbering began anew": wire(replies.gap(["EURUSD"], "f09e2b7711ac", {"EURUSD": 12}, NOW_MS))
+        "The numbering began anew": wire(
+            replies.Gap(symbols=["EURUSD"], epoch="f09e2b7711ac", positions={"EURUSD": 12}, time=NOW_MS)
+        )
     },
-    replies.Conflated: {"Three were left out": wire(replies.conflated("EURUSD", 3))},
+    replies.Conflated: {"Three were left out": wire(replies.Conflated(symbol="EURUSD", dropped=3))},
     refusals.Error: {
         "invalid_message": _error(
             invalid("symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200)

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from core.plain_json import encode
-
 from .messages import Milliseconds
 
 Code = Literal[
@@ -111,6 +109,15 @@ class StreamRefused(Exception):
         """Of the message that is refused."""
         super().__init__(self.details.message)
 
+    def frame(self, now_ms: int) -> Error:
+        return Error(
+            error=self.details,
+            fatal=self.close is not None,
+            retry=self.can_retry,
+            id=self.id,
+            time=now_ms,
+        )
+
 
 def invalid(message: str, field: str | None = None, **details: Any) -> StreamRefused:
     return StreamRefused(
@@ -123,17 +130,6 @@ EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this 
 
 class Control(msgspec.Struct, omit_defaults=True):
     pass
-
-
-def error(refused: StreamRefused, now_ms: int) -> bytes:
-    frame = Error(
-        error=refused.details,
-        fatal=refused.close is not None,
-        retry=refused.can_retry,
-        id=refused.id,
-        time=now_ms,
-    )
-    return encode(frame)
 
 
 class Error(Control, tag="error", kw_only=True):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
-
-from core.plain_json import encode
 
 from .messages import Milliseconds, StreamName
 from .refusals import Control, EchoedId, Error, Id
@@ -131,51 +128,17 @@ def subscribed(
     now_ms: int,
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
     goes_on: Continuation = STARTS_LIVE,
-) -> bytes:
+) -> Subscribed:
     lost = goes_on.unrecovered
-    return encode(
-        Subscribed(
-            stream=stream,
-            symbols=symbols,
-            rejected=rejected,
-            epoch=goes_on.epoch,
-            positions=goes_on.positions,
-            since=goes_on.since,
-            recovered=UNSET if lost is UNSET else not lost,
-            unrecovered=lost or UNSET,
-            id=id,
-            time=now_ms,
-        )
+    return Subscribed(
+        stream=stream,
+        symbols=symbols,
+        rejected=rejected,
+        epoch=goes_on.epoch,
+        positions=goes_on.positions,
+        since=goes_on.since,
+        recovered=UNSET if lost is UNSET else not lost,
+        unrecovered=lost or UNSET,
+        id=id,
+        time=now_ms,
     )
-
-
-def unsubscribed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
-    return encode(Unsubscribed(symbols=symbols, id=id, time=now_ms))
-
-
-def listed(symbols: list[str], now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
-    return encode(Listed(symbols=symbols, id=id, time=now_ms))
-
-
-def pong(now_ms: int, id: Id | UnsetType = UNSET) -> bytes:  # noqa: A002
-    return encode(Pong(id=id, time=now_ms))
-
-
-def heartbeat(now_ms: int) -> bytes:
-    return encode(Heartbeat(time=now_ms))
-
-
-def restarting(now_ms: int) -> bytes:
-    return encode(Notice(code="restarting", time=now_ms))
-
-
-def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
-    return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
-
-
-def gap(symbols: Iterable[str], epoch: str, positions: dict[str, int], now_ms: int) -> bytes:
-    return encode(Gap(symbols=sorted(symbols), epoch=epoch, positions=positions, time=now_ms))
-
-
-def conflated(symbol: str, dropped: int) -> bytes:
-    return encode(Conflated(symbol=symbol, dropped=dropped))

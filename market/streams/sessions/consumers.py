@@ -6,12 +6,13 @@ from itertools import chain
 from typing import ClassVar
 
 from core.clock import now_ms
+from core.plain_json import encode
 from instruments.catalogue import catalogue
 from market.runtime import is_heard
 from market.streams import market_streams
 from market.streams.hub.slow_readers import replay
-from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, Subscribe, Unsubscribe
+from market.streams.protocol.replies import Notice, Unsubscribed, subscribed
 from market.streams.resume import ReplayAllowance
 from market.streams.stream import NumberedStream
 from market.streams.wire import variant_of
@@ -33,26 +34,25 @@ class NumberedConsumer(StreamSession):
         self._replayed = ReplayAllowance()
 
     def subscribe(self, message: Subscribe) -> None:
-        hub, subscriber, subscribed = self.stream.hub, self.subscriber, self.subscriptions
-        subscribed.drop({symbol for symbol in subscribed.symbols if symbol != ALL and not is_known(symbol)})
-        change = subscribed.subscribe(message, is_known)
+        hub, subscriber, wanted = self.stream.hub, self.subscriber, self.subscriptions
+        wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
+        change = wanted.subscribe(message, is_known)
         now = now_ms()
-        opened = self.stream.open(message, subscribed, change, now, self._replayed)
-        subscriber.wants_latest = "latest" in subscribed.features and self.stream.kind.can_conflate
+        opened = self.stream.open(message, wanted, change, now, self._replayed)
+        subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
         topics = self._topics()
         hub.unsubscribe(subscriber, subscriber.topics - topics)
-        hub.subscribe(subscriber, topics, variant_of(subscribed.features))
-        reply = replies.subscribed(
-            self.stream.kind.name, subscribed.symbols, change.rejected, now, message.id, opened.goes_on
-        )
-        replay(hub.slow, subscriber, chain([frame(reply)], opened.frames))
+        hub.subscribe(subscriber, topics, variant_of(wanted.features))
+        name = self.stream.kind.name
+        reply = subscribed(name, wanted.symbols, change.rejected, now, message.id, opened.goes_on)
+        replay(hub.slow, subscriber, chain([frame(encode(reply))], opened.frames))
         if change.joined and not is_heard():
-            self.say(replies.notice("stale", change.joined, now))
+            self.say(Notice(code="stale", symbols=change.joined, time=now))
 
     def unsubscribe(self, message: Unsubscribe) -> None:
         self.subscriptions.unsubscribe(message)
         self._leave_topics()
-        self.say(replies.unsubscribed(self.subscriptions.symbols, now_ms(), message.id))
+        self.say(Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
 
     def drop(self, gone: frozenset[str]) -> None:
         if not gone.isdisjoint(self.subscriptions.symbols):

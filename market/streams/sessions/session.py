@@ -16,11 +16,12 @@ from accounts.usage.buffer import usage_buffer
 from core.clock import now_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
+from core.plain_json import encode
 from market.streams.hub.subscribers import Subscriber
-from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import CHAOS, AnyMessage, List, Subscribe, Unsubscribe, Wish
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
-from market.streams.protocol.refusals import TOO_MANY_INVALID, Code, StreamRefused, invalid
+from market.streams.protocol.refusals import TOO_MANY_INVALID, Code, Control, StreamRefused, invalid
+from market.streams.protocol.replies import Heartbeat, Listed, Notice, Pong
 from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.stream import Stream
 from serving.websocket.connection import WebSocketConnection
@@ -87,9 +88,9 @@ class StreamSession(WebSocketSession):
         elif isinstance(message, Unsubscribe):
             self.unsubscribe(message)
         elif isinstance(message, List):
-            self.say(replies.listed(self.subscriptions.symbols, now_ms(), message.id))
+            self.say(Listed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
         else:
-            self.say(replies.pong(now_ms(), message.id))
+            self.say(Pong(id=message.id, time=now_ms()))
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:
@@ -99,8 +100,8 @@ class StreamSession(WebSocketSession):
     @abstractmethod
     def unsubscribe(self, message: Unsubscribe) -> None: ...
 
-    def say(self, text: bytes) -> None:
-        self.subscriber.send(frame(text))
+    def say(self, answer: Control) -> None:
+        self.subscriber.send(frame(encode(answer)))
 
     async def answer_fault(self, error: Exception) -> None:
         if isinstance(error, StreamRefused):
@@ -116,7 +117,7 @@ class StreamSession(WebSocketSession):
         if refused.code == "invalid_message" and self._inbound.is_one_too_many(monotonic_ms()):
             refused.close = TOO_MANY_INVALID
         if refused.close is None:
-            self.say(refusals.error(refused, now_ms()))
+            self.say(refused.frame(now_ms()))
         else:
             self._close(refused)
 
@@ -127,7 +128,7 @@ class StreamSession(WebSocketSession):
         """Be gone for everybody else, say why, and close."""
         if self.is_open and refused.close is not None:
             self._let_go()
-            last = frame(refusals.error(refused, now_ms()))
+            last = frame(encode(refused.frame(now_ms())))
             self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
 
     def leave(self) -> None:
@@ -201,7 +202,7 @@ class StreamSession(WebSocketSession):
         elif "heartbeat" in self.subscriptions.features and self.subscriber.has_been_silent_since(
             now_s - self.HEARTBEAT_AFTER_S
         ):
-            self.say(replies.heartbeat(now_ms()))
+            self.say(Heartbeat(time=now_ms()))
 
     def drop(self, gone: frozenset[str]) -> None:
         """Where instruments that are not offered any more are still told of."""
@@ -234,11 +235,11 @@ def too_big() -> StreamRefused:
 
 
 def farewell() -> bytes:
-    return replies.restarting(now_ms())
+    return encode(Notice(code="restarting", time=now_ms()))
 
 
 def flooded() -> bytes:
-    return refusals.error(StreamRefused("too_many_messages"), now_ms())
+    return encode(StreamRefused("too_many_messages").frame(now_ms()))
 
 
 def monotonic_ms() -> int:

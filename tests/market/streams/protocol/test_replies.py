@@ -7,8 +7,17 @@ from typing import Any, get_args
 
 import pytest
 
-from market.streams.protocol import refusals, replies
-from market.streams.protocol.refusals import CLOSES, REFUSALS, TOO_MANY_INVALID, Code, StreamRefused, invalid
+from core.plain_json import encode
+from market.streams.protocol import replies
+from market.streams.protocol.refusals import (
+    CLOSES,
+    REFUSALS,
+    TOO_MANY_INVALID,
+    Code,
+    Control,
+    StreamRefused,
+    invalid,
+)
 from market.streams.protocol.subscriptions import Rejected
 
 NOW_MS = 1_795_000_000_000
@@ -32,7 +41,7 @@ def compact(frame: dict[str, Any]) -> bytes:
 
 
 def test_subscribed_is_as_the_contract_writes_it() -> None:
-    frame = replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7)
+    frame = encode(replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7))
 
     assert frame == compact(
         {
@@ -47,14 +56,14 @@ def test_subscribed_is_as_the_contract_writes_it() -> None:
 
 
 def test_subscribed_carries_no_more_than_was_asked_for() -> None:
-    frame = replies.subscribed("orderflow", ["*"], [], NOW_MS)
+    frame = encode(replies.subscribed("orderflow", ["*"], [], NOW_MS))
 
     assert list(json.loads(frame)) == ["type", "stream", "symbols", "rejected", "time"]
 
 
 def test_subscribed_says_where_the_numbers_go_on() -> None:
     goes_on = replies.Continuation(epoch="e1", positions={"EURUSD": 9})
-    told = json.loads(replies.subscribed("market", ["EURUSD"], [], NOW_MS, goes_on=goes_on))
+    told = json.loads(encode(replies.subscribed("market", ["EURUSD"], [], NOW_MS, goes_on=goes_on)))
 
     assert (told["epoch"], told["positions"]) == ("e1", {"EURUSD": 9})
     assert not {"recovered", "unrecovered"} & set(told)
@@ -63,7 +72,9 @@ def test_subscribed_says_where_the_numbers_go_on() -> None:
 def test_subscribed_says_what_was_recovered() -> None:
     def told(unrecovered: list[str]) -> dict[str, Any]:
         goes_on = replies.Continuation(unrecovered=unrecovered)
-        frame: dict[str, Any] = json.loads(replies.subscribed("market", [], [], NOW_MS, goes_on=goes_on))
+        frame: dict[str, Any] = json.loads(
+            encode(replies.subscribed("market", [], [], NOW_MS, goes_on=goes_on))
+        )
         return frame
 
     assert told([])["recovered"] is True
@@ -76,21 +87,29 @@ def test_subscribed_says_what_was_recovered() -> None:
     ("frame", "expected"),
     [
         (
-            replies.unsubscribed(["EURUSD"], NOW_MS, "a"),
+            replies.Unsubscribed(symbols=["EURUSD"], id="a", time=NOW_MS),
             {"type": "unsubscribed", "symbols": ["EURUSD"], "id": "a", "time": NOW_MS},
         ),
-        (replies.unsubscribed([], NOW_MS), {"type": "unsubscribed", "symbols": [], "time": NOW_MS}),
         (
-            replies.listed(["*"], NOW_MS, 0),
+            replies.Unsubscribed(symbols=[], time=NOW_MS),
+            {"type": "unsubscribed", "symbols": [], "time": NOW_MS},
+        ),
+        (
+            replies.Listed(symbols=["*"], id=0, time=NOW_MS),
             {"type": "subscriptions", "symbols": ["*"], "id": 0, "time": NOW_MS},
         ),
-        (replies.listed([], NOW_MS), {"type": "subscriptions", "symbols": [], "time": NOW_MS}),
-        (replies.pong(NOW_MS, 7), {"type": "pong", "id": 7, "time": NOW_MS}),
-        (replies.pong(NOW_MS), {"type": "pong", "time": NOW_MS}),
-        (replies.heartbeat(NOW_MS), {"type": "heartbeat", "time": NOW_MS}),
-        (replies.restarting(NOW_MS), {"type": "notice", "code": "restarting", "time": NOW_MS}),
+        (replies.Listed(symbols=[], time=NOW_MS), {"type": "subscriptions", "symbols": [], "time": NOW_MS}),
+        (replies.Pong(id=7, time=NOW_MS), {"type": "pong", "id": 7, "time": NOW_MS}),
+        (replies.Pong(time=NOW_MS), {"type": "pong", "time": NOW_MS}),
+        (replies.Heartbeat(time=NOW_MS), {"type": "heartbeat", "time": NOW_MS}),
         (
-            replies.gap(["XAUUSD", "EURUSD"], "e2", {"EURUSD": 7, "XAUUSD": 0}, NOW_MS),
+            replies.Notice(code="restarting", time=NOW_MS),
+            {"type": "notice", "code": "restarting", "time": NOW_MS},
+        ),
+        (
+            replies.Gap(
+                symbols=["EURUSD", "XAUUSD"], epoch="e2", positions={"EURUSD": 7, "XAUUSD": 0}, time=NOW_MS
+            ),
             {
                 "type": "gap",
                 "symbols": ["EURUSD", "XAUUSD"],
@@ -99,11 +118,14 @@ def test_subscribed_says_what_was_recovered() -> None:
                 "time": NOW_MS,
             },
         ),
-        (replies.conflated("EURUSD", 3), {"type": "conflated", "symbol": "EURUSD", "dropped": 3}),
+        (
+            replies.Conflated(symbol="EURUSD", dropped=3),
+            {"type": "conflated", "symbol": "EURUSD", "dropped": 3},
+        ),
     ],
 )
-def test_control_frame_is_as_the_contract_writes_it(frame: bytes, expected: dict[str, Any]) -> None:
-    assert frame == compact(expected)
+def test_control_frame_is_as_the_contract_writes_it(frame: Control, expected: dict[str, Any]) -> None:
+    assert encode(frame) == compact(expected)
 
 
 @pytest.mark.parametrize("code", get_args(Code))
@@ -114,7 +136,7 @@ def test_refusal_is_as_the_contract_has_it(code: Code) -> None:
     message = refused.details.message
 
     assert refused.close == close
-    assert refusals.error(refused, NOW_MS) == compact(
+    assert encode(refused.frame(NOW_MS)) == compact(
         {
             "type": "error",
             "error": {"code": code, "message": message, "status": status},
@@ -154,7 +176,7 @@ def test_every_close_code_of_the_contract_is_there() -> None:
 
 
 def test_error_names_field_and_what_is_allowed_as_rest_does() -> None:
-    frame = refusals.error(invalid("Wrong.", "features", allowed=["seq"], max=5), NOW_MS)
+    frame = encode(invalid("Wrong.", "features", allowed=["seq"], max=5).frame(NOW_MS))
 
     assert json.loads(frame)["error"] == {
         "code": "invalid_message",
@@ -168,7 +190,7 @@ def test_error_names_field_and_what_is_allowed_as_rest_does() -> None:
 
 def test_stream_limit_says_how_many_and_when() -> None:
     refused = StreamRefused("stream_limit_exceeded", limit=2, open=2, retry_after=5)
-    error = json.loads(refusals.error(refused, NOW_MS))["error"]
+    error = json.loads(encode(refused.frame(NOW_MS)))["error"]
 
     assert (error["limit"], error["open"], error["retry_after"]) == (2, 2, 5)
 
@@ -176,7 +198,7 @@ def test_stream_limit_says_how_many_and_when() -> None:
 def test_one_invalid_message_too_many_is_fatal() -> None:
     refused = invalid("Wrong.")
     refused.close = TOO_MANY_INVALID
-    told = json.loads(refusals.error(refused, NOW_MS))
+    told = json.loads(encode(refused.frame(NOW_MS)))
 
     assert (told["error"]["code"], told["fatal"], told["retry"]) == ("invalid_message", True, False)
     assert "id" not in told
