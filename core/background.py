@@ -33,6 +33,17 @@ def retrieve(ended: asyncio.Future[Any]) -> None:
         ended.exception()
 
 
+async def first_done(*waiting: Awaitable[Any], timeout_s: float | None = None) -> None:
+    """Until one of them is done, which raises what that one raised; the others are cancelled."""
+    tasks = [asyncio.ensure_future(each) for each in waiting]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel_and_wait(*tasks)
+    for task in done:
+        task.result()
+
+
 Wait = float | Callable[[], Awaitable[object]]
 """Seconds, or what is awaited instead."""
 

@@ -7,40 +7,11 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
-import msgspec
-
 from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
 
-from .hours import TradingHours
+from .facts import InstrumentFacts as InstrumentFacts
 from .models import Instrument
-
-
-class InstrumentFacts(msgspec.Struct, frozen=True):
-    """An instrument as plain values."""
-
-    id: int
-    symbol: str
-    name: str
-    type: str
-    pip_size: float
-    contract_size: float
-    margin_rate: float
-    min_lot: float
-    max_lot: float
-    digits: int
-    volume_kind: str
-    order_flow_source: str
-    stale_after_s: int
-    outlier_percent: float
-    """Of the last price: what is further from it may be refused. 0 lets everything in."""
-    source: str
-    fallback: str
-    active: bool
-    hours: TradingHours
-    timezone: str
-    sessions: str
-    holidays: str
 
 
 class Catalogue:

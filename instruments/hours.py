@@ -1,4 +1,4 @@
-"""When a market is open, from local wall times. Pure: no clock, `*_ms` is UTC."""
+"""When a market is open, from local wall times; `*_ms` is UTC."""
 
 import re
 from collections.abc import Iterator

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 
-from core.background import cancel_and_wait
+import pytest
+
+from core.background import cancel_and_wait, first_done
 from tests.patience import PATIENCE_S
 
 
@@ -53,3 +55,23 @@ async def test_ended_task_is_ended_already() -> None:
     await task
 
     await cancel_and_wait(task)
+
+
+async def test_first_that_is_done_ends_the_others() -> None:
+    other = asyncio.ensure_future(asyncio.Event().wait())
+
+    await first_done(asyncio.sleep(0), other)
+
+    assert other.cancelled()
+
+
+async def test_first_that_is_done_raises_what_it_raised() -> None:
+    async def break_down() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await first_done(break_down(), asyncio.Event().wait())
+
+
+async def test_nothing_is_waited_for_beyond_the_timeout() -> None:
+    await first_done(asyncio.Event().wait(), timeout_s=0.01)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from core.background import cancel_and_wait
+from core.background import first_done
 from core.clock import now_ms
 from market.engine.files.recording import encode
 from market.prices.candles import PriceBar
@@ -74,11 +74,4 @@ class TickRecorder:
 
 async def record(feed: MarketFeed, recorder: TickRecorder, seconds: float | None = None) -> None:
     """Until the feed ends, the time is over or nobody reads any more."""
-    running = asyncio.create_task(feed.run(recorder))
-    ended = asyncio.create_task(recorder.ended.wait())
-    try:
-        await asyncio.wait({running, ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            running.result()
-    finally:
-        await cancel_and_wait(running, ended)
+    await first_done(feed.run(recorder), recorder.ended.wait(), timeout_s=seconds)

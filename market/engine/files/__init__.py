@@ -1,1 +1,1 @@
-"""Files of ticks: a pure module for each format, their detection, and the opening of a file."""
+"""Files of ticks: a module for each format, their detection, and the opening of a file."""

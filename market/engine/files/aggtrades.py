@@ -1,5 +1,5 @@
 """Binance's dumps of aggregated trades: id, price, size, first id, last id, time, buyer is maker, best match
-(futures lack the last). Pure."""
+(futures lack the last)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dukascopy's older files: an hour of ticks as LZMA-packed records; the hour stands in the path. Pure."""
+"""Dukascopy's older files: an hour of ticks as LZMA-packed records; the hour stands in the path."""
 
 from __future__ import annotations
 

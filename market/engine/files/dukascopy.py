@@ -1,4 +1,4 @@
-"""Dukascopy's JSON: an hour of ticks, each as what changed since the one before. Pure."""
+"""Dukascopy's JSON: an hour of ticks, each as what changed since the one before."""
 
 from __future__ import annotations
 

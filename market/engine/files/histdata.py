@@ -1,4 +1,4 @@
-"""HistData.com's ASCII ticks: time, bid, ask, volume (always 0). Pure."""
+"""HistData.com's ASCII ticks: time, bid, ask, volume (always 0)."""
 
 from __future__ import annotations
 

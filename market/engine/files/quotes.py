@@ -1,4 +1,4 @@
-"""CSV with the header timestamp,bid,ask and, if it likes, bid_size,ask_size. Pure.
+"""CSV with the header timestamp,bid,ask and, if it likes, bid_size,ask_size.
 
 Times are milliseconds or ISO 8601. What is offered is no volume, so the sizes are not used."""
 

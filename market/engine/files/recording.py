@@ -1,4 +1,4 @@
-"""Our own recordings: a tick as JSON on each line, of any number of symbols. Pure."""
+"""Our own recordings: a tick as JSON on each line, of any number of symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live door's rules over many ticks at once. Pure.
+"""The rules for live ticks, over many ticks at once.
 
 Most batches hold nothing to refuse, and a few passes over their columns prove it; only the others are
 judged tick by tick."""
@@ -8,14 +8,10 @@ from __future__ import annotations
 from itertools import pairwise
 from math import isfinite
 from operator import eq, le, lt
-from typing import TYPE_CHECKING
 
+from instruments.facts import InstrumentFacts
 from market.engine.admission import TOO_HIGH, reason_to_refuse
 from market.prices.records import Tick
-
-if TYPE_CHECKING:
-    from instruments.catalogue import InstrumentFacts
-
 
 RefusedTicks = list[tuple[int, str]]
 """The index of a tick, and the reason."""

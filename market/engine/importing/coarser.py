@@ -1,17 +1,15 @@
 """What the minutes of a day make of its coarser candles. Where retention has dropped minutes, the candles
-that were made of them are all that is known, so they are built upon and not made anew. Pure."""
+that were made of them are all that is known, so they are built upon and not made anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isclose
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from instruments.hours import TradingHours
 from market.prices.candles import COARSER, MINUTE_MS, PriceBar, interval_start
-
-if TYPE_CHECKING:
-    from instruments.hours import TradingHours
 
 CoarserBars = dict[str, dict[int, PriceBar]]
 """By timeframe and opening."""
@@ -33,10 +31,10 @@ class DayBefore:
 
     def __init__(self, bars: CoarserBars, minutes: list[PriceBar], now_ms: int) -> None:
         self._bars = bars
-        self._torn = {
+        self._incomplete = {
             (timeframe, opened_ms)
             for timeframe, span_ms in COARSER.items()
-            for opened_ms, bar in _torn(bars[timeframe], aggregate(minutes, span_ms))
+            for opened_ms in _incomplete(bars[timeframe], aggregate(minutes, span_ms))
             if opened_ms + span_ms <= now_ms
         }
         """Some of their minutes were dropped."""
@@ -51,7 +49,7 @@ class DayBefore:
                 opened_ms = candle.opened_ms
                 if not (first_ms < opened_ms + span_ms and opened_ms <= last_ms):
                     continue
-                if (timeframe, opened_ms) in self._torn:
+                if (timeframe, opened_ms) in self._incomplete:
                     known = self._of_finer(timeframe, opened_ms, after)
                     if known is None and not _is_whole(minutes, opened_ms, opened_ms + span_ms, hours):
                         left.add((timeframe, opened_ms))
@@ -84,11 +82,11 @@ def aggregate(minutes: Iterable[PriceBar], span_ms: int) -> Iterator[PriceBar]:
         yield candle
 
 
-def _torn(bars: Mapping[int, PriceBar], of_minutes: Iterable[PriceBar]) -> Iterator[tuple[int, PriceBar]]:
+def _incomplete(bars: Mapping[int, PriceBar], of_minutes: Iterable[PriceBar]) -> Iterator[int]:
     known = {candle.opened_ms: candle for candle in of_minutes}
     for opened_ms, bar in bars.items():
         if opened_ms not in known or not _are_alike(bar, known[opened_ms]):
-            yield opened_ms, bar
+            yield opened_ms
 
 
 def _joined(bars: Mapping[int, PriceBar], start_ms: int, end_ms: int) -> PriceBar | None:

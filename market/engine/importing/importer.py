@@ -97,7 +97,7 @@ class FileImport:
     ) -> None:
         self._terms, self._file, self._digest, self._tally = terms, file, digest, tally
         self._basis = "trades" if file.format.holds_trades else terms.candle_price
-        self._door = BatchCheck(terms.facts, terms.now_ms, before and before.tick)
+        self._check = BatchCheck(terms.facts, terms.now_ms, before and before.tick)
         self._minutes = FileMinutes(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
@@ -132,7 +132,7 @@ class FileImport:
         return True
 
     def _take(self, batch: FileBatch) -> None:
-        taken, refused = self._door.sift(batch.ticks)
+        taken, refused = self._check.sift(batch.ticks)
         faults = [LineFault(self._file.path, line, "malformed") for line in batch.malformed]
         faults += [LineFault(self._file.path, batch.lines[index], reason) for index, reason in refused]
         if faults and self._terms.strict:

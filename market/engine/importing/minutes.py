@@ -1,4 +1,4 @@
-"""Closed minutes from ticks, folded a minute at a time: what CandleBuilder makes of them one by one. Pure."""
+"""Closed minutes from ticks, folded a minute at a time: what CandleBuilder makes of them one by one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from market.prices.candles import MINUTE_MS, VOLUME_DECIMALS, PriceBar, interval_start
+from instruments.facts import InstrumentFacts
+from market.prices.candles import MINUTE_MS, TIMEFRAMES, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.records import Tick
 
-if TYPE_CHECKING:
-    from instruments.catalogue import InstrumentFacts
-
 # A file that says nothing for a longer time of open market lacks ticks: a market is not that quiet.
-LONGEST_QUIET_MS = 24 * 60 * MINUTE_MS
+LONGEST_QUIET_MS = TIMEFRAMES["1d"]
 
 
 class FileEnd(NamedTuple):
@@ -74,7 +72,7 @@ class FileMinutes:
 
     def _prices(self, ticks: list[Tick]) -> list[float]:
         if self._mid:
-            # As the board has them, rounded.
+            # Rounded, as live quotes are.
             digits = self._facts.digits
             return [(round(tick.bid, digits) + round(tick.ask, digits)) / 2 for tick in ticks]
         return [tick.bid for tick in ticks]

@@ -17,7 +17,7 @@ class LineFault(NamedTuple):
     path: str
     line: int
     reason: str
-    """"malformed", or why the door refused it."""
+    """"malformed", or why it was refused."""
 
 
 class StoppedAtFault(Exception):

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import gc
 import sys
-import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from core.clock import machine_ms
+from core.process import freeze_startup_objects
 from market.engine.files.bi5 import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
@@ -48,11 +46,13 @@ class Command(BaseCommand):
     def handle(self, *, symbol: str, files: list[str], **options: Any) -> None:
         facts = find_instrument(symbol)
         point = options["point"] or usual_point(facts.digits)
-        terms = ImportTerms(facts, settings.CANDLE_PRICE, now_ms(), point, options["strict"])
+        terms = ImportTerms(facts, settings.CANDLE_PRICE, machine_ms(), point, options["strict"])
         importer = Importer(terms, restart=options["restart"])
+        # Looking through the program itself every few thousand lines would take half the time.
+        freeze_startup_objects()
         try:
             total = total_size(files, options["format"])
-            with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped, settled_memory():
+            with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped:
                 watch = ImportWatch(bar, importer.tally, stopped)
                 is_whole = importer.run(files, options["format"], watch)
         except BadFile as error:
@@ -71,16 +71,6 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(summary(tally, symbol)))
         if not is_whole:
             raise CommandError("Stopped. The same command goes on from here.")
-
-
-@contextmanager
-def settled_memory() -> Iterator[None]:
-    """The program itself is no garbage: looking through it every few thousand lines takes half the time."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class ImportWatch:
@@ -108,7 +98,3 @@ def total_size(files: list[str], format_name: str | None) -> int:
             with TickFile(path, format_name) as file:
                 sizes.append(file.size)
     return sum(sizes) if "-" not in files else 0
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

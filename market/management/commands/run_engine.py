@@ -14,7 +14,7 @@ from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from core import process
-from core.background import cancel_and_wait
+from core.background import first_done
 from core.contract.errors import Overloaded
 from core.events.feed import feed as control_events
 from core.fault_log import LastingFault
@@ -68,13 +68,13 @@ class Command(BaseCommand):
         """Wait for the lease, then run until somebody else has it or we are to end."""
         runner = market.separate_engine()
         self.say("Waiting for the lease: another engine may hold it.")
-        await first(runner.writer.wait_for_lease(), ending.wait())
+        await first_done(runner.writer.wait_for_lease(), ending.wait())
         if ending.is_set():
             await runner.stop()
             return
         try:
             # It may wait for Redis.
-            await first(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
+            await first_done(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
         except (Error, Overloaded, LeaseLost) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
@@ -84,30 +84,21 @@ class Command(BaseCommand):
             return
         start_waits.over()
         process.freeze_startup_objects()
-        inbox = PushQueue(settings.REDIS_URL)
+        push_queue = PushQueue(settings.REDIS_URL)
         # Acknowledged is what a kill of this process does not take along.
-        serving = asyncio.create_task(inbox.serve(runner.push, runner.bus.settle), name="market inbox")
+        serving = asyncio.create_task(push_queue.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
         try:
             # A push that waits to be acknowledged hears first that another engine has taken over.
             with contextlib.suppress(LeaseLost):
-                await first(runner.writer.lease_lost.wait(), ending.wait(), serving)
+                await first_done(runner.writer.lease_lost.wait(), ending.wait(), serving)
         finally:
             await runner.stop()
-            await inbox.stop()
+            await push_queue.stop()
 
     def say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-async def first(*waiting: Any) -> None:
-    """Until one of them is done, which raises what that one did; the others are called off."""
-    tasks = [asyncio.ensure_future(each) for each in waiting]
-    done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    await cancel_and_wait(*others)
-    for task in done:
-        task.result()
 
 
 def refuse_pending_migrations() -> None:

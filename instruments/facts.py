@@ -1,0 +1,32 @@
+"""An instrument as plain values: what quotes, candles and signals need to know of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .hours import TradingHours
+
+
+class InstrumentFacts(msgspec.Struct, frozen=True):
+    id: int
+    symbol: str
+    name: str
+    type: str
+    pip_size: float
+    contract_size: float
+    margin_rate: float
+    min_lot: float
+    max_lot: float
+    digits: int
+    volume_kind: str
+    order_flow_source: str
+    stale_after_s: int
+    outlier_percent: float
+    """Of the last price: what is further from it may be refused. 0 lets everything in."""
+    source: str
+    fallback: str
+    active: bool
+    hours: TradingHours
+    timezone: str
+    sessions: str
+    holidays: str
