@@ -12,13 +12,14 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from core.times import epoch_ms
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import DEMO, default_feed
 from market.engine.admission import feeds_of
 from market.engine.feeds.simulated.simulated_past import make_past
 from market.engine.listeners import SeriesEnding
 from market.engine.store import checkpoints
-from market.engine.store.candle_rows import Row, read_minutes_since, to_ms, write_candles
+from market.engine.store.candle_rows import Row, read_minutes_since, write_candles
 from market.engine.store.checkpoints import tick_of
 from market.engine.store.series import change_kind, lock_series, wanted_kind
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
@@ -51,7 +52,7 @@ def priced_by_demo() -> list[InstrumentFacts]:
 def simulated_since() -> dict[int, int]:
     """For each instrument whose prices are simulated now, since when they have been; 0 for always."""
     rows = LastQuote.objects.filter(simulated=True).values_list("pk", "kind_since")
-    return {pk: 0 if since is None else to_ms(since) for pk, since in rows}
+    return {pk: 0 if since is None else epoch_ms(since) for pk, since in rows}
 
 
 @transaction.atomic
@@ -94,7 +95,7 @@ def _remove_candles() -> None:
 
 
 def _without_demo(mixed: Candle) -> Row | None:
-    facts, opened_ms = catalogue.known(mixed.instrument.symbol), to_ms(mixed.opened_at)
+    facts, opened_ms = catalogue.known(mixed.instrument.symbol), epoch_ms(mixed.opened_at)
     if facts is None:
         return None
     end_ms = opened_ms + TIMEFRAMES[mixed.timeframe]

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from core.times import moment
 from instruments.catalogue import catalogue
-from market.engine.store.candle_rows import moment
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.sentiment.scoring import builtin, score_by

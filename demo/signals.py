@@ -17,7 +17,6 @@ from accounts.models import User
 from instruments.catalogue import InstrumentFacts
 from instruments.models import Instrument
 from market.engine.feeds.simulated.simulated_past import simulated_minutes
-from market.engine.store import candle_rows
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.judging.rules import (
@@ -161,8 +160,8 @@ def _planned(
         tradable_price=price(tradable),
         stop_loss=price(tradable - sign * risk),
         take_profit=price(tradable + sign * risk * dice.uniform(1.0, 2.5)),
-        published_at=candle_rows.moment(at_ms),
-        expires_at=candle_rows.moment(at_ms) + LIFETIME,
+        published_at=moment(at_ms),
+        expires_at=moment(at_ms) + LIFETIME,
     )
     quote = Quoted(price(bid), price(ask), at_ms)
     return Planned(signal, quote, first_exit(signal, quote, path, facts.digits))

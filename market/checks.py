@@ -9,10 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 
-from market.prices.candles import TIMEFRAMES
+from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import KEPT
 
-DAY_MS = TIMEFRAMES["1d"]
 MOST_PER_SECOND = 50_000
 
 

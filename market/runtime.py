@@ -212,8 +212,3 @@ def epoch_written() -> str:
 
 def status() -> engine_status.EngineStatus:
     return market.status
-
-
-def instruments_quoting() -> int:
-    """Instruments that are offered and have a quote."""
-    return sum(1 for facts in catalogue.active() if prices.quotes.get(facts.symbol) is not None)

@@ -15,9 +15,10 @@ from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFo
 from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
 from core.contract.schema import describes
 from core.struct_schemas import Moment, openapi
+from core.times import iso_s
 from instruments.catalogue import InstrumentFacts, catalogue
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import KEPT, iso
+from market.prices.history import KEPT
 from market.prices.quotes import Quote
 
 from . import runtime
@@ -120,7 +121,7 @@ class MarketViewSet(KeyedViewSet):
         )
         headers = quote_headers(quote, state, now_ms)
         if bars.last_closed_ms is not None:
-            headers["X-Last-Closed"] = iso(bars.last_closed_ms)
+            headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
         return Answer(body, headers)
 
     @describes(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
+from core.times import moment
 from market.engine.status import FeedStatus
 from market.overview import InstrumentOverview, Overview, is_of, overview
 
@@ -29,7 +28,9 @@ def market_status(request: HttpRequest) -> HttpResponse:
 
 
 def shown(seen: Overview) -> dict[str, Any]:
-    instruments, feeds = instrument_rows(seen), feed_rows(seen)
+    instruments = sorted(seen.instruments, key=lambda each: (each.state != "stale", each.facts.symbol))
+    feeds = [feed_row(feed, seen) for feed in seen.feeds]
+    feeds.sort(key=lambda row: (row["state"]["word"] != "lost", row["name"]))
     return {
         "at": moment(seen.at_ms),
         "engine": seen.engine,
@@ -37,13 +38,13 @@ def shown(seen: Overview) -> dict[str, Any]:
         "engine_age": as_span(seen.engine_age_ms) if seen.engine.at_ms else "",
         "clock_off": as_span(abs(seen.engine.clock_off_ms)) if seen.engine.clock_off_ms else "",
         "is_separate": bool(settings.REDIS_URL),
-        "instruments": instruments,
+        "instruments": [instrument_row(each) for each in instruments],
         "feeds": feeds,
-        "states": Counter(row.state.word for row in instruments),
-        "live": sum(row.state.word == "live" for row in feeds),
-        "lost": [row.name for row in feeds if row.state.word == "lost"],
-        "ticks": sum(row.ticks for row in feeds),
-        "refused": sum(count for row in feeds for _, count in row.refused),
+        "states": Counter(each.state for each in instruments),
+        "live": sum(row["state"]["word"] == "live" for row in feeds),
+        "lost": [row["name"] for row in feeds if row["state"]["word"] == "lost"],
+        "ticks": sum(feed.ticks for feed in seen.feeds),
+        "refused": sum(sum(feed.refused.values()) for feed in seen.feeds),
     }
 
 
@@ -60,135 +61,71 @@ STATES = {
 }
 
 
-@dataclass
-class StateLabel:
-    word: str
-
-    @property
-    def icon(self) -> str:
-        return STATES[self.word][0]
-
-    @property
-    def tone(self) -> str:
-        return STATES[self.word][1]
+def labelled(word: str) -> dict[str, str]:
+    icon, tone = STATES[word]
+    return {"word": word, "icon": icon, "tone": tone}
 
 
-@dataclass
-class DayRow:
-    change: str
-    direction: str
-    high: str
-    low: str
-    volume: str
-    place: int
-    """Of the last price between low and high, in percent."""
-
-
-@dataclass
-class InstrumentRow:
-    id: int
-    symbol: str
-    name: str
-    state: StateLabel
-    bid: str
-    ask: str
-    age: str
-    quoted_at: datetime | None
-    source: str
-    is_fallback: bool
-    switched_at: datetime | None
-    switches: int
-    ticks: int | None
-    delta: str
-    day: DayRow | None
-    outliers: int
-    outlier: str
-    """The last price that was refused as too far from the one before."""
-    outlier_at: datetime | None
-
-
-@dataclass
-class FeedRow:
-    name: str
-    state: StateLabel
-    since: datetime | None
-    why: str
-    age: str
-    lag: str
-    ticks: int
-    serves: int
-    refused: list[tuple[str, int]]
-    complaints: tuple[str, ...]
-
-
-def instrument_rows(seen: Overview) -> list[InstrumentRow]:
-    rows = [_instrument(each) for each in seen.instruments]
-    return sorted(rows, key=lambda row: (row.state.word != "stale", row.symbol))
-
-
-def feed_rows(seen: Overview) -> list[FeedRow]:
-    rows = [_feed(feed, seen) for feed in seen.feeds]
-    return sorted(rows, key=lambda row: (row.state.word != "lost", row.name))
-
-
-def _instrument(seen: InstrumentOverview) -> InstrumentRow:
+def instrument_row(seen: InstrumentOverview) -> dict[str, Any]:
     facts, quote, status = seen.facts, seen.quote, seen.status
-    return InstrumentRow(
-        id=facts.id,
-        symbol=facts.symbol,
-        name=facts.name,
-        state=StateLabel(seen.state),
-        bid=as_price(quote.bid if quote else None, facts.digits),
-        ask=as_price(quote.ask if quote else None, facts.digits),
-        age=as_span(seen.age_ms),
-        quoted_at=moment(quote.time_ms) if quote else None,
-        source=status.feed if status else NONE,
-        is_fallback=status is not None and status.feed != status.feeds[0],
-        switched_at=moment(status.switched_ms) if status and status.switched_ms else None,
-        switches=status.switches if status else 0,
-        ticks=status.ticks if status else None,
-        delta=with_sign(as_size(status.cumulative_delta)) if status else NONE,
-        day=_day(seen),
-        outliers=status.outliers if status else 0,
-        outlier=as_price(status.outlier_price if status else None, facts.digits),
-        outlier_at=moment(status.outlier_ms) if status and status.outlier_ms else None,
-    )
+    row = {
+        "id": facts.id,
+        "symbol": facts.symbol,
+        "name": facts.name,
+        "state": labelled(seen.state),
+        "bid": as_price(quote.bid if quote else None, facts.digits),
+        "ask": as_price(quote.ask if quote else None, facts.digits),
+        "age": as_span(seen.age_ms),
+        "quoted_at": moment(quote.time_ms) if quote else None,
+        "day": day_row(seen),
+        "source": NONE,
+        "delta": NONE,
+    }
+    if status is not None:
+        row |= {
+            "source": status.feed,
+            "is_fallback": status.feed != status.feeds[0],
+            "switched_at": moment(status.switched_ms) if status.switched_ms else None,
+            "switches": status.switches,
+            "ticks": status.ticks,
+            "delta": with_sign(as_size(status.cumulative_delta)),
+            "outliers": status.outliers,
+            "outlier": as_price(status.outlier_price, facts.digits),
+            "outlier_at": moment(status.outlier_ms) if status.outlier_ms else None,
+        }
+    return row
 
 
-def _day(seen: InstrumentOverview) -> DayRow | None:
+def day_row(seen: InstrumentOverview) -> dict[str, Any] | None:
     day, digits = seen.day, seen.facts.digits
     if day is None:
         return None
     reach = day.high - day.low
-    return DayRow(
-        change=as_change(day.change_percent),
-        direction="up" if day.change > 0 else "down" if day.change < 0 else "flat",
-        high=as_price(day.high, digits),
-        low=as_price(day.low, digits),
-        volume=as_size(day.volume),
-        place=round(100 * (day.last - day.low) / reach) if reach else 50,
-    )
+    return {
+        "change": as_change(day.change_percent),
+        "direction": "up" if day.change > 0 else "down" if day.change < 0 else "flat",
+        "high": as_price(day.high, digits),
+        "low": as_price(day.low, digits),
+        "volume": as_size(day.volume),
+        # Of the last price between low and high, in percent.
+        "place": round(100 * (day.last - day.low) / reach) if reach else 50,
+    }
 
 
-def _feed(feed: FeedStatus, seen: Overview) -> FeedRow:
+def feed_row(feed: FeedStatus, seen: Overview) -> dict[str, Any]:
     word = "unknown" if not seen.is_running else feed.state if feed.heard_ms or feed.why else "unheard"
-    statuses = [each.status for each in seen.instruments if each.status]
-    return FeedRow(
-        name=feed.name,
-        state=StateLabel(word),
-        since=moment(feed.since_ms) if feed.since_ms else None,
-        why=feed.why,
-        age=as_span(max(0, seen.at_ms - feed.heard_ms) if feed.heard_ms else None),
-        lag=as_span(feed.lag_ms if feed.ticks else None),
-        ticks=feed.ticks,
-        serves=sum(is_of(feed.name, one.feed) for one in statuses),
-        refused=sorted(feed.refused.items(), key=lambda counted: (-counted[1], counted[0])),
-        complaints=feed.complaints,
-    )
-
-
-def moment(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    return {
+        "name": feed.name,
+        "state": labelled(word),
+        "since": moment(feed.since_ms) if feed.since_ms else None,
+        "why": feed.why,
+        "age": as_span(max(0, seen.at_ms - feed.heard_ms) if feed.heard_ms else None),
+        "lag": as_span(feed.lag_ms if feed.ticks else None),
+        "ticks": feed.ticks,
+        "serves": sum(is_of(feed.name, each.status.feed) for each in seen.instruments if each.status),
+        "refused": sorted(feed.refused.items(), key=lambda counted: (-counted[1], counted[0])),
+        "complaints": feed.complaints,
+    }
 
 
 MINUS = "\N{MINUS SIGN}"

@@ -19,7 +19,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.contract.errors import Overloaded
 from core.fault_log import LastingFault
 from market.prices.records import Tick
@@ -101,15 +101,21 @@ class PushQueue:
         self._replies = f"{REQUESTS}:replies:{uuid.uuid4().hex}"
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Answer] = {}
-        self._listening: asyncio.Task[None] | None = None
+        self._listening = BackgroundLoop(
+            "ingest replies",
+            self._listen,
+            fault=no_answers,
+            broke="The answers of the engine are not read and are again",
+            passing=(RedisError, OSError),
+            again=RETRY_S,
+        )
 
     async def start(self) -> None:
         """Before the first `send`; `serve` needs it not."""
-        self._listening = asyncio.create_task(self._listen(), name="ingest replies")
+        await self._listening.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(self._listening)
-        self._listening = None
+        await self._listening.stop()
         for answer in self._waiting.values():
             self._answer(answer, None)
         await self._redis.aclose()
@@ -152,15 +158,9 @@ class PushQueue:
             raise IngestUnavailable
 
     async def _listen(self) -> None:
-        while True:
-            try:
-                found = await self._redis.blpop([self._replies], timeout=BLOCK_S)
-                no_answers.over()
-                if found is not None:
-                    self._settle(found[1])
-            except (RedisError, OSError) as error:
-                no_answers.tell(error)
-                await asyncio.sleep(RETRY_S)
+        found = await self._redis.blpop([self._replies], timeout=BLOCK_S)
+        if found is not None:
+            self._settle(found[1])
 
     def _settle(self, data: bytes) -> None:
         try:

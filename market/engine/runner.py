@@ -8,8 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop, cancel_and_wait
 from core.clock import clock, go_on_from, now_ms
+from core.fault_log import EachFault
 from core.threads import in_thread
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
@@ -27,9 +28,10 @@ from .series_changes import SeriesChanges
 from .status import status_of, status_record
 from .writer import EngineWriter
 
-logger = logging.getLogger(__name__)
+fault = EachFault(logging.getLogger(__name__), "The market engine")
 CLOCK_S = 0.25
 TELL_S = 1.0
+AGAIN_S = 1.0
 REPEATED_AT_ONCE = 1_000
 
 
@@ -167,14 +169,6 @@ class Runner:
             await self.series.settle()
 
     def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
-        self._tasks.append(asyncio.create_task(_repeat(act, pause_s, name), name=name))
-
-
-async def _repeat(act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
-    while True:
-        try:
-            await act()
-        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-            logger.exception("The %s broke and goes on", name)
-            await asyncio.sleep(1)
-        await asyncio.sleep(pause_s)
+        broke, again_s = f"The {name} broke and goes on", AGAIN_S + pause_s
+        loop = BackgroundLoop(name, act, fault=fault, broke=broke, passing=(), after=pause_s, again=again_s)
+        self._tasks.append(asyncio.create_task(loop.run(), name=name))

@@ -8,10 +8,8 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from django.db import Error
-
 from core.clock import now_ms
-from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.kinds import DEMO, is_simulated
@@ -48,7 +46,7 @@ class SeriesChanges:
                 elif self._writer.holds_lease:
                     try:
                         await self._change_kind(state)
-                    except (Error, Overloaded) as error:
+                    except UNANSWERED as error:
                         logger.warning("%s waits for the database to be priced anew: %s", facts.symbol, error)
                     except LeaseLost:
                         self._writer.lose_lease()
@@ -70,7 +68,7 @@ class SeriesChanges:
                     filled.append(facts)
                     if not await fill_simulated(self._engine, facts, at_ms):
                         filled.remove(facts)
-        except (Error, Overloaded) as error:
+        except UNANSWERED as error:
             logger.warning("The simulated market goes on with a gap: %s", error)
         finally:
             if filled:
@@ -84,7 +82,7 @@ class SeriesChanges:
             writer.is_behind = False
             if await writer.flush() and not isinstance(writer.bus, LocalBus):
                 await in_thread(tell_reloaded, filled)
-        except (Error, Overloaded) as error:
+        except UNANSWERED as error:
             logger.warning("The simulated minutes are not told yet: %s", error)
 
     def _take_up_again(self, state: InstrumentState) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from core.steady_clock import SteadyClock
-from market.prices.order_flow import DAY_MS, UNITS
+from market.prices.candles import DAY_MS
+from market.prices.order_flow import UNITS
 from market.prices.records import StatusRecord
 
 from .admission import FeedState

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from math import inf
 
-from django.db import Error, transaction
+from django.db import transaction
 
-from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.engine.bus.journal import JournalPosition
@@ -79,7 +79,7 @@ class EngineWriter:
     async def try_lease(self) -> bool:
         try:
             self.holds_lease = await in_thread(self.lease.take) is not None
-        except (Error, Overloaded) as error:
+        except UNANSWERED as error:
             lease_waits.tell(error)
         else:
             lease_waits.over()
@@ -105,7 +105,7 @@ class EngineWriter:
         if self.holds_lease:
             try:
                 await in_thread(self.lease.leave)
-            except (Error, Overloaded) as error:
+            except UNANSWERED as error:
                 logger.warning("The lease runs out by itself: %s", error)
         self.holds_lease = False
 
@@ -153,7 +153,7 @@ class EngineWriter:
         except LeaseLost:
             self._report_loss(rows)
             is_done = True
-        except (Error, Overloaded) as error:
+        except UNANSWERED as error:
             self._written_s = -inf
             candles_wait.tell(error)
         finally:

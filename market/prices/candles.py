@@ -18,6 +18,7 @@ TIMEFRAMES = {
     "1d": 1440 * MINUTE_MS,
 }
 
+DAY_MS = TIMEFRAMES["1d"]
 COARSER = {name: span_ms for name, span_ms in TIMEFRAMES.items() if name != "1m"}
 
 

@@ -6,10 +6,9 @@ from array import array
 
 import msgspec
 
-from .candles import MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
+from .candles import DAY_MS, MINUTE_MS, PriceBar, interval_start
 from .order_flow import UNITS
 
-DAY_MS = TIMEFRAMES["1d"]
 MINUTES = DAY_MS // MINUTE_MS
 NO_HIGH, NO_LOW = float("-inf"), float("inf")
 

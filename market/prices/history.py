@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from core.plain_json import number
+from core.times import iso_s
 
 from .candles import COARSER, MINUTE_MS, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
 from .day import RollingDay
@@ -38,15 +38,13 @@ def row_of(candle: PriceBar, digits: int) -> CandleRow:
     return CandleRow(candle.opened_ms, opened, high, low, round(candle.close, digits), volume)
 
 
-@lru_cache(maxsize=4096)
-def iso(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+_iso = lru_cache(maxsize=4096)(iso_s)
 
 
 def encode_row(row: CandleRow) -> bytes:
     opened, high, low, close, volume = map(number, row[1:])
     return (
-        f'{{"time":"{iso(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
+        f'{{"time":"{_iso(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
         f'"volume":{volume}}}'
     ).encode()
 

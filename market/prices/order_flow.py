@@ -12,10 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from .candles import TIMEFRAMES, interval_start
+from .candles import DAY_MS, interval_start
 from .records import Tick, TickAccepted
-
-DAY_MS = TIMEFRAMES["1d"]
 
 # Volumes are summed as whole hundred-millionths: the published figures add up to the last digit.
 UNITS = 10**8

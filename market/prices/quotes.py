@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
 
 from core.plain_json import number
+from core.times import iso_ms
 from instruments.catalogue import InstrumentFacts
 
 from .candles import Closed
@@ -21,12 +20,6 @@ from .records import (
     Tick,
     TickAccepted,
 )
-
-
-def iso_ms(time_ms: int) -> str:
-    """2026-11-21T12:00:00.250Z"""
-    moment = datetime.fromtimestamp(time_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
 
 
 class Quote(msgspec.Struct):

@@ -40,7 +40,8 @@ def measure(ids: list[int]) -> Rates:
     """In turns, so that neither finds a fuller database or a busier machine than the other."""
     from django.db import connection
 
-    from market.engine.store.candle_rows import moment, write_candles
+    from core.times import moment
+    from market.engine.store.candle_rows import write_candles
     from market.engine.store.partitions import ensure
 
     if connection.vendor == "postgresql":
@@ -69,7 +70,8 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[R
 
 def write_plainly(rows: list[Row]) -> None:
     """As one would with Django alone."""
-    from market.engine.store.candle_rows import PRICES, moment
+    from core.times import moment
+    from market.engine.store.candle_rows import PRICES
     from market.models import Candle
 
     Candle.objects.bulk_create(

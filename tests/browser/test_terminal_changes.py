@@ -10,7 +10,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from accounts.models import User
 from core import clock
-from market.engine.store.candle_rows import moment
+from core.times import moment
 from market.streams import market_streams as streams
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.judging.rules import Quoted

@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from django.db import Error
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
@@ -61,7 +60,14 @@ class BusReader:
         self._prices = prices
         self._hear, self._missed = hear, missed
         self._quiet_s = quiet_s
-        self._tasks: list[asyncio.Task[None]] = []
+        self._loop = BackgroundLoop(
+            "market reader",
+            self._read_on,
+            fault=bus_away,
+            broke="The market reader broke and goes on",
+            passing=(RedisError, OSError),
+            again=RETRY_S,
+        )
         self.place = self._heard = JournalPosition("", 0)
         self.checkpoints: dict[str, Checkpoint] = {}
         """Where each instrument stood when the prices were loaded."""
@@ -71,25 +77,11 @@ class BusReader:
     async def start(self) -> None:
         self.checkpoints, self.place = await self._load(self._prices)
         self._heard_s = time.monotonic()
-        self._tasks = [asyncio.create_task(self._follow(), name="market reader")]
+        await self._loop.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(*self._tasks)
-        self._tasks.clear()
+        await self._loop.stop()
         await self._redis.aclose()
-
-    async def _follow(self) -> None:
-        """Until cancelled; what goes wrong is tried again."""
-        while True:
-            try:
-                await self._read_on()
-                bus_away.over()
-            except (RedisError, OSError) as error:
-                bus_away.tell(error)
-                await asyncio.sleep(RETRY_S)
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("The market reader broke and goes on")
-                await asyncio.sleep(RETRY_S)
 
     async def _read_on(self) -> None:
         try:
@@ -151,7 +143,7 @@ class BusReader:
             fresh = Prices(self._prices.candle_price)
             try:
                 checkpoints, place = await self._load(fresh)
-            except (Error, Overloaded) as error:
+            except UNANSWERED as error:
                 database_away.tell(error)
             else:
                 database_away.over()

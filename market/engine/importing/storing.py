@@ -15,12 +15,10 @@ from market.engine.store.candle_rows import FLOATS, Row, candle_of, write_candle
 from market.engine.store.series import present_kind
 from market.models import IMPORTED, FormerQuote, LastQuote
 from market.models import Candle as CandleRow
-from market.prices.candles import COARSER, TIMEFRAMES, PriceBar, interval_start
+from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
 
 from .coarser import CoarserBars, CoarserKey, DayBefore
-
-DAY_MS = TIMEFRAMES["1d"]
 
 
 class Changed(NamedTuple):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import FloatField, OuterRef, Subquery
+from django.db.models import FloatField
 from django.db.models.functions import Cast
 
+from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from instruments.kinds import is_simulated
-from instruments.models import Instrument
 from market.models import Candle as CandleRow
 from market.prices.candles import TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT
@@ -56,14 +55,6 @@ READ = (
     f"SELECT {{opened_ms}}, {', '.join(f'CAST({name} AS double precision)' for name in READ_AS)}, source "  # noqa: S608 - names of our own
     f"FROM {TABLE} WHERE instrument_id = %s AND simulated = %s AND timeframe = %s"
 )
-
-
-def moment(time_ms: int) -> datetime:
-    return datetime.fromtimestamp(time_ms / 1000, UTC)
-
-
-def to_ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
 
 
 def write_candles(rows: Iterable[Row]) -> int:
@@ -141,15 +132,6 @@ def read_minutes_since(facts: InstrumentFacts, since_ms: int, *, simulated: bool
     return _read("AND opened_at >= %s ORDER BY opened_at", facts.id, simulated, "1m", since)
 
 
-def last_closed(timeframe: str, *, simulated: bool = False) -> dict[int, int]:
-    """When the last stored candle of each instrument opened."""
-    # Instrument by instrument, as that is one look into the index each; grouping would read all candles.
-    own = CandleRow.objects.filter(instrument=OuterRef("pk"), simulated=simulated, timeframe=timeframe)
-    newest = Instrument.objects.annotate(last_at=Subquery(own.order_by("-opened_at").values("opened_at")[:1]))
-    known = newest.filter(last_at__isnull=False).values_list("pk", "last_at")
-    return {instrument_id: to_ms(last_at) for instrument_id, last_at in known}
-
-
 def _read(which: str, *parameters: Any) -> list[PriceBar]:
     """Past the ORM, which would take three times as long to convert the rows."""
     read = READ.format(opened_ms=OPENED_MS[connection.vendor])
@@ -161,4 +143,4 @@ def _read(which: str, *parameters: Any) -> list[PriceBar]:
 def candle_of(values: Sequence[Any]) -> PriceBar:
     opened_at, open_, high, low, close, volume, ask_high, ask_low, *source = values
     ask_high, ask_low = (high, low) if ask_high is None else (ask_high, ask_low)
-    return PriceBar(to_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low, *source)
+    return PriceBar(epoch_ms(opened_at), open_, high, low, close, volume, ask_high, ask_low, *source)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db import DataError, IntegrityError, transaction
 
+from core.times import epoch_ms, moment
 from instruments.kinds import is_simulated
 from instruments.models import Instrument
 from market.engine.bus.journal import JournalPosition
@@ -16,7 +17,7 @@ from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .candle_rows import FLOATS, PRICES, Row, candle_of, moment, to_ms, write_candles
+from .candle_rows import FLOATS, PRICES, Row, candle_of, write_candles
 from .lease import Lease
 
 logger = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
             row.source_seqs,
             row.simulated,
             row.source,
-            None if row.kind_since is None else to_ms(row.kind_since),
+            None if row.kind_since is None else epoch_ms(row.kind_since),
         )
         for row in quotes
     }
@@ -165,7 +166,7 @@ def read_checkpoints() -> dict[int, Checkpoint]:
 def tick_of(row: LastQuote | FormerQuote, symbol: str) -> Tick | None:
     if row.bid is None or row.ask is None or row.quoted_at is None:
         return None
-    return Tick(symbol, float(row.bid), float(row.ask), to_ms(row.quoted_at))
+    return Tick(symbol, float(row.bid), float(row.ask), epoch_ms(row.quoted_at))
 
 
 def _quote(tick: Tick | None) -> dict[str, Any]:

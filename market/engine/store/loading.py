@@ -20,7 +20,7 @@ from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.engine.feeds.simulated.simulated_past import fill_gap, last_quote
 from market.models import EngineState, LastQuote
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices.candles import DAY_MS, MINUTE_MS, TIMEFRAMES, interval_start
 from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -28,8 +28,6 @@ from market.prices.records import Tick
 from . import candle_rows, checkpoints
 from .checkpoints import Checkpoint, tick_of
 from .series import present_kind, wanted_kind
-
-DAY_MS = TIMEFRAMES["1d"]
 
 
 class LoadedMarket(NamedTuple):

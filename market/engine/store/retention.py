@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,18 +15,19 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db.models import Min, QuerySet
 
+from core.background import BackgroundLoop
 from core.clock import clock, now_ms, passed_ms
+from core.fault_log import EachFault
 from core.threads import in_thread
+from core.times import midnight, moment
 from instruments.models import Instrument
 from market.models import Candle, UnfinishedImport
-from market.prices.candles import TIMEFRAMES
+from market.prices.candles import DAY_MS, TIMEFRAMES
 from market.prices.history import KEPT
 
 from . import partitions
-from .candle_rows import moment
 
 logger = logging.getLogger(__name__)
-DAY_MS = TIMEFRAMES["1d"]
 
 # Rows deleted at once, and the pause in which the engine gets to write.
 BATCH = 5_000
@@ -49,31 +49,23 @@ class Removed(NamedTuple):
     number: int
 
 
-def drop_old(now: datetime) -> dict[str, int]:
-    """Delete what is too old; returns how many candles of each timeframe that were."""
-    removed: Counter[str] = Counter()
-    for timeframe, number in steps(now):
-        removed[timeframe] += number
-        time.sleep(PAUSE_S)
-    return dict(removed)
-
-
 async def keep_tidy() -> None:
     """Each hour: make the coming months, drop what is too old. A clock that was set ahead drops nothing."""
     begun_ms = now_ms() - passed_ms()
-    while True:
-        pause_s = ROUND_S
+
+    async def look() -> None:
         at_ms = now_ms()
         ahead_ms = at_ms - passed_ms() - begun_ms
         is_sure = not clock.off_ms and ahead_ms <= DAY_MS
         if not is_sure:
             logger.warning(NOT_SURE, max(ahead_ms, abs(clock.off_ms)) / DAY_MS)
-        try:
-            await tidy(moment(at_ms), drops=is_sure)
-        except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-            logger.exception("The candles could not be tidied up and are again in %.0f s", RETRY_S)
-            pause_s = RETRY_S
-        await asyncio.sleep(pause_s)
+        await tidy(moment(at_ms), drops=is_sure)
+
+    broke = f"The candles could not be tidied up and are again in {RETRY_S:.0f} s"
+    fault = EachFault(logger, broke)
+    await BackgroundLoop(
+        "market retention", look, fault=fault, broke=broke, passing=(), after=ROUND_S, again=RETRY_S
+    ).run()
 
 
 async def tidy(now: datetime, *, drops: bool = True) -> None:
@@ -105,7 +97,7 @@ def steps(now: datetime) -> Iterator[Removed]:
     """Each is a short transaction of its own, in whichever thread asks for it."""
     for timeframe, days in settings.CANDLE_DAYS.items():
         if days:
-            cut = _midnight(now) - timedelta(days=days)
+            cut = midnight(now) - timedelta(days=days)
             if timeframe == "1m":
                 yield from _whole_months(cut)
             for own in _by_instrument(timeframe):
@@ -128,9 +120,9 @@ class InstrumentCandles(NamedTuple):
     def kept_from(self) -> datetime:
         """The midnight before the oldest candle that a start reads, however old that is, or before the place
         where an import goes on: a day is to be whole when its coarser candles are made."""
-        kept_from = _midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
+        kept_from = midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
         goes_on_at = self.importing.aggregate(first=Min("minute_at"))["first"]
-        return kept_from if goes_on_at is None else min(kept_from, _midnight(goes_on_at))
+        return kept_from if goes_on_at is None else min(kept_from, midnight(goes_on_at))
 
 
 def _needs(own: InstrumentCandles, month: datetime, end: datetime) -> bool:
@@ -147,7 +139,7 @@ def _slices(own: InstrumentCandles, timeframe: str, cut: datetime) -> Iterator[R
         return
     # Looked at each time: an import may begin meanwhile.
     while oldest is not None and oldest < (until := min(cut, own.kept_from())):
-        number, _ = candles.filter(opened_at__lt=min(until, _midnight(oldest) + span)).delete()
+        number, _ = candles.filter(opened_at__lt=min(until, midnight(oldest) + span)).delete()
         yield Removed(timeframe, number)
         oldest = _opened_at(candles.order_by("opened_at"))
 
@@ -164,7 +156,3 @@ def _by_instrument(timeframe: str) -> Iterator[InstrumentCandles]:
 
 def _opened_at(candles: QuerySet[Candle], place: int = 0) -> datetime | None:
     return next(iter(candles.values_list("opened_at", flat=True)[place : place + 1]), None)
-
-
-def _midnight(at: datetime) -> datetime:
-    return at.replace(hour=0, minute=0, second=0, microsecond=0)

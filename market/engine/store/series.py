@@ -9,13 +9,13 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
+from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from instruments.kinds import default_feed, is_simulated
 from instruments.models import Instrument
 from market.engine.admission import feeds_of
 from market.models import FormerQuote, FormingMinute, LastQuote
 
-from .candle_rows import moment, to_ms
 from .checkpoints import Checkpoint, tick_of
 
 # Any number will do, as long as no other pair of numbers in the database is locked under it.
@@ -48,7 +48,7 @@ def hold_series(instrument_id: int) -> int:
     does. No quote of the series before is as young."""
     _lock("pg_advisory_xact_lock_shared", instrument_id)
     since = LastQuote.objects.filter(pk=instrument_id).values_list("kind_since", flat=True).first()
-    return 0 if since is None else to_ms(since)
+    return 0 if since is None else epoch_ms(since)
 
 
 def lock_series(instrument_id: int) -> None:
@@ -86,4 +86,4 @@ def change_kind(facts: InstrumentFacts, at_ms: int, *, simulated: bool) -> Check
     row.save()
     FormingMinute.objects.filter(pk=facts.id).delete()
     numbers = row.seq, row.flow_seq, row.flow_state, row.source_seqs
-    return Checkpoint(tick_of(row, facts.symbol), None, *numbers, simulated, row.source, to_ms(since))
+    return Checkpoint(tick_of(row, facts.symbol), None, *numbers, simulated, row.source, epoch_ms(since))

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from core.plain_json import number
-from core.times import read_iso
+from core.times import iso_s, read_iso
 from instruments.catalogue import InstrumentFacts
 from market.engine.store.candle_rows import FLOATS, candle_of
 from market.engine.store.series import present_kind
@@ -16,7 +16,7 @@ from market.management.symbols import find_instrument
 from market.management.terminal import until_nobody_reads
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES
-from market.prices.history import CandleRow, encode_row, iso, row_of
+from market.prices.history import CandleRow, encode_row, row_of
 
 
 class Command(BaseCommand):
@@ -64,7 +64,7 @@ def read_rows(
 def as_csv(rows: Iterator[CandleRow]) -> Iterator[str]:
     yield "time,open,high,low,close,volume"
     for opened_ms, *values in rows:
-        yield ",".join([iso(opened_ms), *map(number, values)])
+        yield ",".join([iso_s(opened_ms), *map(number, values)])
 
 
 def at(text: str) -> datetime:

@@ -9,12 +9,12 @@ from pytest_django.fixtures import Settings
 
 from instruments.models import Instrument
 from market.engine.importing.tally import summary
-from market.engine.store import retention
 from market.engine.store.candle_rows import write_candles
 from market.models import Candle as CandleRow
 from market.prices.candles import COARSER, TIMEFRAMES, PriceBar
 from market.prices.records import Tick
 from tests.factories import NOON, make_instrument
+from tests.market.store.test_retention import drop_old
 from tests.market.ticking import MINUTE_MS, aggregate, minutes_of, ms
 
 from .importing import Rows, import_files, rows, stored, walk, write
@@ -131,11 +131,11 @@ def test_day_in_which_an_import_stopped_is_kept_until_it_goes_on(tmp_path: Path,
     minutes = len(stored("1m"))
     assert 500 < minutes < 500 + 24 * 60, "it stopped within the day"
 
-    retention.drop_old(NOON)
+    drop_old(NOON)
     import_files(path)
 
     assert {name: stored(name)[: len(bars)] for name, bars in whole(day).items()} == whole(day)
-    assert retention.drop_old(NOON) == {"1m": 24 * 60}
+    assert drop_old(NOON) == {"1m": 24 * 60}
 
 
 def make_younger() -> None:

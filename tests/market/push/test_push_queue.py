@@ -167,7 +167,7 @@ async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) 
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
     async with sending(redis) as inbox, serving(redis, Engine()):
-        await cancel_and_wait(inbox._listening)
+        await inbox._listening.stop()
         asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
         with redis.client as client:
             await until(lambda: client.exists(inbox._replies) == 1)

@@ -112,12 +112,3 @@ def test_minutes_are_read_from_a_moment_on(eurusd: InstrumentFacts) -> None:
     write(eurusd, minute(9), timeframe="5m")
 
     assert candle_rows.read_minutes_since(eurusd, NOON_MS + 2 * MINUTE_MS) == [minute(2), minute(3)]
-
-
-def test_last_closed_is_told_by_instrument_and_timeframe(eurusd: InstrumentFacts) -> None:
-    gbpusd, _ = (catalogue.get(make_instrument(symbol).symbol) for symbol in ("GBPUSD", "USDCHF"))
-    write(eurusd, minute(0), minute(1))
-    write(eurusd, minute(9), timeframe="5m")
-    write(gbpusd, minute(7))
-
-    assert candle_rows.last_closed("1m") == {eurusd.id: minute(1).opened_ms, gbpusd.id: minute(7).opened_ms}

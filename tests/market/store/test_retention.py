@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -27,6 +28,14 @@ FOR_GOOD = dict.fromkeys(TIMEFRAMES, 0)
 def _two_days(settings: Settings) -> None:
     """What opened before the 16th is too old at noon of the 18th."""
     settings.CANDLE_DAYS = FOR_GOOD | {"1m": 2}
+
+
+def drop_old(now: datetime) -> dict[str, int]:
+    """Delete what is too old; returns how many candles of each timeframe that were."""
+    removed: Counter[str] = Counter()
+    for timeframe, number in retention.steps(now):
+        removed[timeframe] += number
+    return dict(removed)
 
 
 def write(instrument: Instrument, *opened: str | int, timeframe: str = "1m") -> None:
@@ -54,16 +63,16 @@ class TestByTheDay:
         write(instrument, "2026-11-10T12:00", "2026-11-15T23:59", "2026-11-16T00:00")
         write_last(instrument)
 
-        assert retention.drop_old(NOON) == {"1m": 2}
+        assert drop_old(NOON) == {"1m": 2}
         assert older() == ["2026-11-16T00:00"]
 
     def test_nothing_is_dropped_twice(self) -> None:
         instrument = make_instrument()
         write(instrument, "2026-11-10T12:00")
         write_last(instrument)
-        retention.drop_old(NOON)
+        drop_old(NOON)
 
-        assert retention.drop_old(NOON) == {}
+        assert drop_old(NOON) == {}
 
     def test_no_days_are_for_good(self, settings: Settings) -> None:
         settings.CANDLE_DAYS = FOR_GOOD
@@ -71,7 +80,7 @@ class TestByTheDay:
         write(instrument, "2001-01-01T00:00")
         write_last(instrument)
 
-        assert retention.drop_old(NOON) == {}
+        assert drop_old(NOON) == {}
 
     def test_each_timeframe_has_its_own_days(self, settings: Settings) -> None:
         settings.CANDLE_DAYS = FOR_GOOD | {"1m": 2, "5m": 10}
@@ -80,21 +89,21 @@ class TestByTheDay:
             write(instrument, "2026-11-02T00:00", "2026-11-10T00:00", timeframe=timeframe)
             write_last(instrument, ms("2026-11-18T00:00"), timeframe)
 
-        assert retention.drop_old(NOON) == {"1m": 2, "5m": 1}
+        assert drop_old(NOON) == {"1m": 2, "5m": 1}
 
     def test_last_ones_of_an_instrument_stay_however_old(self) -> None:
         quiet = make_instrument()
         write_last(quiet, ms("2020-02-03T12:00"))
         write_last(make_instrument("GBPUSD"))
 
-        assert retention.drop_old(NOON) == {}
+        assert drop_old(NOON) == {}
 
     def test_day_of_the_last_ones_stays_whole(self) -> None:
         quiet = make_instrument()
         write(quiet, "2020-02-02T23:59", "2020-02-03T00:00")
         write_last(quiet, ms("2020-02-03T12:00"))
 
-        assert retention.drop_old(NOON) == {"1m": 1}
+        assert drop_old(NOON) == {"1m": 1}
         assert older()[0] == "2020-02-03T00:00"
 
     def test_what_is_left_by_an_interruption_begins_at_midnight(self) -> None:
@@ -201,7 +210,7 @@ class TestByTheMonth:
         write(instrument, "2026-11-01T00:00", "2026-11-16T00:00")
         write_last(instrument)
 
-        retention.drop_old(NOON)
+        drop_old(NOON)
 
         assert older() == ["2026-11-16T00:00"]
 
@@ -211,19 +220,19 @@ class TestByTheMonth:
         write(busy, "2026-08-05T00:00")
         write_last(busy)
 
-        assert retention.drop_old(NOON) == {"1m": 1}
+        assert drop_old(NOON) == {"1m": 1}
         assert older() == ["2026-08-05T00:00"]
         assert CandleRow.objects.filter(instrument=quiet).count() == 1
 
     def test_imported_past_beyond_the_days_goes_at_the_next_tidying(self) -> None:
         instrument = make_instrument()
         write_last(instrument)
-        retention.drop_old(NOON)
+        drop_old(NOON)
 
         write(instrument, "2019-05-05T00:00")
         assert older() == ["2019-05-05T00:00"]
 
-        assert retention.drop_old(NOON) == {"1m": 1}
+        assert drop_old(NOON) == {"1m": 1}
         assert partitions.made() == [datetime.fromisoformat("2026-11-01T00:00Z")]
 
     def test_candle_that_waits_for_its_month_goes_too(self) -> None:
@@ -237,4 +246,4 @@ class TestByTheMonth:
             **dict.fromkeys(("open", "high", "low", "close", "volume"), 1),
         )
 
-        assert retention.drop_old(NOON) == {"1m": 1}
+        assert drop_old(NOON) == {"1m": 1}

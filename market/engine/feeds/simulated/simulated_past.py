@@ -12,14 +12,21 @@ from instruments.catalogue import InstrumentFacts
 from instruments.kinds import DEMO
 from market.engine.store import candle_rows
 from market.models import Candle as CandleRow
-from market.prices.candles import COARSER, MINUTE_MS, TIMEFRAMES, CandleBuilder, PriceBar, interval_start
+from market.prices.candles import (
+    COARSER,
+    DAY_MS,
+    MINUTE_MS,
+    TIMEFRAMES,
+    CandleBuilder,
+    PriceBar,
+    interval_start,
+)
 from market.prices.history import KEPT
 from market.prices.records import Tick
 
 from .demo_feed import simulated
 from .simulated_market import SimulatedMarket
 
-DAY_MS = TIMEFRAMES["1d"]
 MINUTES_MS = 14 * DAY_MS
 
 # Enough for 500 days of trading, with weekends and holidays between them.

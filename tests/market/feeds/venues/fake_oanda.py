@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from core.times import iso_s
 from market.engine.feeds.venues.oanda import OandaFeed
-from market.prices.history import iso
 
 from .http_venue import HttpVenue, Reply, Request
 from .venue import FakeVenue, Visit, make_pace
@@ -143,7 +143,7 @@ class FakeOanda(FakeVenue):
         sides = [side for side in ("bid", "mid", "ask") if side[0].upper() in request.query["price"]]
         # Half a unit apart, as the middle of a price is from its ends.
         bars = [
-            {"complete": True, "volume": 3, "time": iso(ms)}
+            {"complete": True, "volume": 3, "time": iso_s(ms)}
             | {side: dict.fromkeys("ohlc", str(price + APART[side])) for side in sides}
             for ms, price in self.bars.get(request.path.split("/")[3], [])
         ]
