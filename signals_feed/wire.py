@@ -3,163 +3,163 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import asdict
 
 from core.contract.answers import iso_time
 from core.plain_json import encode
-from market.streams.docs.asyncapi import Channel
-from market.streams.protocol.messages import SIGNALS, Milliseconds
+from core.struct_schemas import Moment, one_of, openapi
+from market.streams.protocol.messages import Milliseconds
+from signals_feed.judging.rules import whole_ms
 
-ACTIVE_SAMPLE = {
-    "id": "6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01",
-    "user": "marta",
-    "symbol": "EURUSD",
-    "direction": "buy",
-    "entry": 1.0842,
-    "stop_loss": 1.081,
-    "take_profit": 1.09,
-    "status": "active",
-    "timestamp": "2026-11-20T09:12:44.118Z",
-}
-CLOSED_SAMPLE = {
-    "id": "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77",
-    "user": "kenji",
-    "symbol": "XAUUSD",
-    "direction": "sell",
-    "entry": 2651.4,
-    "stop_loss": 2660.4,
-    "take_profit": 2633.4,
-    "status": "closed",
-    "timestamp": "2026-11-19T15:40:02.730Z",
-    "pnl": 1800.0,
-    "pnl_percent": 0.6789,
-    "pnl_r": 2.0,
-    "close_price": 2633.4,
-    "closed_at": "2026-11-20T08:31:17.004Z",
-    "close_reason": "take_profit",
-}
+Direction = Literal["buy", "sell"]
+CloseReason = Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
+Publisher = Annotated[str, openapi(description="Publisher.")]
+PublishedAt = Annotated[Moment, openapi(description="When it was published.")]
+
+
+class SignalFacts(msgspec.Struct):
+    id: str
+    user: Publisher
+    symbol: str
+    direction: Direction
+    entry: float
+    stop_loss: float
+    take_profit: float
+
+
+class ActiveSignal(SignalFacts):
+    status: Literal["active"]
+    timestamp: PublishedAt
+
+
+class ClosedSignal(SignalFacts):
+    status: Literal["closed"]
+    timestamp: PublishedAt
+    pnl: Annotated[float, openapi(description="Signed pips, computed by the service from its own ticks.")]
+    pnl_percent: Annotated[float, openapi(description="Of the price paid.")]
+    pnl_r: Annotated[float, openapi(description="In units of the risk taken.")]
+    close_price: float
+    closed_at: Moment
+    close_reason: CloseReason
+
+
+AnySignal = Annotated[ActiveSignal | ClosedSignal, one_of("Signal", "status")]
+
+
+class NewSignal(SignalFacts):
+    timestamp: str
+    time: Milliseconds
+
+
+class SignalClosed(ClosedSignal, tag="signal.closed"):
+    """Only with events: ["signal.closed"]."""
+
+    time: Milliseconds
+
 
 COLUMNS = (
-    "id",
-    "user__username",
-    "instrument__symbol",
-    "instrument__digits",
-    "direction",
-    "entry",
-    "stop_loss",
-    "take_profit",
-    "status",
-    "published_at",
-    "pnl",
-    "pnl_percent",
-    "pnl_r",
-    "close_price",
-    "closed_at",
-    "close_reason",
+    *("id", "user__username", "instrument__symbol", "instrument__digits", "direction"),
+    *("entry", "stop_loss", "take_profit", "status", "published_at"),
+    *("pnl", "pnl_percent", "pnl_r", "close_price", "closed_at", "close_reason"),
 )
+
+
+class SignalRow(NamedTuple):
+    """The values of `COLUMNS`."""
+
+    id: UUID | str
+    user: str
+    symbol: str
+    digits: int
+    direction: Direction
+    entry: Decimal
+    stop_loss: Decimal
+    take_profit: Decimal
+    status: str
+    published_at: datetime
+    pnl: Decimal
+    pnl_percent: Decimal
+    pnl_r: Decimal
+    close_price: Decimal
+    closed_at: datetime
+    close_reason: CloseReason
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            # SQLite keeps it as 32 hexadecimal digits.
+            "id": str(UUID(str(self.id))),
+            "user": self.user,
+            "symbol": self.symbol,
+            "direction": self.direction,
+            "entry": round(float(self.entry), self.digits),
+            "stop_loss": round(float(self.stop_loss), self.digits),
+            "take_profit": round(float(self.take_profit), self.digits),
+            "timestamp": iso_time(self.published_at),
+        }
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "status": "closed",
+            "pnl": float(self.pnl),
+            "pnl_percent": float(self.pnl_percent),
+            "pnl_r": float(self.pnl_r),
+            "close_price": round(float(self.close_price), self.digits),
+            "closed_at": iso_time(self.closed_at),
+            "close_reason": self.close_reason,
+        }
 
 
 @lru_cache(maxsize=4096)
-def encode_signal(row: tuple[Any, ...]) -> bytes:
+def encode_signal(columns: tuple[Any, ...]) -> bytes:
     """Remembered by all that the database said of it: when that changes, it is another row."""
-    return encode(describe(*row))
+    row = SignalRow(*columns)
+    if row.status == "active":
+        return encode(ActiveSignal(**row.facts(), status="active"))
+    return encode(ClosedSignal(**row.facts(), **row.result()))
 
 
-def describe(
-    id_: UUID | str,
-    user: str,
-    symbol: str,
-    digits: int,
-    direction: str,
-    entry: float,
-    stop_loss: float,
-    take_profit: float,
-    status: str,
-    published_at: datetime,
-    *result: Any,
-) -> dict[str, Any]:
-    item = {
-        # SQLite keeps it as 32 hexadecimal digits.
-        "id": str(UUID(str(id_))),
-        "user": user,
-        "symbol": symbol,
-        "direction": direction,
-        "entry": round(float(entry), digits),
-        "stop_loss": round(float(stop_loss), digits),
-        "take_profit": round(float(take_profit), digits),
-        "status": status,
-        "timestamp": iso_time(published_at),
-    }
-    return item if status == "active" else item | describe_result(digits, *result)
+def encode_new_signal(row: SignalRow) -> bytes:
+    """A signal may be closed by the time its publication is told: its terms are still the same."""
+    return encode(NewSignal(**row.facts(), time=whole_ms(row.published_at)))
 
 
-def describe_result(
-    digits: int,
-    pnl: float,
-    pnl_percent: float,
-    pnl_r: float,
-    close_price: float,
-    closed_at: datetime,
-    close_reason: str,
-) -> dict[str, Any]:
-    return {
-        "pnl": float(pnl),
-        "pnl_percent": float(pnl_percent),
-        "pnl_r": float(pnl_r),
-        "close_price": round(float(close_price), digits),
-        "closed_at": iso_time(closed_at),
-        "close_reason": close_reason,
-    }
+def encode_closure(row: SignalRow) -> bytes:
+    return encode(SignalClosed(**row.facts(), **row.result(), time=whole_ms(row.closed_at)))
 
 
-Direction = Literal["buy", "sell"]
-
-
-class NewSignal(msgspec.Struct):
-    id: str
-    user: str
-    symbol: str
-    direction: Direction
-    entry: float
-    stop_loss: float
-    take_profit: float
-    timestamp: str
-    time: Milliseconds
-
-
-class SignalClosed(msgspec.Struct, tag="signal.closed"):
-    """Only with events: ["signal.closed"]."""
-
-    id: str
-    user: str
-    symbol: str
-    direction: Direction
-    entry: float
-    stop_loss: float
-    take_profit: float
-    status: Literal["closed"]
-    timestamp: str
-    pnl: float
-    pnl_percent: float
-    pnl_r: float
-    close_price: float
-    closed_at: str
-    close_reason: Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
-    time: Milliseconds
-
-
-PUBLISHED_FRAME_SAMPLE = {name: value for name, value in ACTIVE_SAMPLE.items() if name != "status"} | {
-    "time": 1_795_165_964_118
-}
-CLOSED_FRAME_SAMPLE = {"type": "signal.closed", **CLOSED_SAMPLE, "time": 1_795_163_477_004}
-CHANNEL = Channel(
-    SIGNALS,
-    "Signals",
-    "Every signal that is published. Without `symbols`: of all instruments.",
-    (NewSignal, SignalClosed),
-    {NewSignal: {"Published": PUBLISHED_FRAME_SAMPLE}, SignalClosed: {"Target reached": CLOSED_FRAME_SAMPLE}},
+ACTIVE_SAMPLE = ActiveSignal(
+    id="6f1c2f5e-8f0b-4a53-9d0e-2b8f6f6f9a01",
+    user="marta",
+    symbol="EURUSD",
+    direction="buy",
+    entry=1.0842,
+    stop_loss=1.081,
+    take_profit=1.09,
+    status="active",
+    timestamp="2026-11-20T09:12:44.118Z",
 )
+CLOSED_SAMPLE = ClosedSignal(
+    id="0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77",
+    user="kenji",
+    symbol="XAUUSD",
+    direction="sell",
+    entry=2651.4,
+    stop_loss=2660.4,
+    take_profit=2633.4,
+    status="closed",
+    timestamp="2026-11-19T15:40:02.730Z",
+    pnl=1800.0,
+    pnl_percent=0.6789,
+    pnl_r=2.0,
+    close_price=2633.4,
+    closed_at="2026-11-20T08:31:17.004Z",
+    close_reason="take_profit",
+)
+NEW_SAMPLE = msgspec.convert({**asdict(ACTIVE_SAMPLE), "time": 1_795_165_964_118}, NewSignal)
+CLOSURE_SAMPLE = msgspec.convert({**asdict(CLOSED_SAMPLE), "time": 1_795_163_477_004}, SignalClosed)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Annotated
 from uuid import UUID
 
+import msgspec
 from django.http import HttpRequest
-from drf_spectacular.utils import PolymorphicProxySerializer
-from rest_framework import serializers
+from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import InvalidParameter, NotFound, SymbolNotFound
 from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
-from core.contract.schema import BodySerializer, OneOf, describes
+from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
 from signals_feed.models import Signal
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, has_published
-from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, encode_signal
+from signals_feed.wire import ACTIVE_SAMPLE, CLOSED_SAMPLE, COLUMNS, AnySignal, encode_signal
 
 NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all lists them."
 
@@ -48,60 +48,21 @@ class FilterSerializer(QuerySerializer):
     user = TextParameter(help_text="Only signals of this publisher; the name as the feed writes it.")
 
 
-class SignalSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField()
-    user = serializers.CharField(help_text="Publisher.")
-    symbol = serializers.CharField()
-    direction = serializers.ChoiceField(choices=Signal.Direction.values)
-    entry = serializers.FloatField()
-    stop_loss = serializers.FloatField()
-    take_profit = serializers.FloatField()
-    status = serializers.ChoiceField(choices=Signal.Status.values)
-    timestamp = serializers.DateTimeField(help_text="When it was published.")
-
-
-class ActiveSignalSerializer(SignalSerializer):
-    status = serializers.ChoiceField(choices=[Signal.Status.ACTIVE.value])
-
-
-class ClosedSignalSerializer(SignalSerializer):
-    status = serializers.ChoiceField(choices=[Signal.Status.CLOSED.value])
-    pnl = serializers.FloatField(help_text="Signed pips, computed by the service from its own ticks.")
-    pnl_percent = serializers.FloatField(help_text="Of the price paid.")
-    pnl_r = serializers.FloatField(help_text="In units of the risk taken.")
-    close_price = serializers.FloatField()
-    closed_at = serializers.DateTimeField()
-    close_reason = serializers.ChoiceField(choices=Signal.CloseReason.values)
-
-
-KINDS: dict[str, Any] = {
-    "active": ActiveSignalSerializer,
-    "closed": ClosedSignalSerializer,
-}
-ONE_SIGNAL = OneOf(
-    PolymorphicProxySerializer("Signal", KINDS, "status"),
-    {"An active signal": ACTIVE_SAMPLE, "A closed signal": CLOSED_SAMPLE},
-)
-
-
-class SignalListSerializer(BodySerializer):
-    examples = {
-        "One active signal": {"items": [ACTIVE_SAMPLE], "count": 1},
-        "Both kinds": {"items": [ACTIVE_SAMPLE, CLOSED_SAMPLE], "count": 2},
-    }
-
-    items = PolymorphicProxySerializer(
-        component_name="Signal", serializers=KINDS, resource_type_field_name="status", many=True
-    )
-    count = serializers.IntegerField(min_value=0, help_text="Signals in this answer.")
+class SignalList(msgspec.Struct):
+    items: list[AnySignal]
+    count: Annotated[int, Meta(ge=0, description="Signals in this answer.")]
 
 
 class SignalViewSet(KeyedViewSet):
     @describes(
         "listSignals",
-        SignalListSerializer,
+        SignalList,
         "The public feed of trade signals",
         tag="Signals",
+        examples={
+            "One active signal": SignalList([ACTIVE_SAMPLE], 1),
+            "Both kinds": SignalList([ACTIVE_SAMPLE, CLOSED_SAMPLE], 2),
+        },
         details="Newest first. A closed signal carries its verified result; an active one none of it.",
         query=[SignalsQuerySerializer, FilterSerializer],
         refused_queries=["status=open", "limit=0", "limit=1.5"],
@@ -125,9 +86,10 @@ class SignalViewSet(KeyedViewSet):
 
     @describes(
         "getSignal",
-        ONE_SIGNAL,
+        AnySignal,
         "One signal, as the feed shows it",
         tag="Signals",
+        examples={"An active signal": ACTIVE_SAMPLE, "A closed signal": CLOSED_SAMPLE},
         details="Active or closed, of whatever age, also of an instrument that is not offered any more.",
         refusals=[NotFound(NO_SUCH_SIGNAL)],
     )

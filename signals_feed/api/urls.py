@@ -1,6 +1,7 @@
 from django.urls import re_path
 
-from .ledger import LedgerViewSet, ProofViewSet
+from .ledger import LedgerViewSet
+from .proof import ProofViewSet
 from .publishers import PublisherViewSet
 from .signals import SignalViewSet
 

@@ -92,8 +92,9 @@ def _exit_of(signal: Signal, closing: Closing) -> Evidence:
     signal.closed_at = max(moment(closing.at_ms), signal.published_at)
     signal.pnl, signal.pnl_percent, signal.pnl_r = result(*terms, closing.price, signal.instrument.pip_size)
     signal.best_r, signal.worst_r = in_r(*terms, best), in_r(*terms, worst)
+    columns = {field.name: field for field in Evidence._meta.concrete_fields}
     # A closing that waited in the database has its values as text.
-    shown = {name: Evidence._meta.get_field(name).to_python(value) for name, value in closing.shown.items()}
+    shown = {name: columns[name].to_python(value) for name, value in closing.shown.items()}
     return Evidence(
         signal=signal,
         kind=Evidence.Kind.EXIT,

@@ -256,3 +256,8 @@ def moment(time_ms: int) -> datetime:
 def ms(at: datetime) -> int:
     """The first whole millisecond that is not before it."""
     return -((EPOCH - at) // timedelta(milliseconds=1))
+
+
+def whole_ms(at: datetime) -> int:
+    """The last whole millisecond that is not after it."""
+    return (at - EPOCH) // timedelta(milliseconds=1)

@@ -21,12 +21,12 @@ TERMS = ("entry", "stop_loss", "take_profit")
 QUOTED = ("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst")
 
 
-class ProofInput(NamedTuple):
+class KnownValue(NamedTuple):
     name: str
     value: Decimal
 
 
-class ProofStep(NamedTuple):
+class ComputedValue(NamedTuple):
     name: str
     formula: str
     """In the names of inputs and of steps before."""
@@ -35,42 +35,42 @@ class ProofStep(NamedTuple):
     """To which it is rounded, half away from zero; None where it is exact."""
 
 
-def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> list[ProofInput]:
+def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> list[KnownValue]:
     """Of a signal's row and those of its evidence, which old signals lack."""
-    named = [ProofInput(name, getattr(signal, name)) for name in TERMS]
-    named += [*quoted("entry", entry), *quoted("exit", exit_), ProofInput("pip_size", pip_size)]
+    named = [KnownValue(name, getattr(signal, name)) for name in TERMS]
+    named += [*quoted("entry", entry), *quoted("exit", exit_), KnownValue("pip_size", pip_size)]
     if entry is None:
-        named.append(ProofInput("tradable_price", signal.tradable_price))
+        named.append(KnownValue("tradable_price", signal.tradable_price))
     if exit_ is None and signal.close_price is not None:
-        named.append(ProofInput("close_price", signal.close_price))
+        named.append(KnownValue("close_price", signal.close_price))
     return named
 
 
-def quoted(prefix: str, evidence: Any) -> Iterator[ProofInput]:
+def quoted(prefix: str, evidence: Any) -> Iterator[KnownValue]:
     for name in QUOTED:
         price = None if evidence is None else getattr(evidence, name)
         if price is not None:
-            yield ProofInput(f"{prefix}_{name}", price)
+            yield KnownValue(f"{prefix}_{name}", price)
 
 
-def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ProofStep]:
+def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
     is_buy = signal.direction == "buy"
     if entry is not None:
-        yield ProofStep("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
+        yield ComputedValue("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
     paid = (max if is_buy else min)(signal.entry, signal.tradable_price)
-    yield ProofStep("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
-    yield ProofStep("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
+    yield ComputedValue("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
+    yield ComputedValue("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
     if signal.close_price is None:
         return
     if exit_ is not None:
-        yield ProofStep("close_price", CLOSES_AT[exit_.rule][0 if is_buy else 1], signal.close_price)
+        yield ComputedValue("close_price", CLOSES_AT[exit_.rule][0 if is_buy else 1], signal.close_price)
     gained = signal.close_price - paid if is_buy else paid - signal.close_price
-    yield ProofStep("gained", "close_price - paid" if is_buy else "paid - close_price", gained)
-    yield ProofStep("pnl", "gained / pip_size", signal.pnl, 1)
-    yield ProofStep("pnl_percent", "gained / paid * 100", signal.pnl_percent, 4)
-    yield ProofStep("pnl_r", "gained / risk", signal.pnl_r, 4)
+    yield ComputedValue("gained", "close_price - paid" if is_buy else "paid - close_price", gained)
+    yield ComputedValue("pnl", "gained / pip_size", signal.pnl, 1)
+    yield ComputedValue("pnl_percent", "gained / paid * 100", signal.pnl_percent, 4)
+    yield ComputedValue("pnl_r", "gained / risk", signal.pnl_r, 4)
     for name in ("best", "worst"):
         furthest: Decimal | None = getattr(signal, f"{name}_r")
         if furthest is not None and exit_ is not None:
             ahead = f"exit_{name} - paid" if is_buy else f"paid - exit_{name}"
-            yield ProofStep(f"{name}_r", f"({ahead}) / risk", furthest, 4)
+            yield ComputedValue(f"{name}_r", f"({ahead}) / risk", furthest, 4)

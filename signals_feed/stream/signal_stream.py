@@ -6,18 +6,18 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
+from msgspec import to_builtins
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from core.database import TRANSIENT
 from core.fault_log import LastingFault
-from core.plain_json import encode
 from core.threads import in_thread
+from market.streams.docs.asyncapi import Channel
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import ALL, SIGNALS
 from market.streams.protocol.subscriptions import Subscriptions
@@ -25,8 +25,27 @@ from market.streams.stream import Stream
 from market.streams.wire import SENT, OutgoingFrame
 from serving.websocket.framing import frame
 from signals_feed.models import LIFETIME, Announcement
-from signals_feed.wire import COLUMNS, describe
+from signals_feed.wire import (
+    CLOSURE_SAMPLE,
+    COLUMNS,
+    NEW_SAMPLE,
+    NewSignal,
+    SignalClosed,
+    SignalRow,
+    encode_closure,
+    encode_new_signal,
+)
 
+CHANNEL = Channel(
+    SIGNALS,
+    "Signals",
+    "Every signal that is published. Without `symbols`: of all instruments.",
+    (NewSignal, SignalClosed),
+    {
+        NewSignal: {"Published": to_builtins(NEW_SAMPLE)},
+        SignalClosed: {"Target reached": to_builtins(CLOSURE_SAMPLE)},
+    },
+)
 CLOSED = "closed/"
 AFTER_CLOSURE = "closed:"
 AFTER_POSITION = "after:"
@@ -35,7 +54,6 @@ AFTER_POSITION = "after:"
 REPLAYED_FOR = LIFETIME
 LATEST = 2**63 - 1
 DIGITS = re.compile("[0-9]{1,18}")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Announced(NamedTuple):
@@ -60,23 +78,25 @@ def variant_of(subscribed: Subscriptions) -> int:
     return SENT * ("lag" in subscribed.features)
 
 
+ROW = [f"signal__{name}" for name in COLUMNS]
+
+
 def read(after: int, upto: int, limit: int) -> list[Announced]:
-    columns = [f"signal__{name}" for name in COLUMNS]
-    rows = Announcement.objects.between(after, upto).values_list("position", "kind", *columns)
-    return [announced(*row) for row in rows[:limit]]
+    rows = Announcement.objects.between(after, upto).values_list("position", "kind", *ROW)
+    return [
+        closed(position, SignalRow(*row))
+        if kind == Announcement.Kind.CLOSED
+        else published(position, SignalRow(*row))
+        for position, kind, *row in rows[:limit]
+    ]
 
 
-def announced(position: int, kind: str, *row: Any) -> Announced:
-    """A signal may be closed by the time its publication is told: its terms are still the same."""
-    signal = dict(zip(COLUMNS, row, strict=True))
-    symbol: str = signal["instrument__symbol"]
-    if kind == Announcement.Kind.CLOSED:
-        item = {"type": "signal.closed", **describe(*row), "time": time_ms(signal["closed_at"])}
-        return Announced(position, frozenset((CLOSED + symbol, CLOSED + ALL)), encode(item))
-    item = describe(*(signal | {"status": "active"}).values())
-    del item["status"]
-    item["time"] = time_ms(signal["published_at"])
-    return Announced(position, frozenset((symbol, ALL)), encode(item))
+def published(position: int, row: SignalRow) -> Announced:
+    return Announced(position, frozenset((row.symbol, ALL)), encode_new_signal(row))
+
+
+def closed(position: int, row: SignalRow) -> Announced:
+    return Announced(position, frozenset((CLOSED + row.symbol, CLOSED + ALL)), encode_closure(row))
 
 
 def last_position() -> int:
@@ -110,10 +130,6 @@ def _position_of_signal(signal_id: str) -> int | None:
         return None
     kind = Announcement.Kind.CLOSED if is_closure else Announcement.Kind.PUBLISHED
     return Announcement.objects.position_of(wanted, kind, timezone.now() - REPLAYED_FOR)
-
-
-def time_ms(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 logger = logging.getLogger(__name__)

@@ -6,10 +6,11 @@ from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from instruments.models import Instrument
-from signals_feed.api.ledger_schemas import PROOF_SAMPLE
+from signals_feed.api.proof import SAMPLE
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel
 from tests.client import Api
@@ -19,7 +20,7 @@ from tests.factories import NOON, make_instrument, make_signal, make_user
 from tests.queries import count_queries
 
 LATER = NOON + timedelta(hours=3)
-EXAMPLE: dict[str, Any] = PROOF_SAMPLE
+EXAMPLE: dict[str, Any] = msgspec.to_builtins(SAMPLE)
 ENTRY = quoted("1.08400", "1.08424", epoch="k3v9", seq=41)
 
 
