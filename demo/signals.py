@@ -14,20 +14,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.models import User
+from core.times import moment
 from instruments.catalogue import InstrumentFacts
 from instruments.models import Instrument
 from market.engine.feeds.simulated.simulated_past import simulated_minutes
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import (
-    Quoted,
-    SeenExtremes,
-    SignalLevels,
-    StoredMinute,
-    by_minute,
-    exit_price,
-    moment,
-)
+from signals_feed.judging.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 from signals_feed.models import LIFETIME, Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 

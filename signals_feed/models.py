@@ -12,7 +12,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from signals_feed.judging.rules import RULES, Quoted, ms
+from core.times import epoch_ms_after
+from signals_feed.judging.rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
 
@@ -261,7 +262,7 @@ class Evidence(models.Model):
         """None where it is a minute."""
         if self.bid is None or self.ask is None:
             return None
-        return Quoted(self.bid, self.ask, ms(self.at), self.epoch, self.seq)
+        return Quoted(self.bid, self.ask, epoch_ms_after(self.at), self.epoch, self.seq)
 
 
 class Hit(models.Model):

@@ -11,11 +11,10 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import asdict
 
-from core.contract.answers import iso_time
 from core.plain_json import encode
 from core.struct_schemas import Moment, one_of, openapi
+from core.times import epoch_ms_before, iso_time
 from market.streams.protocol.messages import Milliseconds
-from signals_feed.judging.rules import whole_ms
 
 Direction = Literal["buy", "sell"]
 CloseReason = Literal["take_profit", "stop_loss", "manual", "expired", "cancelled"]
@@ -126,11 +125,11 @@ def encode_signal(columns: tuple[Any, ...]) -> bytes:
 
 def encode_new_signal(row: SignalRow) -> bytes:
     """A signal may be closed by the time its publication is told: its terms are still the same."""
-    return encode(NewSignal(**row.facts(), time=whole_ms(row.published_at)))
+    return encode(NewSignal(**row.facts(), time=epoch_ms_before(row.published_at)))
 
 
 def encode_closure(row: SignalRow) -> bytes:
-    return encode(SignalClosed(**row.facts(), **row.result(), time=whole_ms(row.closed_at)))
+    return encode(SignalClosed(**row.facts(), **row.result(), time=epoch_ms_before(row.closed_at)))
 
 
 ACTIVE_SAMPLE = ActiveSignal(

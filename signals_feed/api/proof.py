@@ -14,12 +14,13 @@ from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
-from core.contract.answers import Answer, iso_time
+from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
+from core.times import iso_time
 from signals_feed.judging.rules import RULES
 from signals_feed.ledger import proof
 from signals_feed.ledger.ledger import LedgerEntry, plain_number

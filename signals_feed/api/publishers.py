@@ -10,12 +10,13 @@ from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
-from core.contract.answers import Answer, iso_time
+from core.contract.answers import Answer
 from core.contract.errors import NotFound
 from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
+from core.times import iso_time
 from signals_feed.models import Signal
 from signals_feed.publishers.equity import EquityPoint
 from signals_feed.publishers.lookup import NO_SUCH_PUBLISHER, Publisher, find, scorecards

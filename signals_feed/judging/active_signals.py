@@ -9,6 +9,7 @@ from math import inf
 from typing import NamedTuple
 from uuid import UUID
 
+from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from market.prices.records import HistoryMinute, TickAccepted
 from signals_feed.models import Evidence, Signal
@@ -26,7 +27,6 @@ from .rules import (
     at_current,
     by_minute,
     by_tick,
-    ms,
     price,
 )
 from .stored_minutes import minute_of, read_minutes
@@ -47,8 +47,8 @@ class SignalToWatch(NamedTuple):
             signal.direction,
             signal.stop_loss,
             signal.take_profit,
-            max(0 if entry is None else entry.time_ms, ms(signal.published_at)),
-            ms(ends_at),
+            max(0 if entry is None else entry.time_ms, epoch_ms_after(signal.published_at)),
+            epoch_ms_after(ends_at),
             CANCELLED if signal.cancel_reason else EXPIRED,
         )
         return cls(signal.pk, signal.instrument.symbol, signal.instrument_id, levels, entry)

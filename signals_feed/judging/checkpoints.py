@@ -9,18 +9,19 @@ import msgspec
 from django.db import transaction
 
 from core import clock
+from core.times import epoch_ms_after, moment
 from market.engine.listeners import SeriesEnding
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
 
 from .closing import Closing, close_signals
-from .rules import Quoted, moment, ms, price
+from .rules import Quoted, price
 
 
 def read_mark_ms() -> int:
     """Up to where the stored minutes have been judged."""
     at = WatchMark.objects.values_list("watched_until", flat=True).first()
-    return 0 if at is None else ms(at)
+    return 0 if at is None else epoch_ms_after(at)
 
 
 def read_hits() -> list[Closing]:
@@ -83,5 +84,5 @@ def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
         digits = signal.instrument.digits
         bid, ask = (price(round(each, digits)) for each in (last.bid, last.ask))
         return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
-    unknown = Quoted(signal.tradable_price, signal.tradable_price, ms(signal.published_at))
+    unknown = Quoted(signal.tradable_price, signal.tradable_price, epoch_ms_after(signal.published_at))
     return signal.entry_quote() or unknown

@@ -13,18 +13,20 @@ from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
 from core.threads import in_thread
+from core.times import moment
 from market.engine.store.lease import LeaseLost
+from market.prices.candles import MINUTE_MS
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, Payload, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Signal
 
 from . import rules
-from .rules import MINUTE_MS, Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, moment, result
+from .rules import Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, result
 from .stored_minutes import prices_known
 
 logger = logging.getLogger(__name__)
@@ -161,7 +163,14 @@ class Closer:
         """Those that the database refuses."""
         self._wake = asyncio.Event()
         self._working = asyncio.Lock()
-        self._task = asyncio.create_task(self._run(), name="signal closer")
+        self.loop = BackgroundLoop(
+            "signal closer",
+            self._work,
+            fault=closing_waits,
+            broke="Signals could not be closed, trying again",
+            before=self._woken,
+            again=self._try_again,
+        )
 
     def add(self, closing: Closing) -> None:
         """The first that hits a signal is the one that counts."""
@@ -182,28 +191,22 @@ class Closer:
                 await self.work_off()
         if self.pending:
             logger.warning("%d signals are closed when an engine starts again", len(self.pending))
-        await cancel_and_wait(self._task)
+        await self.loop.stop()
 
     async def work_off(self) -> None:
         async with self._working:
             while self.pending:
                 await self._close_some()
 
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            try:
-                await self.work_off()
-                closing_waits.over()
-            except LeaseLost:
-                await self._try_again()
-            except TRANSIENT as error:
-                closing_waits.tell(error)
-                await self._try_again()
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("Signals could not be closed, trying again")
-                await self._try_again()
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+
+    async def _work(self) -> None:
+        try:
+            await self.work_off()
+        except LeaseLost:
+            await self._try_again()
 
     async def _close_some(self) -> None:
         some = list(islice(self.pending.values(), MOST_AT_ONCE))

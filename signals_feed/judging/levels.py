@@ -13,9 +13,10 @@ from itertools import count
 from math import inf, isfinite
 from uuid import UUID
 
+from market.prices.candles import MINUTE_MS
 from market.prices.records import TickAccepted
 
-from .rules import MINUTE_MS, SeenExtremes, SignalLevels, StoredMinute, price
+from .rules import SeenExtremes, SignalLevels, StoredMinute, price
 
 
 class Highs:

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple, TypeVar
+
+from core.times import moment
+from market.prices.candles import MINUTE_MS
 
 QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"
 STOP_AT_OPEN, STOP_AT_WORST, WORST = "stop_at_open", "stop_at_worst", "worst"
@@ -35,7 +38,6 @@ def price(value: float) -> Decimal:
     return Decimal(str(value))
 
 
-MINUTE_MS = 60_000
 TAKE_PROFIT, STOP_LOSS, EXPIRED, CANCELLED = "take_profit", "stop_loss", "expired", "cancelled"
 
 
@@ -228,9 +230,6 @@ def _rounded(value: Decimal, step: Decimal) -> Decimal:
     return value.quantize(step, ROUND_HALF_UP) + 0
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 class Quoted(NamedTuple):
     bid: Decimal
     ask: Decimal
@@ -247,17 +246,3 @@ class Quoted(NamedTuple):
     def shown(self) -> dict[str, Any]:
         """By the names of the evidence's columns."""
         return {"at": self.at, "bid": self.bid, "ask": self.ask, "epoch": self.epoch, "seq": self.seq}
-
-
-def moment(time_ms: int) -> datetime:
-    return datetime.fromtimestamp(time_ms // 1000, UTC).replace(microsecond=time_ms % 1000 * 1000)
-
-
-def ms(at: datetime) -> int:
-    """The first whole millisecond that is not before it."""
-    return -((EPOCH - at) // timedelta(milliseconds=1))
-
-
-def whole_ms(at: datetime) -> int:
-    """The last whole millisecond that is not after it."""
-    return (at - EPOCH) // timedelta(milliseconds=1)

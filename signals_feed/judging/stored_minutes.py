@@ -7,11 +7,13 @@ from decimal import Decimal
 from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet
 
+from core.times import epoch_ms_after, moment
 from market.engine.store.series import present_kind
 from market.models import IMPORTED, Candle, FormingMinute
+from market.prices.candles import MINUTE_MS
 from signals_feed.models import Signal
 
-from .rules import MINUTE_MS, StoredMinute, exit_price, moment, ms
+from .rules import StoredMinute, exit_price
 
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
@@ -31,7 +33,7 @@ def read_minutes(instrument_id: int, since_ms: int, until_ms: int) -> list[Store
         return []
     minutes = quoted_minutes(instrument_id, until_ms).filter(opened_at__gte=moment(since_ms))
     rows = minutes.order_by("opened_at").values_list("basis", "opened_at", *PRICES)
-    return [minute_of(basis, ms(at), *prices) for basis, at, *prices in rows]
+    return [minute_of(basis, epoch_ms_after(at), *prices) for basis, at, *prices in rows]
 
 
 def minute_of(basis: str, opened_ms: int, *prices: object) -> StoredMinute:

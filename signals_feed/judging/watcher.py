@@ -28,24 +28,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from core import clock
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine.listeners import EngineStart, SeriesEnding
+from market.prices.candles import MINUTE_MS, interval_start
 from market.prices.records import AnyRecord, HistoryMinute, TickAccepted
 
 from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
 from .checkpoints import end_signals, read_hits, read_mark_ms, write_notes
 from .closing import Closer
-from .rules import MINUTE_MS
 
 logger = logging.getLogger(__name__)
 watching_waits = LastingFault(logger, "The watched signals wait for the database")
@@ -61,7 +62,14 @@ class SignalWatcher:
         self.active: ActiveSignals | None = None
         """None while the engine does not run here."""
         self.closer: Closer | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self.loop = BackgroundLoop(
+            "signal watcher",
+            self.look,
+            fault=watching_waits,
+            broke="The signal watcher broke and goes on",
+            before=self._woken,
+            again=LOOK_S,
+        )
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._news: set[UUID] = set()
         """Published or cancelled, and still to be read."""
@@ -79,6 +87,7 @@ class SignalWatcher:
 
     async def begin(self, start: EngineStart) -> None:
         self.closer = Closer(start.hold)
+        await self.closer.loop.start()
         self._epoch = start.epoch
         self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms())
         self._news.clear()
@@ -90,7 +99,7 @@ class SignalWatcher:
         # Now, while no stored minute has ticks of the tail in it: there they could not be told apart. And
         # what comes from here on is judged tick by tick.
         await self._read_first()
-        self._tasks = [asyncio.create_task(self._run(), name="signal watcher")]
+        await self.loop.start()
 
     async def stored(self, symbols: Collection[str]) -> None:
         try:
@@ -102,8 +111,7 @@ class SignalWatcher:
             raise
 
     async def end(self) -> None:
-        await cancel_and_wait(*self._tasks)
-        self._tasks.clear()
+        await self.loop.stop()
         if self.closer is not None:
             await self.closer.end()
         self.active = None
@@ -126,7 +134,7 @@ class SignalWatcher:
         waiting = [] if self.closer is None else self.closer.waiting()
         is_settled = not (is_behind or self._is_new or self._is_reading or self._news or self._again)
         # The minute that is forming has been judged in part.
-        until_ms = clock.now_ms() // MINUTE_MS * MINUTE_MS if is_settled else 0
+        until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
         return partial(write_notes, waiting, until_ms)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
@@ -161,23 +169,11 @@ class SignalWatcher:
                 logger.exception("The signals could not be read before the first tick, trying again")
                 return
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(LOOK_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            try:
-                await self.look()
-                watching_waits.over()
-            except TRANSIENT as error:
-                watching_waits.tell(error)
-                await asyncio.sleep(LOOK_S)
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("The signal watcher broke and goes on")
-                await asyncio.sleep(1)
+    async def _woken(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                await self._wake.wait()
+        self._wake.clear()
 
     async def look(self) -> None:
         """Read what is new, and end what is over."""

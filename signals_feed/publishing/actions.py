@@ -12,6 +12,7 @@ from accounts.models import User
 from core import clock
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.times import epoch_ms_after, moment
 from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.models import Instrument
 from market import runtime as market
@@ -19,7 +20,7 @@ from market.engine.store.series import hold_series
 from market.models import LastQuote
 from signals_feed.judging import rules
 from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted, moment, ms, price
+from signals_feed.judging.rules import Quoted, price
 from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
 
@@ -212,4 +213,4 @@ def current_quote(symbol: str) -> Quoted | None:
     if row is None or row.bid is None or row.ask is None or row.quoted_at is None:
         return None
     bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
-    return Quoted(bid, ask, ms(row.quoted_at), market.epoch_written(), row.seq)
+    return Quoted(bid, ask, epoch_ms_after(row.quoted_at), market.epoch_written(), row.seq)

@@ -12,9 +12,8 @@ from uuid import UUID
 from django.utils import timezone
 from msgspec import to_builtins
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.clock import now_ms
-from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.streams.docs.asyncapi import Channel
@@ -163,7 +162,14 @@ class SignalStream(Stream):
         """Of the last announcement that the hub was given."""
         self._read, self._chunk = read, chunk
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._loop = BackgroundLoop(
+            "signal stream",
+            self.tell,
+            fault=telling_waits,
+            broke="Announced signals could not be told, trying again",
+            before=self._woken,
+            again=self._try_again,
+        )
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
         return {topic for topic in topics if not topic.startswith(CLOSED)}
@@ -172,10 +178,10 @@ class SignalStream(Stream):
         """After the control events: what is announced from now on wakes it."""
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
         self.position = await in_thread(last_position)
-        self._task = asyncio.create_task(self._follow(), name="signal stream")
+        await self._loop.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(self._task)
+        await self._loop.stop()
         self.clear()
 
     async def find(self, signal_id: str) -> int | None:
@@ -225,19 +231,9 @@ class SignalStream(Stream):
     def wake(self, facts: dict[str, Any]) -> None:
         self._wake.set()
 
-    async def _follow(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            try:
-                await self.tell()
-                telling_waits.over()
-            except TRANSIENT as error:
-                telling_waits.tell(error)
-                await self._try_again()
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("Announced signals could not be told, trying again")
-                await self._try_again()
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
 
     async def _try_again(self) -> None:
         await asyncio.sleep(AGAIN_S)

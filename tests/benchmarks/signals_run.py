@@ -97,8 +97,9 @@ def close() -> Closings:
     call_command("migrate", verbosity=0)
     from django.utils import timezone
 
+    from core.times import epoch_ms_after
     from signals_feed.judging.closing import close_signals
-    from signals_feed.judging.rules import SeenExtremes, ms
+    from signals_feed.judging.rules import SeenExtremes
     from signals_feed.models import Signal
     from signals_feed.publishing.actions import enter_feed
     from tests.factories import make_instrument, make_user
@@ -106,7 +107,7 @@ def close() -> Closings:
 
     instrument = make_instrument()
     user, terms = make_user(), {name: Decimal(price) for name, price in TERMS.items()}
-    quote = Quoted(BID, ASK, ms(timezone.now()), "", 1)
+    quote = Quoted(BID, ASK, epoch_ms_after(timezone.now()), "", 1)
     closings = []
     for _ in range(CLOSED):
         signal = Signal(instrument=instrument, user=user, direction="buy", **terms)

@@ -12,9 +12,10 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
+from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from signals_feed.judging.closing import Closing, close_signals
-from signals_feed.judging.rules import Quoted, ms
+from signals_feed.judging.rules import Quoted
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Evidence, Signal
@@ -35,7 +36,7 @@ Act = Callable[[Signal], object]
 
 
 def quoted(signal: Signal) -> Quoted:
-    return Quoted(Decimal("1.0850"), Decimal("1.0851"), ms(signal.published_at))
+    return Quoted(Decimal("1.0850"), Decimal("1.0851"), epoch_ms_after(signal.published_at))
 
 
 def by_watcher(reason: str) -> Act:
@@ -44,7 +45,7 @@ def by_watcher(reason: str) -> Act:
     def close(signal: Signal) -> bool:
         others = list(Signal.objects.active().filter(instrument=signal.instrument_id)[:9])
         wanted = {each.pk: each for each in [signal, *others]}
-        now_ms = ms(signal.published_at) + 1000
+        now_ms = epoch_ms_after(signal.published_at) + 1000
         closings = [Closing.at_current(each, reason, quoted(each), now_ms) for each in wanted.values()]
         return signal.pk in close_signals(closings)
 
@@ -52,7 +53,7 @@ def by_watcher(reason: str) -> Act:
 
 
 def by_publisher(signal: Signal) -> bool:
-    fresh = quoted(signal)._replace(time_ms=ms(timezone.now()))
+    fresh = quoted(signal)._replace(time_ms=epoch_ms_after(timezone.now()))
     close_by_hand(signal, by=User.objects.get(pk=signal.user_id), quote=fresh)
     return True
 

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import pytest
 
+from core.times import moment
 from instruments.models import Instrument
 from market.prices.records import Tick
-from signals_feed.judging.rules import moment
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal

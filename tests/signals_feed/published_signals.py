@@ -8,9 +8,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from core.times import epoch_ms_after
 from instruments.models import Instrument
 from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted, ms
+from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import enter_feed
 from tests.factories import make_instrument, make_user
@@ -27,7 +28,7 @@ SELL = {
 
 
 def put_in_feed(signal: Signal, bid: Decimal = BID, ask: Decimal = ASK, seq: int = 0) -> Signal:
-    enter_feed(signal, Quoted(bid, ask, ms(signal.published_at), "", seq))
+    enter_feed(signal, Quoted(bid, ask, epoch_ms_after(signal.published_at), "", seq))
     return signal
 
 
@@ -42,5 +43,5 @@ def make_published(instrument: Instrument | None = None, **terms: Any) -> Signal
 def close_at(
     signal: Signal, bid: Decimal, ask: Decimal, reason: str = "manual", at: datetime | None = None
 ) -> bool:
-    at_ms = ms(at or timezone.now())
+    at_ms = epoch_ms_after(at or timezone.now())
     return close_signal(Closing.at_current(signal, reason, Quoted(bid, ask, at_ms), at_ms))

@@ -68,6 +68,7 @@ async def test_signals_that_wait_to_be_closed_are_told_once_and_so_is_their_end(
             raise NoClosing("away")
 
     closer = Closer(hold)
+    await closer.loop.start()
     closer.add(Closing(uuid4(), Decimal(1), "stop_loss", 0, "tick", "tick", {}))
     await until(lambda: not closer.pending)
     await closer.end()

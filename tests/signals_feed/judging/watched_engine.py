@@ -70,14 +70,13 @@ class WatchedEngine:
     async def stall(self) -> None:
         """From now on nothing is closed, as while the database is busy with other things."""
         if self.watcher.closer is not None:
-            await cancel_and_wait(self.watcher.closer._task)
+            await self.watcher.closer.loop.stop()
 
     async def kill(self) -> None:
         """As kill -9 does: what is not in the database is gone, and the lease waits for nobody."""
-        closer = self.watcher.closer
-        await cancel_and_wait(
-            *self.watcher._tasks, *self.runner._tasks, None if closer is None else closer._task
-        )
+        await self.watcher.loop.stop()
+        await self.stall()
+        await cancel_and_wait(*self.runner._tasks)
         await self.events.stop()
         await in_thread(self.runner.writer.lease.leave)
         market.prices.clear()
