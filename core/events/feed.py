@@ -75,7 +75,7 @@ class EventFeed:
         self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._has_failed = self._is_incomplete = False
 
-    def on(self, kind: str, handler: Handler) -> None:
+    def on(self, kind: EventKind, handler: Handler) -> None:
         self._handlers.on(kind, handler)
 
     @property

@@ -15,6 +15,8 @@ from core.background import cancel_and_wait, retrieve
 from core.database import TRANSIENT
 from core.fault_log import LastingFault
 
+from .kinds import EventKind
+
 logger = logging.getLogger(__name__)
 late_wait = LastingFault(logger, "A control event waits, trying again")
 Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
@@ -69,7 +71,7 @@ class Handlers:
         self._at_work: set[asyncio.Task[None]] = set()
         self._late: set[asyncio.Task[None]] = set()
 
-    def on(self, kind: str, handler: Handler) -> None:
+    def on(self, kind: EventKind, handler: Handler) -> None:
         self._of[kind].append(handler)
 
     def begin(self, kind: str, facts: dict[str, Any]) -> Handling:

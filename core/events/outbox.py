@@ -10,14 +10,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from .channel import EventMessage, nudge, tell
-from .kinds import ENDS_ACCESS
+from .kinds import ENDS_ACCESS, EventKind
 
 # Any number will do, as long as nothing else in the database takes this advisory lock.
 COMMIT_ORDER_LOCK = 7_424_001
 
 
 class ControlEventManager(models.Manager["ControlEvent"]):
-    def publish(self, kind: str, *, by: str = "", **facts: Any) -> ControlEvent:
+    def publish(self, kind: EventKind, *, by: str = "", **facts: Any) -> ControlEvent:
         """Write an event beside the fact it tells of, in the fact's transaction and as its last act."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")

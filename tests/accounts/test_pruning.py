@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.models import Attempt, PageSession
 from accounts.pruning import AT_ONCE, expired_sessions, is_our_turn, prune, remove_some
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.factories import make_account
@@ -27,7 +28,7 @@ def make_session(key: str, expires: datetime) -> None:
 
 def make_event(age: timedelta, account: int | None = None) -> int:
     with transaction.atomic():
-        event = ControlEvent.objects.publish("test", account=account)
+        event = ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, account=account)
     ControlEvent.objects.filter(pk=event.pk).update(created_at=timezone.now() - age)
     return event.pk
 
@@ -59,7 +60,7 @@ def kept() -> tuple[set[str], ...]:
 
 
 def events() -> set[int]:
-    return set(ControlEvent.objects.filter(kind="test").values_list("pk", flat=True))
+    return set(ControlEvent.objects.filter(kind=EventKind.INSTRUMENTS_CHANGED).values_list("pk", flat=True))
 
 
 async def test_old_rows_go_and_the_others_stay() -> None:
@@ -72,7 +73,7 @@ async def test_old_rows_go_and_the_others_stay() -> None:
 async def test_end_of_an_old_session_is_told() -> None:
     await in_thread(make_old_and_new)
     await prune()
-    ended = await in_thread(ControlEvent.objects.filter(kind="session.ended").count)
+    ended = await in_thread(ControlEvent.objects.filter(kind=EventKind.SESSION_ENDED).count)
     assert ended == 1
 
 

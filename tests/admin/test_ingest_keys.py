@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.keys.text import is_well_formed
+from core.events.kinds import EventKind
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key
 from tests.accounts.back_office.office import Office, add_to, address, change, logged, published, text_of
@@ -33,7 +34,7 @@ def test_issuing_shows_the_key_once_and_tells_who_did_it(office: Office) -> None
     assert is_well_formed(secret, LEAD)
     assert (key.name, key.symbols, secret.startswith(key.prefix)) == ("desk", "EURUSD", True)
     assert logged(key) == [("boss", "Issued.")]
-    assert published() == [("ingest_key.issued", "boss")]
+    assert published() == [(EventKind.INGEST_KEY_ISSUED, "boss")]
     assert secret not in text_of(office.get(change(key)))
 
 
@@ -63,7 +64,7 @@ def test_revoking_asks_first_and_tells_every_process(office: Office, key: Ingest
     office.post(address(key, "revoke", key.pk), answered="1")
     assert IngestKey.objects.get().revoked_at is not None
     assert logged(key) == [("boss", "Revoked.")]
-    assert published()[-1] == ("ingest_key.revoked", "boss")
+    assert published()[-1] == (EventKind.INGEST_KEY_REVOKED, "boss")
 
 
 def test_chosen_keys_are_revoked_together(office: Office, key: IngestKey) -> None:
@@ -77,7 +78,7 @@ def test_symbols_of_a_key_can_be_changed_and_its_name_cannot(office: Office, key
     office.post(change(key), symbols="xauusd", name="other")
     key.refresh_from_db()
     assert (key.name, key.symbols) == ("desk", "XAUUSD")
-    assert published()[-1] == ("ingest_key.changed", "boss")
+    assert published()[-1] == (EventKind.INGEST_KEY_CHANGED, "boss")
 
 
 def test_key_is_never_deleted(office: Office, key: IngestKey) -> None:

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from accounts.models import User
+from core.events.kinds import EventKind
 from market import runtime as market
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
@@ -41,7 +42,7 @@ def test_the_button_cancels_with_a_reason(office: Office) -> None:
     office.post(address(signal, "cancel", signal.pk), reason="Fat finger", answered="1")
     assert reasons() == ["Fat finger"]
     assert logged(signal) == [("boss", "Cancelled: Fat finger")]
-    assert published() == [("signal.cancelled", "boss")]
+    assert published() == [(EventKind.SIGNAL_CANCELLED, "boss")]
 
 
 def test_the_action_cancels_all_that_were_chosen(office: Office) -> None:
@@ -124,7 +125,7 @@ def test_staff_publish_under_their_own_name(office: Office) -> None:
     signal = Signal.objects.get()
     assert (signal.user, answer["Location"]) == (office.user, change(signal))
     assert logged(signal) == [("boss", "Published.")]
-    assert published()[-1] == ("signal.published", "")
+    assert published()[-1] == (EventKind.SIGNAL_PUBLISHED, "")
 
 
 @pytest.mark.usefixtures("_market")

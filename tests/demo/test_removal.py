@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from accounts.models import Account, User
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from demo.people import PUBLISHERS, seed_people
 from demo.seeding import remove
@@ -188,8 +189,8 @@ def test_running_processes_hear_of_it() -> None:
     removed()
 
     kinds = list(ControlEvent.objects.order_by("position").values_list("kind", flat=True))
-    assert kinds[-1] == "instruments.changed"
-    assert "account.changed" in kinds
+    assert kinds[-1] == EventKind.INSTRUMENTS_CHANGED
+    assert EventKind.ACCOUNT_CHANGED in kinds
 
 
 def test_without_a_demo_nothing_is_touched() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.events.kinds import EventKind
 from instruments.models import Instrument, TradingCalendar
 from tests.accounts.back_office.office import Office, add_to, address, change, logged, published
 from tests.factories import make_calendar, make_instrument
@@ -35,7 +36,7 @@ def fields(**changes: Any) -> dict[str, Any]:
 
 def test_a_new_instrument_is_told_to_every_process(office: Office) -> None:
     office.post(add_to(Instrument), **fields())
-    assert published() == [("instruments.changed", "boss")]
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
     assert logged(Instrument.objects.get(symbol="GBPUSD")) == [("boss", "Added.")]
 
 
@@ -44,7 +45,7 @@ def test_an_edited_instrument_is_told_to_every_process(office: Office) -> None:
     office.post(change(eurusd), **fields(digits="4"))
     eurusd.refresh_from_db()
     assert eurusd.digits == 4
-    assert published() == [("instruments.changed", "boss")]
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
     assert [who for who, _ in logged(eurusd)] == ["boss"]
 
 
@@ -99,7 +100,7 @@ def test_a_fault_in_a_calendar_is_told_beside_its_field(office: Office, field: s
 def test_an_edited_calendar_is_told_to_every_process(office: Office) -> None:
     calendar = make_calendar()
     office.post(change(calendar), timezone="UTC", sessions="Mon-Fri 09:00-17:00", holidays="2026-12-25")
-    assert published() == [("instruments.changed", "boss")]
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
     assert logged(calendar) == [("boss", "Changed Sessions and Holidays.")]
 
 

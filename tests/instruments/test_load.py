@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
@@ -70,7 +71,7 @@ def test_loading_again_changes_nothing_and_tells_nobody() -> None:
 
 def test_loading_is_told_to_every_process() -> None:
     load()
-    assert set(events()) == {"instruments.changed"}
+    assert set(events()) == {EventKind.INSTRUMENTS_CHANGED}
 
 
 @pytest.mark.usefixtures("shipped")
@@ -79,7 +80,7 @@ def test_a_file_adds_and_updates(tmp_path: Path) -> None:
     told = load(table(tmp_path, new, with_("digits", "4"), ROWS[0]))
     assert told == "instruments: 1 added, 1 updated, 1 unchanged\n"
     assert Instrument.objects.get(symbol="EURUSD").digits == 4
-    assert events() == ["instruments.changed"]
+    assert events() == [EventKind.INSTRUMENTS_CHANGED]
 
 
 @pytest.mark.usefixtures("shipped")

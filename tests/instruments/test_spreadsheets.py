@@ -11,6 +11,7 @@ from django.contrib.auth.models import Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
+from core.events.kinds import EventKind
 from instruments.models import Instrument, TradingCalendar
 from tests.accounts.back_office.office import Office, address, list_of, logged, published, said, text_of
 from tests.factories import make_calendar, make_instrument, make_user
@@ -118,7 +119,7 @@ def test_an_import_tells_every_process_and_who_did_it(office: Office) -> None:
     eurusd = make_instrument(name="old")
     table = exported(office, Instrument)
     take_in(office, Instrument, table.replace("old", "new") + table.splitlines()[1].replace("EURUSD", "NEW"))
-    assert published() == [("instruments.changed", "boss")]
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
     assert logged(eurusd) == [("boss", "Imported.")]
     assert logged(Instrument.objects.get(symbol="NEW")) == [("boss", "Imported.")]
 
@@ -175,7 +176,7 @@ def test_calendars_go_out_and_come_back(office: Office) -> None:
     TradingCalendar.objects.all().delete()
     take_in(office, TradingCalendar, text)
     assert TradingCalendar.objects.get().holidays == "2026-12-25"
-    assert published() == [("instruments.changed", "boss")]
+    assert published() == [(EventKind.INSTRUMENTS_CHANGED, "boss")]
 
 
 def test_a_reader_may_export_but_not_import() -> None:

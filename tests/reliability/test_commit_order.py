@@ -14,6 +14,7 @@ from django.db import transaction
 
 from accounts.keys.issuing import issue_key, roll_key
 from accounts.models import Account, ApiKey
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account
 
@@ -42,7 +43,7 @@ class Reader:
     def read(self) -> list[str]:
         for event in ControlEvent.objects.filter(position__gt=self.position).order_by("position"):
             self.position = event.position
-            self.heard.append(event.kind)
+            self.heard.append(event.by)
         return self.heard
 
 
@@ -64,6 +65,10 @@ def wait_until_blocked(installation: Installation, done: Future[Any]) -> bool:
             return True
         time.sleep(0.02)
     raise AssertionError("It neither ended nor waits.")
+
+
+def publish_by(writer: str) -> None:
+    ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by=writer)
 
 
 def hear_two_writers(installation: Installation, threads: ThreadPoolExecutor, publish: Publish) -> list[str]:
@@ -93,14 +98,14 @@ def hear_two_writers(installation: Installation, threads: ThreadPoolExecutor, pu
 
 
 def test_writer_who_commits_last_is_heard_too(scaled: Installation, threads: ThreadPoolExecutor) -> None:
-    assert hear_two_writers(scaled, threads, ControlEvent.objects.publish) == ["first", "second"]
+    assert hear_two_writers(scaled, threads, publish_by) == ["first", "second"]
 
 
 def test_control_without_the_lock_the_reader_skips_one(
     scaled: Installation, threads: ThreadPoolExecutor
 ) -> None:
-    def publish_without_lock(kind: str) -> None:
-        ControlEvent.objects.create(kind=kind)
+    def publish_without_lock(by: str) -> None:
+        ControlEvent.objects.create(kind=EventKind.INSTRUMENTS_CHANGED, by=by)
 
     assert hear_two_writers(scaled, threads, publish_without_lock) == ["second"]
 
@@ -114,7 +119,7 @@ def test_many_writers_are_all_heard_once_and_in_order(
         with scaled.orm():
             for number in range(each):
                 with transaction.atomic():
-                    ControlEvent.objects.publish(f"{writer}:{number}")
+                    publish_by(f"{writer}:{number}")
 
     with scaled.orm():
         reader, looks = Reader(), 0
@@ -150,5 +155,5 @@ def test_rolling_and_issuing_at_once_is_no_deadlock(
         Account.objects.select_for_update().get(pk=account.pk)
         rolling = threads.submit(roll)
         assert wait_until_blocked(scaled, rolling)
-        ControlEvent.objects.publish("key.issued")
+        ControlEvent.objects.publish(EventKind.KEY_ISSUED)
     rolling.result(WITHIN_S)

@@ -21,6 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 from accounts.keys.text import generate_key, prefix_of
 from accounts.models import ApiKey
 from core.events.channel import channel_of
+from core.events.kinds import EventKind
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
 
@@ -232,7 +233,7 @@ def test_revocation_travels_over_redis_where_the_database_is_away(service: Runni
         poll(lambda: service.server.metric("tickwire_control_events_age_seconds") > 2, WITHIN_S)
         assert service.server.ask("/api/symbols", service.doomed).status_code == 200
         # As a process tells it that still reaches the database.
-        told = {"position": 10**9, "kind": "key.revoked", "facts": facts}
+        told = {"position": 10**9, "kind": EventKind.KEY_REVOKED, "facts": facts}
         with Redis.from_url(service.redis.url) as client:
             client.publish(channel_of(service.redis.url), json.dumps(told))
         poll(lambda: service.server.ask("/api/symbols", service.doomed).status_code != 200, WITHIN_S)

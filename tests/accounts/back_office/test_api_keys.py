@@ -13,6 +13,7 @@ from django.db.models import Model
 from accounts.keys.issuing import MOST_KEYS_A_DAY, TooManyKeys, issue_key, revoke_key
 from accounts.keys.text import is_well_formed
 from accounts.models import Account, ApiKey
+from core.events.kinds import EventKind
 from tests.factories import make_account, make_key, make_user
 
 from .office import Office, add_to, address, change, list_of, logged, published, said, text_of
@@ -50,7 +51,7 @@ def test_issuing_shows_the_key_that_it_made(office: Office, account: Account) ->
 def test_issuing_tells_who_did_it(office: Office, account: Account) -> None:
     issue(office, account)
     assert logged(ApiKey.objects.get()) == [("boss", "Issued.")]
-    assert published() == [("key.issued", "boss")]
+    assert published() == [(EventKind.KEY_ISSUED, "boss")]
 
 
 def test_the_one_time_page_is_stored_by_nobody(office: Office, account: Account) -> None:
@@ -104,7 +105,7 @@ def test_rolling_tells_who_did_it(office: Office, account: Account) -> None:
     successor = ApiKey.objects.exclude(pk=old.pk).get()
     assert logged(old) == [("boss", f"Rolled: {successor.prefix}… follows.")]
     assert logged(successor) == [("boss", f"Issued to follow {old.prefix}….")]
-    assert sorted(published()[-2:]) == [("key.issued", "boss"), ("key.rolled", "boss")]
+    assert sorted(published()[-2:]) == [(EventKind.KEY_ISSUED, "boss"), (EventKind.KEY_ROLLED, "boss")]
 
 
 @pytest.mark.parametrize("hours", ["-1", "73", "", "x"])
@@ -133,7 +134,7 @@ def test_the_button_revokes(office: Office, account: Account) -> None:
     office.post(address(key, "revoke", key.pk), answered="1")
     assert ApiKey.objects.get().revoked_at is not None
     assert logged(key) == [("boss", "Revoked.")]
-    assert published()[-1] == ("key.revoked", "boss")
+    assert published()[-1] == (EventKind.KEY_REVOKED, "boss")
 
 
 def test_the_action_revokes_all_that_were_chosen(office: Office, account: Account) -> None:

@@ -7,6 +7,7 @@ from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 
 from accounts.models import Account, Tier, User
+from core.events.kinds import EventKind
 from tests.factories import make_account, make_user
 
 from .office import Office, add_to, address, change, logged, published, text_of
@@ -25,7 +26,7 @@ def test_a_new_tier_of_an_account_is_told_to_every_process(office: Office) -> No
     account = make_account()
     office.post(change(account), tier=Tier.objects.get(name="pro").pk)
     assert Account.objects.get().tier.name == "pro"
-    assert published() == [("account.changed", "boss")]
+    assert published() == [(EventKind.ACCOUNT_CHANGED, "boss")]
     assert logged(account) == [("boss", "Changed Tier.")]
 
 
@@ -53,7 +54,7 @@ def test_new_limits_of_a_tier_are_told_to_every_process(office: Office) -> None:
     office.post(change(free), rank=1, requests_per_minute=90, streams=2, ai_calls_per_day=5)
     free.refresh_from_db()
     assert free.requests_per_minute == 90
-    assert published() == [("tier.changed", "boss")]
+    assert published() == [(EventKind.TIER_CHANGED, "boss")]
     assert logged(free) == [("boss", "Changed Requests per minute.")]
 
 
@@ -70,7 +71,7 @@ def test_locking_a_user_out_is_told_to_every_process(office: Office) -> None:
     make_account(ada)
     office.post(change(ada), **PROFILE)
     assert not User.objects.get(pk=ada.pk).is_active
-    assert published() == [("account.changed", "boss")]
+    assert published() == [(EventKind.ACCOUNT_CHANGED, "boss")]
     assert logged(ada) == [("boss", "Changed Active.")]
 
 

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Account, ApiKey, Tier, User
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from market.models import Candle
 from news.models import NewsItem
@@ -56,7 +57,7 @@ def customers() -> None:
 
 def events() -> None:
     with transaction.atomic():
-        row = ControlEvent.objects.publish("key.issued", by="boss", key=1)
+        row = ControlEvent.objects.publish(EventKind.KEY_ISSUED, by="boss", key=1)
     copy(row, ROWS)
 
 

@@ -15,6 +15,7 @@ from pytest_django import DjangoAssertNumQueries
 from accounts.keys.browser_tokens import read_browser_token
 from accounts.keys.caller import Caller, find_browser_caller
 from accounts.models import Account, PageSession, User
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import ask, browser, logged_in, token_of
 from tests.factories import make_account, make_user
@@ -114,7 +115,7 @@ def test_logging_out_ends_it_and_is_told(page: Client) -> None:
     token = token_of(page)
     page.post("/accounts/logout/")
     assert caller_of(token) is None
-    assert kinds() == ["session.ended"]
+    assert kinds() == [EventKind.SESSION_ENDED]
     assert PageSession.objects.count() == 0
 
 
@@ -129,7 +130,7 @@ def test_logging_out_elsewhere_does_not(page: Client, user: User) -> None:
 def test_session_that_staff_delete_ends_it(page: Client) -> None:
     token = token_of(page)
     Session.objects.all().delete()
-    assert (caller_of(token), kinds()) == (None, ["session.ended"])
+    assert (caller_of(token), kinds()) == (None, [EventKind.SESSION_ENDED])
 
 
 def test_session_that_has_run_out_ends_it(page: Client) -> None:
@@ -143,7 +144,7 @@ def test_new_password_ends_it_in_all_sessions_and_is_told(page: Client, user: Us
     fields = {"oldpassword": PASSWORD, "password1": "a longer walk 8", "password2": "a longer walk 8"}
     assert page.post("/accounts/password/change/", fields).status_code == 302
     assert (caller_of(here), caller_of(elsewhere)) == (None, None)
-    assert set(kinds()) == {"session.ended", "password.changed"}
+    assert set(kinds()) == {EventKind.SESSION_ENDED, EventKind.PASSWORD_CHANGED}
     # The session in which it was changed goes on, and so does its page.
     assert caller_of(token_of(page)) is not None
 
@@ -152,7 +153,7 @@ def test_new_password_from_the_back_office_ends_it(page: Client, user: User) -> 
     token = token_of(page)
     user.set_password("a longer walk 8")
     user.save()
-    assert (caller_of(token), kinds()) == (None, ["password.changed"])
+    assert (caller_of(token), kinds()) == (None, [EventKind.PASSWORD_CHANGED])
 
 
 def test_saving_a_user_otherwise_tells_nobody(user: User) -> None:

@@ -21,6 +21,7 @@ from accounts.keys.text import digest_of
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Tier
 from accounts.open_streams.registry import MOST_CLOSED_A_DAY, TooManyClosed, close_stream
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account
 
@@ -55,8 +56,8 @@ def test_every_act_is_told(account: Account) -> None:
     save_tier(account.tier, by="test")
     save_user_access(account, by="test")
     assert events() == [
-        *["key.issued", "key.issued", "key.rolled", "key.revoked"],
-        *["account.changed", "tier.changed", "account.changed"],
+        *[EventKind.KEY_ISSUED, EventKind.KEY_ISSUED, EventKind.KEY_ROLLED, EventKind.KEY_REVOKED],
+        *[EventKind.ACCOUNT_CHANGED, EventKind.TIER_CHANGED, EventKind.ACCOUNT_CHANGED],
     ]
     assert set(ControlEvent.objects.values_list("by", flat=True)) == {"test"}
 
@@ -140,7 +141,7 @@ def test_overlap_outside_0_to_72_hours_changes_nothing(account: Account, hours: 
     key, _ = issue_key(account, "bot", by="test")
     with pytest.raises(ValueError, match="0 to 72"):
         roll_key(key, overlap_hours=hours, by="test")
-    assert events() == ["key.issued"]
+    assert events() == [EventKind.KEY_ISSUED]
 
 
 def test_key_rolls_once(account: Account) -> None:
@@ -162,7 +163,7 @@ def test_revoking_twice_says_so_and_tells_once(account: Account) -> None:
     key, secret = issue_key(account, "bot", by="test")
     assert [revoke_key(key, by="test"), revoke_key(key, by="test")] == [True, False]
     assert not opens(secret)
-    assert events() == ["key.issued", "key.revoked"]
+    assert events() == [EventKind.KEY_ISSUED, EventKind.KEY_REVOKED]
 
 
 def test_locked_out_user_s_keys_open_nothing(account: Account) -> None:

@@ -19,6 +19,7 @@ from accounts.models import ApiKey, User
 from core.addresses import network_of
 from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.core.events.following import follow
@@ -141,7 +142,7 @@ async def test_user_let_in_again_while_their_key_was_looked_for_is_not_refused_f
 
 async def test_key_that_an_older_version_issued_is_found(ring: ApiKeyCache) -> None:
     key = await act(make_key, await act(make_account))
-    issued = await act(ControlEvent.objects.get, kind="key.issued", facts__prefix=prefix_of(key))
+    issued = await act(ControlEvent.objects.get, kind=EventKind.KEY_ISSUED, facts__prefix=prefix_of(key))
     del issued.facts["mark"]
     await act(issued.save)
     assert await ring.find(key) is not None

@@ -16,6 +16,7 @@ from accounts.limits.tiers import (
     withdraw_request,
 )
 from accounts.models import Account, Tier, TierRequest
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.back_office.office import Office, address, logged, said
 from tests.factories import make_account, make_user
@@ -67,7 +68,7 @@ def test_a_request_is_sent_and_waits(client: Client, ada: Account) -> None:
     page = client.post(PAGE, form(), follow=True).text
     assert "You asked for Pro" in page
     assert "Send the request" not in page
-    assert events() == [("tier.asked", "ada")]
+    assert events() == [(EventKind.TIER_ASKED, "ada")]
 
 
 def test_a_second_request_is_refused_in_words(client: Client, ada: Account) -> None:
@@ -130,7 +131,7 @@ def test_accepting_changes_the_tier_and_tells_who_did_it(
     office.post(address(request, "accept", request.pk), answered="1")
     ada.refresh_from_db()
     assert ada.tier.name == "pro"
-    assert events() == [("tier.asked", "ada"), ("account.changed", "boss")]
+    assert events() == [(EventKind.TIER_ASKED, "ada"), (EventKind.ACCOUNT_CHANGED, "boss")]
     assert logged(request) == [("boss", "Accepted: Pro.")]
     assert logged(ada) == [("boss", "Tier Pro, as asked for.")]
     assert "Accepted by boss" in client.get(PAGE).text
@@ -145,7 +146,7 @@ def test_declining_needs_a_reason_that_the_customer_reads(
     assert office.post(decline_it, answered="1", answer="").status_code == 200
     office.post(decline_it, answered="1", answer="Tell us more.")
     assert Account.objects.get(pk=ada.pk).tier.name == "free"
-    assert events()[1:] == [("tier.declined", "boss")]
+    assert events()[1:] == [(EventKind.TIER_DECLINED, "boss")]
     assert logged(request) == [("boss", "Declined.")]
     assert "Tell us more." in client.get(PAGE).text
     assert "was declined: Tell us more." in client.get("/settings/events").text

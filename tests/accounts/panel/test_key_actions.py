@@ -5,6 +5,7 @@ from django.test import Client
 
 from accounts.keys.issuing import MAX_USABLE_KEYS, MOST_KEYS_A_DAY, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.factories import make_account, make_user
 
@@ -95,14 +96,14 @@ def test_revoking_ends_the_key_and_tells_every_process(page: Client, account: Ac
     key.refresh_from_db()
     assert key.revoked_at is not None
     assert "is revoked. It stops working within 2 seconds." in answer.text
-    assert ControlEvent.objects.get(kind="key.revoked").by == "ada"
+    assert ControlEvent.objects.get(kind=EventKind.KEY_REVOKED).by == "ada"
 
 
 def test_revoking_again_changes_nothing(page: Client, account: Account) -> None:
     key = a_key(account)
     revoke_key(key, by="test")
     assert "was revoked before" in page.post(f"{KEYS}/{key.pk}/revoke", follow=True).text
-    assert ControlEvent.objects.filter(kind="key.revoked").count() == 1
+    assert ControlEvent.objects.filter(kind=EventKind.KEY_REVOKED).count() == 1
 
 
 @pytest.mark.parametrize("action", ["roll", "revoke"])

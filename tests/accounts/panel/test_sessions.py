@@ -10,6 +10,7 @@ from django.test import Client
 from accounts.keys.browser_tokens import read_browser_token
 from accounts.keys.caller import find_browser_caller
 from accounts.models import User
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import browser, token_of
 from tests.factories import make_account, make_user
@@ -56,7 +57,7 @@ def test_ended_session_is_logged_out_and_its_page_opens_nothing(user: User) -> N
     assert (is_logged_in(here), is_logged_in(elsewhere)) == (True, False)
     assert token is not None
     assert find_browser_caller(token.page_session) is None
-    assert ControlEvent.objects.get().kind == "session.ended"
+    assert ControlEvent.objects.get().kind == EventKind.SESSION_ENDED
     assert ends(here) == []
 
 

@@ -11,6 +11,7 @@ from core.background import cancel_and_wait
 from core.events import channel
 from core.events.channel import EventMessage
 from core.events.feed import EventFeed
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.patience import PATIENCE_S
@@ -22,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 async def test_an_event_of_another_database_takes_the_place_of_none(shared: str) -> None:
     feed, foreign, ours = EventFeed(), Listener(), Listener()
-    feed.on("foreign", foreign)
-    feed.on("test", ours)
+    feed.on(EventKind.CANDLES_IMPORTED, foreign)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, ours)
     await feed.start()
     newest = await in_thread(ControlEvent.objects.newest)
     place = newest.position + 1 if newest else 1
     while not foreign.heard:
-        channel.tell(EventMessage(place, "foreign", {"number": 1}))
+        channel.tell(EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
         await asyncio.sleep(0.05)
     await publish(2)
     heard = await ours.hears(1)
@@ -46,7 +47,7 @@ async def test_installations_in_two_databases_of_one_redis_do_not_hear_each_othe
     for position, line in enumerate(lines, 1):
         line.hears.clear()
         settings.REDIS_URL = line.url
-        channel.tell(EventMessage(position, "test"))
+        channel.tell(EventMessage(position, EventKind.INSTRUMENTS_CHANGED))
     await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
     await cancel_and_wait(*listening)
 

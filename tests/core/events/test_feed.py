@@ -54,22 +54,22 @@ async def feed() -> AsyncIterator[EventFeed]:
     await running.stop()
 
 
-def publish_now(*numbers: int, kind: str = "test") -> None:
+def publish_now(*numbers: int, kind: EventKind = EventKind.INSTRUMENTS_CHANGED) -> None:
     with transaction.atomic():
         for number in numbers:
             ControlEvent.objects.publish(kind, by="test", number=number)
 
 
-async def publish(*numbers: int, kind: str = "test") -> None:
+async def publish(*numbers: int, kind: EventKind = EventKind.INSTRUMENTS_CHANGED) -> None:
     await in_thread(publish_now, *numbers, kind=kind)
 
 
 async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
     listener = Listener()
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     await publish(1, 2)
     await publish(3)
-    await publish(9, kind="other")
+    await publish(9, kind=EventKind.CANDLES_IMPORTED)
     assert await listener.hears(3) == [1, 2, 3]
     await feed.read()
     assert listener.heard == [1, 2, 3]
@@ -77,7 +77,7 @@ async def test_events_are_heard_once_and_in_order(feed: EventFeed) -> None:
 
 async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
     listener = Listener()
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     await publish(*range(BATCH + 3))
     assert await listener.hears(BATCH + 3) == list(range(BATCH + 3))
 
@@ -85,7 +85,7 @@ async def test_more_events_than_a_batch_are_all_heard(feed: EventFeed) -> None:
 async def test_feed_starts_after_what_was_there_before() -> None:
     await publish(1)
     feed, listener = EventFeed(), Listener()
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     await feed.start()
     await publish(2)
     assert await listener.hears(1) == [2]
@@ -94,7 +94,7 @@ async def test_feed_starts_after_what_was_there_before() -> None:
 
 async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
     listener = Listener()
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     with pytest.raises(ZeroDivisionError):
         await in_thread(publish_and_fail)
     await publish(2)
@@ -103,8 +103,8 @@ async def test_event_rolled_back_is_never_heard(feed: EventFeed) -> None:
 
 async def test_handler_that_raises_deafens_nobody(feed: EventFeed, caplog: pytest.LogCaptureFixture) -> None:
     broken, sound = Listener(KeyError("a bug")), Listener()
-    feed.on("test", broken)
-    feed.on("test", sound)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, broken)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, sound)
     await publish(1, 2)
     assert await sound.hears(2) == [1, 2]
     assert broken.heard == [2]
@@ -115,10 +115,10 @@ async def outrun(feed: EventFeed, slow: Handler) -> Listener:
     """Another event is heard while one waits for this handler; returns the one after it."""
     after, other = Listener(), Listener()
     for handler in (slow, after):
-        feed.on("test", handler)
-    feed.on("other", other)
+        feed.on(EventKind.INSTRUMENTS_CHANGED, handler)
+    feed.on(EventKind.CANDLES_IMPORTED, other)
     await publish(1)
-    await publish(2, kind="other")
+    await publish(2, kind=EventKind.CANDLES_IMPORTED)
     assert await other.hears(1) == [2]
     return after
 
@@ -167,7 +167,7 @@ async def test_who_waits_no_longer_leaves_the_handler_at_work(feed: EventFeed) -
         listener(facts)
 
     listener = Listener()
-    feed.on("test", take_long)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, take_long)
     await feed.stop()
     await feed.start()
     await cancel_and_wait(*feed._tasks)
@@ -188,7 +188,7 @@ async def test_events_whose_positions_went_back_are_heard(
     """A backup was restored, or a standby took over that had not heard all."""
     listener = Listener()
     asked_anew: list[dict[str, Any]] = []
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     feed.on(EventKind.BEGAN_ANEW, asked_anew.append)
     await publish(1, 2, 3)
     await listener.hears(3)
@@ -204,7 +204,7 @@ async def test_events_whose_positions_went_back_are_heard(
 async def test_control_a_database_that_goes_on_is_asked_for_nothing_anew(feed: EventFeed) -> None:
     listener = Listener()
     asked_anew: list[dict[str, Any]] = []
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     feed.on(EventKind.BEGAN_ANEW, asked_anew.append)
     for number in range(5):
         await publish(number)
@@ -220,9 +220,11 @@ def go_back(refilled: int) -> None:
         lost = list(ControlEvent.objects.order_by("-position")[:2])
         ControlEvent.objects.filter(pk__in=[event.pk for event in lost]).delete()
         for event in lost[:refilled]:
-            ControlEvent.objects.create(position=event.position, kind="test", facts={"number": 5})
+            ControlEvent.objects.create(
+                position=event.position, kind=EventKind.INSTRUMENTS_CHANGED, facts={"number": 5}
+            )
         # Where both databases give the next position.
-        ControlEvent.objects.create(position=lost[0].position + 1, kind="nothing").delete()
+        ControlEvent.objects.create(position=lost[0].position + 1, kind=EventKind.CANDLES_IMPORTED).delete()
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -238,7 +240,7 @@ async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:
         await asyncio.sleep(0)
         listener(facts)
 
-    feed.on("test", handle)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, handle)
     await publish(1)
     assert await listener.hears(1) == [1]
 
@@ -249,7 +251,7 @@ async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
 ) -> None:
     before, unlucky, after = Listener(), Listener(fault, fault), Listener()
     for listener in (before, unlucky, after):
-        feed.on("test", listener)
+        feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     await publish(1, 2)
     assert await after.hears(2) == [1, 2]
     assert (before.heard, unlucky.heard) == ([1, 2], [1, 2])
@@ -257,7 +259,7 @@ async def test_fault_that_passes_is_tried_again_by_its_handler_alone(
 
 async def test_requests_that_fill_the_queue_do_not_delay_an_event(feed: EventFeed) -> None:
     listener, go = Listener(), threading.Event()
-    feed.on("test", listener)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, listener)
     busy = [asyncio.create_task(in_thread(go.wait, PATIENCE_S)) for _ in range(100)]
     try:
         await asyncio.sleep(0)

@@ -13,6 +13,7 @@ import pytest
 
 from core.contract.errors import Overloaded
 from core.events.feed import EventFeed
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.patience import PATIENCE_S
 
@@ -61,7 +62,7 @@ async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Slow()
-    feed.on("test", slow)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, slow)
     await publish(1)
     await slow.begun.wait()
     frozen = Frozen(feed, monkeypatch)
@@ -75,14 +76,14 @@ async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
         slow.go.set()
 
 
-@pytest.mark.parametrize("kind", ["key.revoked", "tier.changed"])
+@pytest.mark.parametrize("kind", [EventKind.KEY_REVOKED, EventKind.TIER_CHANGED])
 async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_else(
-    feed: EventFeed, kind: str
+    feed: EventFeed, kind: EventKind
 ) -> None:
     slow, revoked = Slow(), Listener()
-    feed.on("instruments.changed", slow)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, slow)
     feed.on(kind, revoked)
-    await publish(1, kind="instruments.changed")
+    await publish(1, kind=EventKind.INSTRUMENTS_CHANGED)
     await slow.begun.wait()
     await publish(2, kind=kind)
     assert await revoked.hears(1) == [2]
@@ -94,8 +95,8 @@ async def test_what_has_to_hold_in_time_waits_for_no_slow_handler_of_something_e
 
 async def test_keys_stay_known_beside_a_slow_handler_of_what_ends_nobodys_access(feed: EventFeed) -> None:
     slow = Slow()
-    feed.on("tier.changed", slow)
-    await publish(1, kind="tier.changed")
+    feed.on(EventKind.TIER_CHANGED, slow)
+    await publish(1, kind=EventKind.TIER_CHANGED)
     await slow.begun.wait()
     feed._read_at -= 2 * feed.STALE_AFTER_S
     await until(lambda: feed.is_current)
@@ -104,12 +105,12 @@ async def test_keys_stay_known_beside_a_slow_handler_of_what_ends_nobodys_access
 
 async def test_control_nothing_is_current_beside_a_slow_handler_of_a_revocation(feed: EventFeed) -> None:
     slow, early = Slow(), Listener()
-    feed.on("account.changed", slow)
-    feed.on("key.revoked", early)
-    await publish(1, kind="account.changed")
+    feed.on(EventKind.ACCOUNT_CHANGED, slow)
+    feed.on(EventKind.KEY_REVOKED, early)
+    await publish(1, kind=EventKind.ACCOUNT_CHANGED)
     await slow.begun.wait()
     feed._read_at -= 2 * feed.STALE_AFTER_S
-    await publish(2, kind="key.revoked")
+    await publish(2, kind=EventKind.KEY_REVOKED)
     assert await early.hears(1) == [2]
     assert not feed.is_current
     slow.go.set()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
@@ -44,7 +45,7 @@ def forex(instrument: Instrument) -> None:
 
 
 def imported_events() -> list[dict[str, str]]:
-    return list(ControlEvent.objects.filter(kind="market.candles_imported").values_list("facts", flat=True))
+    return list(ControlEvent.objects.filter(kind=EventKind.CANDLES_IMPORTED).values_list("facts", flat=True))
 
 
 def test_minutes_and_all_that_is_coarser_are_stored(tmp_path: Path) -> None:

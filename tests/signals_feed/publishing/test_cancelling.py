@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import SignalNotActive, cancel
@@ -54,7 +55,7 @@ def test_cancellation_tells_who_did_it_and_why() -> None:
     signal = make_signal()
     cancel(signal, reason="wrong symbol", by="alice")
 
-    event = ControlEvent.objects.get(kind="signal.cancelled")
+    event = ControlEvent.objects.get(kind=EventKind.SIGNAL_CANCELLED)
 
     assert (event.by, event.facts) == ("alice", {"signal": str(signal.pk), "reason": "wrong symbol"})
 
@@ -68,7 +69,7 @@ def test_second_cancellation_is_refused_and_keeps_the_first_reason() -> None:
         cancel(signal, reason="second", by="bob")
 
     assert Signal.objects.get().cancel_reason == "first"
-    assert kinds().count("signal.cancelled") == 1
+    assert kinds().count(EventKind.SIGNAL_CANCELLED) == 1
 
 
 @pytest.mark.django_db
@@ -108,7 +109,7 @@ def test_close_is_told_once() -> None:
     signal = make_signal()
 
     assert [closed(signal), closed(signal)] == [True, False]
-    assert kinds().count("signal.closed") == 1
+    assert kinds().count(EventKind.SIGNAL_CLOSED) == 1
 
 
 @pytest.mark.django_db
@@ -191,7 +192,7 @@ def test_of_two_who_close_at_once_one_does() -> None:
         outcomes = race(lambda signal=signal: closed(signal))  # type: ignore[misc]
 
         assert sorted(map(bool, outcomes)) == [False, True]
-    assert kinds().count("signal.closed") == 10
+    assert kinds().count(EventKind.SIGNAL_CLOSED) == 10
 
 
 @pytest.mark.django_db(transaction=True)
@@ -201,4 +202,4 @@ def test_of_two_who_cancel_at_once_one_does() -> None:
     outcomes = race(lambda: cancel(signal, reason="x", by="alice"))
 
     assert sorted(map(str, outcomes)) == sorted(map(str, [None, SignalNotActive]))
-    assert kinds().count("signal.cancelled") == 1
+    assert kinds().count(EventKind.SIGNAL_CANCELLED) == 1

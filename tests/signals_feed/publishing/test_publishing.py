@@ -14,6 +14,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
@@ -74,7 +75,7 @@ def test_it_is_told_with_it(anna: User) -> None:
     signal = publish(BUY, anna, QUOTE)
 
     told = Announcement.objects.get(signal=signal)
-    assert ControlEvent.objects.get(position=told.position).kind == "signal.published"
+    assert ControlEvent.objects.get(position=told.position).kind == EventKind.SIGNAL_PUBLISHED
 
 
 def test_without_an_entry_it_is_published_at_the_market(anna: User) -> None:

@@ -17,6 +17,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts.models import User
 from core.events.feed import EventFeed
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.models import Instrument
@@ -78,7 +79,7 @@ def rest(signal: Signal) -> bytes:
 # What is announced.
 def test_signal_is_announced_with_its_event(eurusd: Instrument, marta: User) -> None:
     signal = published(eurusd, marta)
-    event = ControlEvent.objects.get(kind="signal.published")
+    event = ControlEvent.objects.get(kind=EventKind.SIGNAL_PUBLISHED)
     assert event.facts == {"signal": str(signal.pk)}
     assert list(Announcement.objects.values_list("position", "signal", "kind")) == [
         (event.position, signal.pk, "published")
@@ -90,7 +91,7 @@ def test_closure_is_announced_with_its_event_whatever_closed_it(
     eurusd: Instrument, marta: User, reason: str
 ) -> None:
     signal = closed(published(eurusd, marta), reason)
-    event = ControlEvent.objects.get(kind="signal.closed")
+    event = ControlEvent.objects.get(kind=EventKind.SIGNAL_CLOSED)
     assert event.facts == {"signal": str(signal.pk), "reason": reason}
     assert Announcement.objects.get(kind="closed").position == event.position
 
@@ -101,7 +102,7 @@ def test_publication_that_is_rolled_back_is_not_announced(eurusd: Instrument, ma
         raise ZeroDivisionError
     assert not Signal.objects.exists()
     assert not Announcement.objects.exists()
-    assert not ControlEvent.objects.filter(kind="signal.published").exists()
+    assert not ControlEvent.objects.filter(kind=EventKind.SIGNAL_PUBLISHED).exists()
 
 
 def test_publication_that_cannot_be_announced_does_not_happen(eurusd: Instrument, marta: User) -> None:

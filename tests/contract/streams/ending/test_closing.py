@@ -10,6 +10,7 @@ from django.test import Client
 
 from accounts.models import Account
 from accounts.open_streams.registry import open_streams
+from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.accounts.browser import logged_in
 from tests.client import Server
@@ -44,7 +45,7 @@ def press(client: Client, service: Server, path: str, opened_at: str) -> str:
 
 
 def events_of(account: Account) -> int:
-    return ControlEvent.objects.filter(account_id=account.pk, kind="stream.closed").count()
+    return ControlEvent.objects.filter(account_id=account.pk, kind=EventKind.STREAM_CLOSED).count()
 
 
 def test_stream_is_closed_for_good_and_the_others_are_not(

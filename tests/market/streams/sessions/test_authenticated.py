@@ -61,7 +61,7 @@ async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
         try:
             await handling.work()
         except Overloaded:
-            assert kind != "account.changed" or facts.get("active") is not False
+            assert kind != EventKind.ACCOUNT_CHANGED or facts.get("active") is not False
     else:
         await handling.work()
     return by_key.is_open, by_page.is_open
@@ -70,20 +70,20 @@ async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
 @pytest.mark.parametrize(
     ("kind", "facts", "open_after"),
     [
-        ("account.changed", {"active": False}, (False, False)),
-        ("account.changed", {"active": True}, (True, True)),
-        ("account.changed", {}, (True, True)),
-        ("key.rolled", {"key": 1, "ends_at": time.time() - 1}, (False, False)),
-        ("key.rolled", {"key": 1, "ends_at": time.time() + 3600}, (True, True)),
-        ("key.rolled", {"key": 2, "ends_at": time.time() - 1}, (True, True)),
-        ("session.ended", {}, (True, False)),
-        ("password.changed", {}, (True, False)),
+        (EventKind.ACCOUNT_CHANGED, {"active": False}, (False, False)),
+        (EventKind.ACCOUNT_CHANGED, {"active": True}, (True, True)),
+        (EventKind.ACCOUNT_CHANGED, {}, (True, True)),
+        (EventKind.KEY_ROLLED, {"key": 1, "ends_at": time.time() - 1}, (False, False)),
+        (EventKind.KEY_ROLLED, {"key": 1, "ends_at": time.time() + 3600}, (True, True)),
+        (EventKind.KEY_ROLLED, {"key": 2, "ends_at": time.time() - 1}, (True, True)),
+        (EventKind.SESSION_ENDED, {}, (True, False)),
+        (EventKind.PASSWORD_CHANGED, {}, (True, False)),
     ],
 )
 async def test_without_the_database(kind: str, facts: dict[str, Any], open_after: tuple[bool, bool]) -> None:
     assert await hear(kind, Ring(), **facts) == open_after
 
 
-@pytest.mark.parametrize("kind", ["account.changed", "session.ended", EventKind.BEGAN_ANEW])
+@pytest.mark.parametrize("kind", [EventKind.ACCOUNT_CHANGED, EventKind.SESSION_ENDED, EventKind.BEGAN_ANEW])
 async def test_with_it_what_it_says_counts(kind: str) -> None:
     assert await hear(kind, Ring(is_away=False)) == (False, False)
