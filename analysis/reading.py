@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
-import msgspec
+from msgspec.structs import replace
 
 from analysis.drivers.candles import TREND_WEIGHTS
 from analysis.drivers.order_flow import Flows
@@ -16,6 +16,7 @@ from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from market import runtime as market
 from market.prices.candles import TIMEFRAMES, interval_start
+from market.prices.history import CandleRow
 from news.calibration.outcomes import category_of, side_of
 from news.models import NewsItem
 from signals_feed.models import Signal
@@ -30,24 +31,12 @@ MOST_READ = 120
 flows = Flows()
 
 
-class EncodedBar(msgspec.Struct):
-    """A candle as the market answers it."""
-
-    time: datetime
-    high: float
-    low: float
-    close: float
-
-
-bars_decoder = msgspec.json.Decoder(list[EncodedBar])
-
-
 async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
     """As they are now: `at_ms` is the present, by which later ones are told apart."""
     prices = market.prices
     history, quote = prices.history(instrument), prices.quotes.get(instrument.symbol)
-    encoded = {name: history.bars(name, BARS, closed_only=True).ohlcv for name in TREND_WEIGHTS}
-    day = history.bars("1d", 1, closed_only=False).ohlcv
+    rows = {name: history.rows(name, BARS, closed_only=True) for name in TREND_WEIGHTS}
+    days = history.rows("1d", 1, closed_only=False)
     facts = Facts(
         symbol=instrument.symbol,
         digits=instrument.digits,
@@ -58,26 +47,24 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )
-    return await in_thread_promptly(complete, facts, instrument, encoded, day)
+    return await in_thread_promptly(complete, facts, instrument, rows, days)
 
 
-def complete(facts: Facts, instrument: InstrumentFacts, encoded: dict[str, bytes], day: bytes) -> Facts:
+def complete(
+    facts: Facts, instrument: InstrumentFacts, rows: Mapping[str, Sequence[CandleRow]], days: Sequence[CandleRow]
+) -> Facts:
     today_ms = interval_start(facts.at_ms, TIMEFRAMES["1d"])
-    days = [bar for bar in decode_bars(day) if bar.opened_ms == today_ms]
-    return msgspec.structs.replace(
+    return replace(
         facts,
-        bars={name: decode_bars(ohlcv) for name, ohlcv in encoded.items()},
-        day=days[0] if days else None,
+        bars={name: tuple(map(bar_of, found)) for name, found in rows.items()},
+        day=next((bar_of(row) for row in days if row.opened_ms == today_ms), None),
         news=read_news(instrument, facts.category, facts.at_ms),
         signals=read_signals(instrument.id),
     )
 
 
-def decode_bars(ohlcv: bytes) -> tuple[AnalysedBar, ...]:
-    return tuple(
-        AnalysedBar(epoch_ms(bar.time), bar.high, bar.low, bar.close)
-        for bar in bars_decoder.decode(b"[%s]" % ohlcv)
-    )
+def bar_of(row: CandleRow) -> AnalysedBar:
+    return AnalysedBar(row.opened_ms, row.high, row.low, row.close)
 
 
 def read_news(instrument: InstrumentFacts, category: str, at_ms: int) -> tuple[NewsFact, ...]:
