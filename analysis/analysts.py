@@ -8,8 +8,10 @@ from typing import Protocol
 from django.conf import settings
 
 from core.threads import in_thread
-from news.language import LanguageFailed, LanguageModel, language_models
-from news.sentiment import CheckedModel, sentiment_models
+from news.language import LanguageFailed
+from news.language_models import LanguageModel, language_models
+from news.scoring import sentiment_models
+from news.sentiment import CheckedModel
 
 from . import offline
 from .answer import Analysis

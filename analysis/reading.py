@@ -17,7 +17,7 @@ from instruments.catalogue import InstrumentFacts
 from market import runtime as market
 from market.prices.candles import TIMEFRAMES, interval_start
 from market.prices.history import CandleRow
-from news.calibration.outcomes import category_of, side_of
+from news.calibration import category_of, side_of
 from news.models import NewsItem
 from signals_feed.models import Signal
 
@@ -51,7 +51,10 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
 
 
 def complete(
-    facts: Facts, instrument: InstrumentFacts, rows: Mapping[str, Sequence[CandleRow]], days: Sequence[CandleRow]
+    facts: Facts,
+    instrument: InstrumentFacts,
+    rows: Mapping[str, Sequence[CandleRow]],
+    days: Sequence[CandleRow],
 ) -> Facts:
     today_ms = interval_start(facts.at_ms, TIMEFRAMES["1d"])
     return replace(

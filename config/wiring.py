@@ -52,8 +52,8 @@ from market.streams import market_streams
 from market.streams.metrics import StreamMetrics
 from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
 from news.background import news_tasks
-from news.language.model import check_endpoints
-from news.sentiment.scoring import check_sentiment_model
+from news.language_models import check_endpoints
+from news.scoring import check_sentiment_model
 from serving.prometheus import metrics_port
 from serving.readiness.answers import ReadinessMetrics
 from serving.readiness.findings import OK

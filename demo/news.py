@@ -9,9 +9,9 @@ from django.db import transaction
 
 from core.times import moment
 from instruments.catalogue import catalogue
-from news.calibration.outcomes import open_outcomes
+from news.calibration import open_outcomes
 from news.models import ItemScore, NewsItem, Source
-from news.sentiment.scoring import builtin, score_by
+from news.scoring import builtin, score_by
 
 Headline = tuple[str, str, str]
 

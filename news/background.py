@@ -11,8 +11,8 @@ from core.background import BackgroundLoop
 from news.calibration.figures import report
 from news.calibration.settling import settling_loop
 from news.ingest.polling import polling_loop
-
-from .sentiment import SentimentFailed, SentimentModel, sentiment_models
+from news.scoring import sentiment_models
+from news.sentiment import SentimentFailed, SentimentModel
 
 logger = logging.getLogger(__name__)
 CHECK_EVERY_S = 60.0

@@ -13,8 +13,8 @@ from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.newsroom.decisions import STAFF, give_score
+from news.scoring import Scorer, patiently
 from news.sentiment import Score
-from news.sentiment.scoring import Scorer, patiently
 
 from .parsing import ParsedFeed
 from .stories import OLDEST, TOLD_ANEW_AFTER, SeenTitles, Story, category_of, read_stories, title_key

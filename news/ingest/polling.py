@@ -18,7 +18,7 @@ from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
 from news.models import Source
-from news.sentiment.scoring import Scorer, in_scoring_thread, score_title
+from news.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
 from .fetching import Fetched, Fetcher, FetchFailed

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem
+from news.scoring import Scorer
 from news.sentiment import Score
-from news.sentiment.scoring import Scorer
 
 STAFF = "staff"
 Status = NewsItem.Status

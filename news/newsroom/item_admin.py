@@ -18,7 +18,7 @@ from unfold.admin import ModelAdmin
 
 from accounts.back_office.staff_pages import StaffAdmin, actor, label
 from news.models import ItemScore, NewsItem
-from news.sentiment.scoring import score_title
+from news.scoring import score_title
 
 from .decisions import (
     Reworded,

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.back_office.staff_pages import actor
 from news.models import NewsItem
 from news.models.items import NewsCategory
+from news.scoring import score_title
 from news.sentiment import Score
-from news.sentiment.scoring import score_title
 
 from .decisions import AlreadyDecided, Reworded, Unscored, choose_category, override_score, publish, reject
 from .item_form import ScoreField

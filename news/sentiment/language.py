@@ -9,7 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-from news.language import LanguageFailed, LanguageModel
+from news.language import LanguageFailed
+from news.language_models import LanguageModel
 
 from .model import Score, SentimentFailed
 

@@ -37,7 +37,7 @@ OTHERWISE = {
     "market/streams/wire.py": "spelled out where a number needs it",
     "market/streams/protocol/reading.py": "what came, as it came",
     "analysis/opinion.py": "to a language model",
-    "news/language/model.py": "to a language model",
+    "news/language_models.py": "to a language model",
     "news/language/transport.py": "to a language model",
     "news/sentiment/linear.py": "a file of the model",
     "signals_feed/ledger/ledger.py": "the ledger, whose numbers are texts",

@@ -14,7 +14,7 @@ from django.utils import timezone
 from core.threads import in_thread
 from news.ingest.polling import Polled, claim, poll
 from news.models import Source
-from news.sentiment.scoring import make_ready
+from news.scoring import make_ready
 
 MOST = 1_000
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import override_settings
 from httpx import Response
 
-from news.language import language_models
+from news.language_models import language_models
 from tests.client import Api, Server
 from tests.contract.answers import refusal
 from tests.factories import make_account, make_instrument, make_key, make_tier, put_candles, put_quote

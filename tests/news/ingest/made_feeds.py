@@ -9,8 +9,8 @@ from news.ingest.addresses import digest
 from news.ingest.intake import IntakeTally, judge, read, store
 from news.ingest.parsing import FeedEntry, ParsedFeed
 from news.models import NewsItem, Source
+from news.scoring import Scorer
 from news.sentiment import Score
-from news.sentiment.scoring import Scorer
 
 POLLED_AT = datetime(2026, 11, 18, 12, tzinfo=UTC)
 

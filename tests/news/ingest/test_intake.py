@@ -11,8 +11,8 @@ from django.db import connection
 
 from news.ingest.intake import IntakeTally, judge, read, store, take_change
 from news.models import ItemScore, NewsItem, Outcome, Source
+from news.scoring import Scorer
 from news.sentiment import Score
-from news.sentiment.scoring import Scorer
 from tests.factories import make_instrument, make_news
 from tests.patience import PATIENCE_S
 

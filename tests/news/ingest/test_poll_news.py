@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from news.language import language_models
+from news.language_models import language_models
 from news.models import NewsItem, Source
-from news.sentiment import sentiment_models
+from news.scoring import sentiment_models
 from tests.client import Server
 from tests.news.language.language_server import KEY, LanguageServer, answer, says
 from tests.patience import PATIENCE_S

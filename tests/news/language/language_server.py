@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from news.language import LanguageModel
 from news.language.endpoint import Endpoint
+from news.language_models import LanguageModel
 
 KEY = "sk-secret-1234"
 

@@ -17,8 +17,8 @@ from news.newsroom.decisions import (
     take_answer,
     take_back,
 )
+from news.scoring import Scorer
 from news.sentiment import Score
-from news.sentiment.scoring import Scorer
 from tests.factories import make_news
 from tests.news.ingest.made_feeds import half_up, no_model
 

@@ -149,7 +149,7 @@ def test_staff_write_news_themselves(office: Office) -> None:
 
 
 def test_an_edit_does_not_undo_what_a_colleague_did_meanwhile(office: Office, monkeypatch: Any) -> None:
-    from news.admin import NewsItemAdmin
+    from news.newsroom.item_admin import NewsItemAdmin
 
     item = make_news()
     save_model = NewsItemAdmin.save_model

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from news.language import LanguageFailed, LanguageModel
+from news.language import LanguageFailed
+from news.language_models import LanguageModel
 
 from .language_server import KEY, Act, LanguageServer, answer, cut, hang, says
 

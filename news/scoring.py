@@ -16,22 +16,21 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 from django.db import close_old_connections
 
-from news.language import language_models
-
-from .language import LanguageSentiment
-from .linear import FILE, BadModel, LinearModel, linear_model
-from .model import Score, ScoringModel, SentimentFailed, SentimentModel
-from .onnx import OnnxModel
+from news.language_models import language_models
+from news.sentiment.language import LanguageSentiment
+from news.sentiment.linear import FILE, BadModel, LinearModel, linear_model
+from news.sentiment.model import Score, ScoringModel, SentimentFailed, SentimentModel
+from news.sentiment.onnx import OnnxModel
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
+
 # Apart from the threads of the API: a model at an endpoint takes seconds for each title.
 _pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
+
 # What is not scored by then waits for staff, as a draft: others wait for the thread.
 PATIENCE_S = 25.0
-
-
 Scorer = Callable[[str, str], Score | None]
 """Title and category to a score; None where there is no model that can tell."""
 
@@ -81,42 +80,6 @@ async def make_ready() -> str:
     return ""
 
 
-def current_model() -> Builtin | WithFallback:
-    """The one that SENTIMENT_MODEL names; the built-in one by default."""
-    named = settings.SENTIMENT_MODEL
-    if not named or named == builtin().identifier:
-        return builtin()
-    chosen = next((model for model in sentiment_models() if model.identifier == named), None)
-    # A name that nobody has is told by a system check; until it is mended, scores go on.
-    return builtin() if chosen is None else WithFallback(chosen, builtin())
-
-
-@cache
-def sentiment_models() -> Sequence[SentimentModel]:
-    models: list[SentimentModel] = [builtin()]
-    if settings.ONNX_MODEL_DIR:
-        models.append(OnnxModel(Path(settings.ONNX_MODEL_DIR)))
-    return [*models, *(LanguageSentiment(model) for model in language_models())]
-
-
-class WithFallback:
-    """The model that was chosen; where it has no score now, the built-in one, which the score then says."""
-
-    def __init__(self, chosen: SentimentModel, fallback: Builtin) -> None:
-        self.chosen, self.fallback = chosen, fallback
-
-    @property
-    def identifier(self) -> str:
-        return self.chosen.identifier
-
-    def score(self, title: str, category: str = "") -> Score:
-        try:
-            return self.chosen.score(title, category)
-        except SentimentFailed as failure:
-            logger.info("%s scores in place of %s: %s", self.fallback.identifier, self.identifier, failure)
-            return self.fallback.score(title, category)
-
-
 class Builtin:
     identifier = FILE.stem
 
@@ -138,6 +101,42 @@ class Builtin:
     def score(self, title: str, category: str = "") -> Score:
         model: LinearModel = linear_model()
         return Score(model.score(title, category), model.identifier, model.version)
+
+
+class WithFallback:
+    """The model that was chosen; where it has no score now, the built-in one, which the score then says."""
+
+    def __init__(self, chosen: SentimentModel, fallback: Builtin) -> None:
+        self.chosen, self.fallback = chosen, fallback
+
+    @property
+    def identifier(self) -> str:
+        return self.chosen.identifier
+
+    def score(self, title: str, category: str = "") -> Score:
+        try:
+            return self.chosen.score(title, category)
+        except SentimentFailed as failure:
+            logger.info("%s scores in place of %s: %s", self.fallback.identifier, self.identifier, failure)
+            return self.fallback.score(title, category)
+
+
+def current_model() -> Builtin | WithFallback:
+    """The one that SENTIMENT_MODEL names; the built-in one by default."""
+    named = settings.SENTIMENT_MODEL
+    if not named or named == builtin().identifier:
+        return builtin()
+    chosen = next((model for model in sentiment_models() if model.identifier == named), None)
+    # A name that nobody has is told by a system check; until it is mended, scores go on.
+    return builtin() if chosen is None else WithFallback(chosen, builtin())
+
+
+@cache
+def sentiment_models() -> Sequence[SentimentModel]:
+    models: list[SentimentModel] = [builtin()]
+    if settings.ONNX_MODEL_DIR:
+        models.append(OnnxModel(Path(settings.ONNX_MODEL_DIR)))
+    return [*models, *(LanguageSentiment(model) for model in language_models())]
 
 
 @cache

@@ -12,15 +12,23 @@ import pytest
 
 from core.background import cancel_and_wait
 from news.background import check, checking_loop
-from news.sentiment import Score, SentimentFailed, SentimentModel, current_model, sentiment_models
+from news.scoring import (
+    Builtin,
+    WithFallback,
+    builtin,
+    current_model,
+    patiently,
+    score_by,
+    score_title,
+    sentiment_models,
+)
+from news.sentiment import Score, SentimentFailed, SentimentModel
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.onnx import OnnxModel
-from news.sentiment.scoring import Builtin, WithFallback, builtin, patiently, score_by, score_title
 from tests.news.ingest.made_feeds import half_up
 from tests.news.language.language_server import Act, LanguageServer, answer, cut, hang, says
+from tests.news.sentiment.tiny_onnx import make_onnx
 from tests.patience import PATIENCE_S
-
-from .tiny_onnx import make_onnx
 
 
 class Failing:

@@ -17,11 +17,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 from core.database import UNANSWERED
 from core.threads import in_thread_promptly
+from news.language.endpoint import Endpoint, LanguageFailed
+from news.language.protocols import DIALECTS, Call
+from news.language.transport import Breaker, ask, refusal
 from news.models.language_use import LanguageUse
-
-from .endpoint import Endpoint, LanguageFailed
-from .protocols import DIALECTS, Call
-from .transport import Breaker, ask, refusal
 
 T = TypeVar("T", bound=msgspec.Struct)
 MOST_AT_ONCE = 4
