@@ -8,7 +8,8 @@ import msgspec
 from asgiref.sync import async_to_sync
 
 from core import clock
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market.prices.quotes import Quote
 
 from . import runtime

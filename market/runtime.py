@@ -10,7 +10,8 @@ from django.conf import settings
 
 from core.clock import clock
 from core.clock import now_ms as now_ms
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import default_feed
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import RecentRecords, StreamNumbers

@@ -16,7 +16,8 @@ from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerP
 from core.contract.schema import describes
 from core.struct_schemas import Moment, openapi
 from core.times import iso_s
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import KEPT
 from market.prices.quotes import Quote

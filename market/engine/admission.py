@@ -7,14 +7,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
+from instruments.facts import InstrumentFacts
 from instruments.kinds import is_simulated
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
-
-if TYPE_CHECKING:
-    from instruments.catalogue import InstrumentFacts
 
 # A source whose clock runs ahead by more than this is not believed.
 FUTURE_MS = 5_000

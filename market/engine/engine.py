@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO as DEMO
 from instruments.kinds import PUSH as PUSH
 from instruments.kinds import is_simulated

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, PUSH, is_simulated
 from market.engine.store.checkpoints import Checkpoint
 from market.prices.history import History

@@ -11,7 +11,8 @@ from functools import partial
 from core.clock import now_ms
 from core.database import UNANSWERED
 from core.threads import in_thread
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, is_simulated
 from market.engine.bus.local_bus import LocalBus
 from market.engine.store.checkpoints import Checkpoint

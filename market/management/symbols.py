@@ -6,7 +6,8 @@ from difflib import get_close_matches
 
 from django.core.management.base import CommandError
 
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 
 
 def find_instrument(symbol: str) -> InstrumentFacts:

@@ -6,7 +6,7 @@ import msgspec
 
 from core.plain_json import number
 from core.times import iso_ms
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 
 from .candles import Closed
 from .history import History

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from core import clock
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
 from market.engine.store.checkpoints import Checkpoint

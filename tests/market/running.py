@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 
 from core.threads import in_thread
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.bus.local_bus import LocalBus
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed

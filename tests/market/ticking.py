@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.prices.candles import TIMEFRAMES, CandleBuilder, PriceBar
 from market.prices.records import Tick

@@ -54,6 +54,9 @@ def counted(directory: Path) -> Walks:
 
     import django
 
+    from config.installation import prepare as prepare_installation
+
+    prepare_installation()
     django.setup()
     from django.core.management import call_command
 

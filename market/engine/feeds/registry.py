@@ -8,7 +8,8 @@ from typing import NamedTuple
 from django.conf import settings
 
 from core.clock import now_ms
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, PUSH, REPLAY
 
 from .feed import MarketFeed

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from core.clock import now_ms
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.files.bi5 import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile

@@ -10,7 +10,7 @@ from django.db import models, transaction
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.times import epoch_ms, moment
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
 from market.models import UnfinishedImport

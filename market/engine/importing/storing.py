@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from core.times import moment
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.store.candle_rows import FLOATS, Row, candle_of, write_candles
 from market.engine.store.series import present_kind
 from market.models import IMPORTED, FormerQuote, LastQuote

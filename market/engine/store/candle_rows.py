@@ -12,7 +12,7 @@ from django.db.models import FloatField
 from django.db.models.functions import Cast
 
 from core.times import epoch_ms, moment
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.kinds import is_simulated
 from market.models import Candle as CandleRow
 from market.prices.candles import TIMEFRAMES, PriceBar, interval_start

@@ -15,7 +15,8 @@ from core.clock import now_ms
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.engine.feeds.simulated.simulated_past import fill_gap, last_quote

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from core.times import epoch_ms, moment
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.kinds import default_feed, is_simulated
 from instruments.models import Instrument
 from market.engine.admission import feeds_of

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 from core.plain_json import number
 from core.times import iso_s, read_iso
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.store.candle_rows import FLOATS, candle_of
 from market.engine.store.series import present_kind
 from market.management.symbols import find_instrument

@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError
 
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record

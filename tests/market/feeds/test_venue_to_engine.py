@@ -13,7 +13,7 @@ import time_machine
 from pytest_django import Settings
 
 from core.threads import in_thread
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.engine import Engine
 from market.engine.feeds import registry

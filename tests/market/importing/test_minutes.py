@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from market.engine.importing.minutes import FileEnd, FileMinutes
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices

@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market.engine.store import candle_rows
 from market.models import Candle as CandleRow
 from market.prices.candles import PriceBar

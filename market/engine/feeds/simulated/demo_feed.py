@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from core.clock import now_ms
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.hours import Span, TradingHours
 from market.engine.feeds.feed import Inlet
 from market.prices.records import Tick

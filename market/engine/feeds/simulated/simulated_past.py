@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db import transaction
 
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO
 from market.engine.store import candle_rows
 from market.models import Candle as CandleRow

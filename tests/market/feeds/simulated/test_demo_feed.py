@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.engine.feeds.simulated.demo_feed import CATCH_UP_MS, PIECE_MS, RAPID_PIECE_MS, DemoFeed, simulated
 from market.prices.records import Tick
