@@ -40,7 +40,7 @@ async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         raise Overloaded(retry_after=1)
     _in_flight += 1
     try:
-        return await _run(_pool, ask, *args, **kwargs)
+        return await run_in(_pool, ask, *args, **kwargs)
     finally:
         _in_flight -= 1
 
@@ -85,10 +85,10 @@ def _note_overdue(asking: asyncio.Future[T]) -> None:
 
 async def in_reserved_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Past the queue: for reading the control events and nothing else."""
-    return await _run(_reserved, ask, *args, **kwargs)
+    return await run_in(_reserved, ask, *args, **kwargs)
 
 
-async def _run(pool: ThreadPoolExecutor, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in(pool: ThreadPoolExecutor, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     def run() -> T:
         try:
             return ask(*args, **kwargs)

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 
-from core.database import UNANSWERED
+from core.database import UNANSWERED, spend
 from core.threads import in_thread_promptly
 from news.language.endpoint import Endpoint, LanguageFailed
 from news.language.protocols import DIALECTS, Call
@@ -116,7 +116,11 @@ class LanguageModel:
         day = today()
         try:
             has_room = await in_thread_promptly(
-                LanguageUse.spend, self.identifier, day, self._endpoint.daily_budget
+                spend,
+                LanguageUse.objects,
+                self._endpoint.daily_budget,
+                identifier=self.identifier,
+                day=day,
             )
         except UNANSWERED:
             raise LanguageFailed("the call cannot be counted now, so it is not made", wait_s=1) from None

@@ -7,15 +7,14 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
-from django.db import close_old_connections
 
+from core.threads import run_in
 from news.language_models import language_models
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.linear import FILE, BadModel, LinearModel, linear_model
@@ -58,13 +57,7 @@ def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
 
 
 async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    def run() -> T:
-        try:
-            return judge(*args, **kwargs)
-        finally:
-            close_old_connections()
-
-    return await asyncio.get_running_loop().run_in_executor(_pool, copy_context().run, run)
+    return await run_in(_pool, judge, *args, **kwargs)
 
 
 async def make_ready() -> str:

@@ -11,6 +11,7 @@ from django.db.models import F
 from accounts.keys.caller import Caller
 from accounts.models import AiUsage
 from core.contract.errors import AiQuotaExceeded
+from core.database import spend
 
 
 class AiCallStanding(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ def look_at_ai_calls(account_id: int, limit: int, now: datetime) -> AiCallStandi
 
 def reserve_ai_call(account_id: int, limit: int, now: datetime) -> AiCallReservation | None:
     """Count a call, if the day has room for it. Who crashes before it is made has used it up."""
-    if not AiUsage.spend(account_id, now.date(), limit):
+    if not spend(AiUsage.objects, limit, account_id=account_id, day=now.date()):
         return None
     return AiCallReservation(account_id, look_at_ai_calls(account_id, limit, now))
 

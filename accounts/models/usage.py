@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection, models, transaction
-from django.db.models import F
 
 from .accounts import Account
 
@@ -29,13 +28,6 @@ class AiUsage(models.Model):
     @classmethod
     def used_on(cls, account_id: int, day: date) -> int:
         return cls.objects.filter(account_id=account_id, day=day).values_list("used", flat=True).first() or 0
-
-    @classmethod
-    def spend(cls, account_id: int, day: date, limit: int) -> bool:
-        """Count one call if the day's allowance has room; the row count decides, so races cannot."""
-        cls.objects.get_or_create(account_id=account_id, day=day)
-        free = cls.objects.filter(account_id=account_id, day=day, used__lt=limit)
-        return free.update(used=F("used") + 1) == 1
 
 
 MINUTE_S, DAY_S = 60, 86_400

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from django.db import models
-from django.db.models import F
 
 
 class LanguageUse(models.Model):
@@ -24,10 +21,3 @@ class LanguageUse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.identifier}: {self.used} on {self.day}"
-
-    @classmethod
-    def spend(cls, identifier: str, day: date, limit: int) -> bool:
-        """Count one call if the day's budget has room; the row count decides, so races cannot."""
-        cls.objects.get_or_create(identifier=identifier, day=day)
-        free = cls.objects.filter(identifier=identifier, day=day, used__lt=limit)
-        return free.update(used=F("used") + 1) == 1

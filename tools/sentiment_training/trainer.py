@@ -86,10 +86,6 @@ def rows(counts: Counts, rarity: dict[str, Any]) -> Matrix:
     return sparse.hstack(parts).tocsr()
 
 
-def rows_of(headlines: Sequence[Headline], rarity: dict[str, Any]) -> Matrix:
-    return rows(counted(headlines), rarity)
-
-
 NAME, VERSION = "tickwire-linear", 1
 STRENGTH = 0.2
 

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import AiUsage
+from core.database import spend
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
 
@@ -20,15 +21,15 @@ def spend_at_once(account_id: int, day: date, limit: int, callers: int = CALLERS
     """How many of so many simultaneous calls the day's allowance covered."""
     ready = threading.Barrier(callers)
 
-    def spend() -> bool:
+    def spend_one() -> bool:
         try:
             ready.wait(PATIENCE_S)
-            return AiUsage.spend(account_id, day, limit)
+            return spend(AiUsage.objects, limit, account_id=account_id, day=day)
         finally:
             connection.close()
 
     with ThreadPoolExecutor(callers) as pool:
-        return sum(done.result(PATIENCE_S) for done in [pool.submit(spend) for _ in range(callers)])
+        return sum(done.result(PATIENCE_S) for done in [pool.submit(spend_one) for _ in range(callers)])
 
 
 def test_fifty_calls_at_once_spend_exactly_the_limit() -> None:
@@ -46,13 +47,13 @@ def test_next_day_starts_anew_and_once() -> None:
 
 def test_accounts_do_not_share_an_allowance() -> None:
     first, second = make_account(), make_account()
-    assert AiUsage.spend(first.pk, TODAY, 1)
-    assert not AiUsage.spend(first.pk, TODAY, 1)
-    assert AiUsage.spend(second.pk, TODAY, 1)
+    assert spend(AiUsage.objects, 1, account_id=first.pk, day=TODAY)
+    assert not spend(AiUsage.objects, 1, account_id=first.pk, day=TODAY)
+    assert spend(AiUsage.objects, 1, account_id=second.pk, day=TODAY)
 
 
 def test_allowance_of_nothing_covers_nothing() -> None:
-    assert not AiUsage.spend(make_account().pk, TODAY, 0)
+    assert not spend(AiUsage.objects, 0, account_id=make_account().pk, day=TODAY)
 
 
 def test_nothing_is_used_on_a_day_without_a_row() -> None:
