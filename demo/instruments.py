@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
-from instruments.saving import save_instrument
+from instruments.saving import save
 from market.streams import chaos
 
 TEST = chaos.TEST
@@ -45,7 +45,7 @@ def _add_test() -> None:
         volume_kind=Instrument.VolumeKind.TRADED,
         order_flow_source=Instrument.OrderFlowSource.TRADES,
     )
-    save_instrument(test, by="demo")
+    save(test, by="demo")
 
 
 def brought() -> QuerySet[Instrument]:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
-from django.forms import ModelForm
 from django.http import HttpRequest
 
-from accounts.back_office.staff_pages import actor
-
 from .models import Instrument, TradingCalendar
-from .saving import CALENDARS, INSTRUMENTS, save_calendar, save_instrument
+from .saving import CALENDARS, INSTRUMENTS
 from .table_pages import TableAdmin
 
 CONTRACT = (("pip_size", "digits"), ("contract_size", "margin_rate"), ("min_lot", "max_lot"))
@@ -49,11 +46,6 @@ class InstrumentAdmin(TableAdmin[Instrument]):
         """Deactivate instead: deleting would take every candle along."""
         return False
 
-    def save_model(
-        self, request: HttpRequest, obj: Instrument, form: ModelForm[Instrument], change: bool
-    ) -> None:
-        save_instrument(obj, by=actor(request))
-
 
 @admin.register(TradingCalendar)
 class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
@@ -70,11 +62,6 @@ class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
     def has_delete_permission(self, request: HttpRequest, obj: TradingCalendar | None = None) -> bool:
         used = obj is not None and obj.instruments.exists()
         return not used and super().has_delete_permission(request, obj)
-
-    def save_model(
-        self, request: HttpRequest, obj: TradingCalendar, form: ModelForm[TradingCalendar], change: bool
-    ) -> None:
-        save_calendar(obj, by=actor(request))
 
 
 def price_column(name: str) -> Callable[[Any, Any], str]:

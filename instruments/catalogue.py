@@ -22,9 +22,9 @@ class Catalogue:
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
         """Asks the market, which knows: open, closed or stale."""
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
-        """Are told the symbols that are not offered any more."""
+        """Called with the symbols that are not offered any more."""
         self._ended: set[str] = set()
-        """Of those the symbols that nobody was told yet."""
+        """Those of them that nobody was told of yet."""
 
     def all(self) -> list[InstrumentFacts]:
         return list(self._by_symbol.values())
@@ -60,8 +60,8 @@ class Catalogue:
         await in_thread(self.load_now)
         ended, self._ended = self._ended, set()
         if gone := sorted(symbol for symbol in ended if self.find(symbol) is None):
-            for told in self.on_deactivated:
-                told(gone)
+            for handle in self.on_deactivated:
+                handle(gone)
 
     def load_now(self) -> None:
         rows = Instrument.objects.with_hours()

@@ -44,7 +44,7 @@ class TradingCalendar(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Parsed a field at a time, so that the fault is told beside the field that has it."""
+        """Parsed a field at a time, so that a fault is shown beside the field that has it."""
         parts = {"timezone": (self.timezone, "24/7", ""), "sessions": ("UTC", self.sessions, "")}
         for field, (timezone, sessions, holidays) in (parts | {"holidays": self._texts()}).items():
             try:

@@ -160,15 +160,9 @@ def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
 
 
 @transaction.atomic
-def save_instrument(instrument: Instrument, *, by: str) -> None:
-    instrument.clean()
-    instrument.save()
-    announce(by)
-
-
-@transaction.atomic
-def save_calendar(calendar: TradingCalendar, *, by: str) -> None:
-    calendar.save()
+def save(row: Row, *, by: str) -> None:
+    row.clean()
+    row.save()
     announce(by)
 
 

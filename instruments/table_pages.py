@@ -26,7 +26,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.back_office.staff_pages import StaffAdmin, actor
 
-from .saving import NEW, SKIP, UPDATE, BadRows, RowChange, Table, load
+from .saving import NEW, SKIP, UPDATE, BadRows, RowChange, Table, load, save
 from .sheets import BadSheet, SheetRow, read_sheet, write_sheet
 
 M = TypeVar("M", bound=Model)
@@ -84,6 +84,9 @@ class TableAdmin(StaffAdmin[M]):
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         may_import = self.has_import_permission(request)
         return super().changelist_view(request, {"may_import": may_import, **(extra_context or {})})
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        save(obj, by=actor(request))
 
     def import_page(self, request: HttpRequest) -> HttpResponse:
         """The preview of what an upload would change."""

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from instruments.kinds import is_simulated
 from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument
-from instruments.saving import save_instrument
+from instruments.saving import save
 from market.engine.feeds.registry import FEEDS
 from tests.factories import make_instrument
 
@@ -66,7 +66,7 @@ def test_nor_is_it_saved_another_way() -> None:
     instrument.source, instrument.fallback = "kraken", "demo"
 
     with pytest.raises(ValidationError, match="never stand in"):
-        save_instrument(instrument, by="test")
+        save(instrument, by="test")
 
     assert Instrument.objects.get().fallback == ""
 

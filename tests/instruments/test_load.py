@@ -77,8 +77,8 @@ def test_loading_is_told_to_every_process() -> None:
 @pytest.mark.usefixtures("shipped")
 def test_a_file_adds_and_updates(tmp_path: Path) -> None:
     new = EURUSD.replace("EURUSD", "EURSEK")
-    told = load(table(tmp_path, new, with_("digits", "4"), ROWS[0]))
-    assert told == "instruments: 1 added, 1 updated, 1 unchanged\n"
+    output = load(table(tmp_path, new, with_("digits", "4"), ROWS[0]))
+    assert output == "instruments: 1 added, 1 updated, 1 unchanged\n"
     assert Instrument.objects.get(symbol="EURUSD").digits == 4
     assert events() == [EventKind.INSTRUMENTS_CHANGED]
 

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from instruments.models import Instrument
-from instruments.saving import save_instrument
+from instruments.saving import save
 from market.models import Candle, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES
 from market.push.keys import issue_ingest_key
@@ -102,7 +102,7 @@ def last_quoted_ms() -> int:
 def give_source(source: str) -> None:
     instrument = Instrument.objects.get(symbol=SYMBOL)
     instrument.source = source
-    save_instrument(instrument, by="test")
+    save(instrument, by="test")
 
 
 def push(server: Process, ingest_key: str) -> bool:

@@ -32,7 +32,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from accounts.models import User
 from instruments.models import Instrument
-from instruments.saving import save_instrument
+from instruments.saving import save
 from market.engine.store.checkpoints import write_quote
 from market.push.keys import issue_ingest_key
 from market.prices.records import Tick
@@ -44,7 +44,7 @@ bitcoin, ether = Instrument.objects.order_by("symbol")
 bitcoin.stale_after_s = ether.stale_after_s = 86_400
 ether.source = "push"
 for instrument in (bitcoin, ether):
-    save_instrument(instrument, by="test")
+    save(instrument, by="test")
 write_quote(ether.pk, Tick("ETHUSD", 2000.0, 2001.0, time.time_ns() // 1_000_000 - 300_000), "push")
 call_command("seed_demo")
 call_command("issue_key", "alice", "--tier", "premium")
@@ -53,7 +53,7 @@ alice.user_permissions.add(Permission.objects.get(codename="publish_signal"))
 call_command("publish_signal", "alice", "BTCUSD", "buy", "--stop", "100", "--target", "990000")
 call_command("publish_signal", "alice", "ETHUSD", "buy", "--stop", "1000", "--target", "9000")
 bitcoin.source = "kraken"
-save_instrument(bitcoin, by="test")
+save(bitcoin, by="test")
 print(issue_ingest_key("desk", by="test")[1])
 """
 NO_VENUE = {"KRAKEN_WS_URL": "ws://127.0.0.1:9", "KRAKEN_REST_URL": "http://127.0.0.1:9"}

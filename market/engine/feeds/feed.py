@@ -1,5 +1,5 @@
-"""What the engine asks of a feed and a feed of the engine, how long a live feed waits for what, and the ticks
-that wait for the minutes before them."""
+"""What the engine asks of a feed and a feed of the engine, how long live feeds wait, and ticks that are held
+back until the minutes before them are there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Inlet(Protocol):
 
     def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
         """A message that made no tick is counted: "malformed", "unknown_symbol". `what` is a sentence for
-        staff, where they have to do something about it. Of `symbols` nothing comes before that."""
+        staff, where they have to do something about it. Nothing comes for `symbols` until then."""
 
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""
@@ -57,7 +57,7 @@ class FeedPace:
     history_s: float = 10.0
     history_at_once: int = 4
     held_at_most: int = 100_000
-    """So many ticks may wait for the history; more are left with the venue meanwhile."""
+    """This many ticks may wait for the history; more are left with the venue meanwhile."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: Callable[[], float] = random.random
 
@@ -68,13 +68,13 @@ class FeedPace:
         return full_s * (1.0 - self.chance() / 2)
 
 
-# Between two handfuls the event loop does other things.
+# Between two batches the event loop does other things.
 AT_ONCE = 500
 
 
 class HeldTicks:
-    """Stands before the engine until the past is filled. Candles only go forward: a tick that was let in, and
-    even a sign of life, would close minutes whose history is on its way."""
+    """Keeps ticks back until the past is filled. Candles only go forward: a tick that was let in, or even a
+    sign of life, would close minutes whose history is on its way."""
 
     def __init__(self, inlet: Inlet, at_most: int, before: Sequence[Tick] = ()) -> None:
         """`before` is what another connection left behind."""

@@ -46,7 +46,7 @@ class TickRecorder:
             self.ended.set()
 
     def late_ms(self, share: float) -> int:
-        """So late, by their own time, was this share of the ticks at most."""
+        """By how much this share of the ticks was late at most, by their own time."""
         left = share * self.ticks
         for late_ms in sorted(self._late):
             left -= self._late[late_ms]

@@ -30,11 +30,11 @@ BATCH = 1_000
 
 
 class ReplayFeed:
-    """The first tick is of now, and gaps keep their length, divided by the speed: to the engine's door the
-    ticks are as live as any, and a market that is closed now refuses them.
+    """The first tick is as of now, and gaps keep their length, divided by the speed: to the engine the ticks
+    are as live as any, and a market that is closed now refuses them.
 
-    At speed 0 all comes at once with the times it had. The door takes that only where nothing later is
-    known: a replay into an empty database makes the candles of the past, a second one is refused as old."""
+    At speed 0 all of them come at once with the times they had. The engine takes that only where it knows
+    nothing later: a replay into an empty database makes the candles of the past, a second one is refused."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ReplayFeed:
 
 
 class _Pace:
-    """The first tick is of now; the others follow in their distance, divided by the speed."""
+    """The first tick is as of now; the others keep their distance, divided by the speed."""
 
     def __init__(self, began_ms: int, first_ms: int, speed: float) -> None:
         self._began_ms, self._first_ms, self._speed = began_ms, first_ms, speed
@@ -108,7 +108,7 @@ class ReplayFiles:
         self._faults: list[str] = []
 
     async def pieces(self, inlet: Inlet, size: int) -> AsyncGenerator[list[Tick]]:
-        """The ticks of all symbols in the order of time, so many at once; faults are told in between."""
+        """The ticks of all symbols in the order of time, so many at once, with faults reported in between."""
         loop, ticks = asyncio.get_running_loop(), self._merged()
         # A thread of its own: a scan of gigabytes would keep one of the database's for minutes.
         reader = ThreadPoolExecutor(1, "replay")

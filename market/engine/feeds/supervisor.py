@@ -54,7 +54,7 @@ class FeedSupervisor:
             for name, serving in wanted.items():
                 if name not in self._running:
                     self._serving[name] = serving
-                    self._running[name] = asyncio.create_task(self._listen(name), name=f"{name} feed")
+                    self._running[name] = asyncio.create_task(self._run_feed(name), name=f"{name} feed")
 
     def _wanted(self) -> Wanted:
         by_feed = defaultdict(list)
@@ -64,7 +64,7 @@ class FeedSupervisor:
                     by_feed[name].append((facts.symbol, facts.source, facts.fallback))
         return {name: tuple(sorted(serving)) for name, serving in by_feed.items()}
 
-    async def _listen(self, name: str) -> None:
+    async def _run_feed(self, name: str) -> None:
         inlet = EngineInlet(self._engine, name, self._serves(name), self._publish)
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:

@@ -15,7 +15,7 @@ class BadFile(Exception):
 
 
 class Subject(NamedTuple):
-    """What the reader of a file must be told, because the file does not say it."""
+    """What a file does not say of itself."""
 
     symbol: str
     point: float = 0.00001
@@ -36,7 +36,7 @@ class FileBatch(NamedTuple):
     """The line of each tick, counted from 1."""
     malformed: Sequence[int] = ()
     """Lines that make no tick."""
-    place: FilePosition = FilePosition()
+    position: FilePosition = FilePosition()
 
 
 class Format(NamedTuple):
@@ -46,7 +46,7 @@ class Format(NamedTuple):
     matches: Callable[[bytes, str], bool]
     """Whether a file that begins with these bytes, and has this path, is one."""
     read: Callable[[Iterable[bytes], Subject, FilePosition], Iterator[FileBatch]]
-    """From blocks of bytes, each of whole lines; the place is that of the first."""
+    """From blocks of bytes, each of whole lines; the position is that of the first."""
     holds_trades: bool = False
 
 
@@ -75,12 +75,12 @@ def read_lines(
     for block in blocks:
         text = block.decode("utf-8-sig" if offset == 0 else "utf-8", "replace")
         text = text.replace("\r", "").removesuffix("\n")
-        place, first = FilePosition(offset, number), number
+        position, first = FilePosition(offset, number), number
         offset, number = offset + len(block), number + text.count("\n") + 1
         if first == 1 and is_header(text.partition("\n")[0]):
             text, first = text.partition("\n")[2], 2
         if text:
-            yield _batch(text, parse, first)._replace(place=place)
+            yield _batch(text, parse, first)._replace(position=position)
 
 
 def _batch(text: str, parse: Parse, first: int) -> FileBatch:

@@ -22,7 +22,7 @@ from .format import BadFile, FileBatch, FilePosition, Format, Subject
 BLOCK = 1 << 16
 START = FilePosition()
 
-# An archive whose fields contradict each other is told in as many ways as it is read.
+# An archive whose fields contradict each other fails in as many ways as it is read.
 DAMAGES = (
     *(OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
     *(struct.error, ValueError, IndexError, OverflowError, NotImplementedError),
@@ -66,7 +66,7 @@ class TickFile:
         yield from self.format.read(self._blocks(start.offset), Subject(symbol, point, self.path), start)
 
     def _blocks(self, skip: int) -> Iterator[bytes]:
-        """Whole lines, from a place where one begins."""
+        """Whole lines, from where one begins."""
         rest = b""
         for chunk in self._chunks(skip):
             cut = chunk.rfind(b"\n") + 1

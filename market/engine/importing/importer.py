@@ -101,7 +101,7 @@ class FileImport:
         self._minutes = FileMinutes(terms.facts, mid=terms.candle_price == "mid", before=before)
         self._waiting: list[PriceBar] = []
         known = UnfinishedImport.objects.filter(**self._identity()).first() if digest else None
-        self._place = FilePosition(known.offset, known.line) if known else FilePosition()
+        self._position = FilePosition(known.offset, known.line) if known else FilePosition()
         self._stored_ms = epoch_ms(known.minute_at) if known else 0
         """Minutes before this one are stored already."""
         self._minute_ms = self._stored_ms
@@ -111,10 +111,10 @@ class FileImport:
         """The last bid and ask that was taken; None of trades, which have none."""
 
     def run(self, go_on: Callable[[], bool]) -> bool:
-        """Until the end, or until told after a batch not to go on. Says whether it came to the end."""
+        """Until the end, or until `go_on` says no after a batch. True where it came to the end."""
         facts = self._terms.facts
         try:
-            for batch in self._file.batches(facts.symbol, self._terms.point, self._place):
+            for batch in self._file.batches(facts.symbol, self._terms.point, self._position):
                 self._take(batch)
                 if self._holds_a_day():
                     self._store()
@@ -144,7 +144,7 @@ class FileImport:
         self._waiting += filter(self._is_wanted, self._minutes.take(taken))
         forming_ms = self._minutes.forming_ms
         if forming_ms is not None and forming_ms != self._minute_ms:
-            self._minute_ms, self._place = forming_ms, batch.place
+            self._minute_ms, self._position = forming_ms, batch.position
 
     def _is_wanted(self, minute: PriceBar) -> bool:
         """Neither stored before nor still running."""
@@ -164,7 +164,7 @@ class FileImport:
             if self._digest:
                 UnfinishedImport.objects.update_or_create(
                     **self._identity(),
-                    defaults={"minute_at": moment(self._minute_ms), **self._place._asdict()},
+                    defaults={"minute_at": moment(self._minute_ms), **self._position._asdict()},
                 )
         self._tally.stored(waiting[0].opened_ms, waiting[-1].opened_ms, len(waiting))
         self._tally.left = self._tally.left - changed.made | changed.left

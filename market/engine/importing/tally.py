@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from core.times import moment
 
-# A weekend in a file of ticks would else be told line by line.
+# A weekend in a file of ticks would otherwise be reported line by line.
 NAMED_EACH = 10
 
 

@@ -91,7 +91,7 @@ class ImportWatch:
 
 
 def total_size(files: list[str], format_name: str | None) -> int:
-    """In bytes. Looks into each file first, so that a bad one is told before anything is done."""
+    """In bytes. Looks into each file first, so that a bad one is reported before anything is done."""
     sizes = []
     for path in files:
         if path != "-":

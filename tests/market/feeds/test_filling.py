@@ -33,13 +33,13 @@ class Filling:
         return feed
 
     async def says(self, *messages: bytes) -> None:
-        """What follows makes no sense, which is told at once: so these were read."""
+        """What follows makes no sense, which is counted at once: so these were read."""
         known = self.inlet.refused["malformed"]
         await self.venue.send(*messages, NO_MESSAGE)
         await self.inlet.until(lambda: self.inlet.refused["malformed"] > known)
 
     @property
-    def told(self) -> list[str]:
+    def seen(self) -> list[str]:
         return [what for what in self.inlet.order if what.startswith(("backfill", "ticks", "alive", "lost"))]
 
 
@@ -52,7 +52,7 @@ async def test_what_comes_while_history_is_awaited_has_the_time_of_its_receipt(v
         await filling.says(venue.quote(filling.name, 1.08, 1.0802, NOON_MS + 400, 1))
         filling.now_ms += 9_000
         await filling.says(venue.quote(filling.name, 1.09, 1.0902, NOON_MS + 9_400, 2))
-        assert filling.told == []
+        assert filling.seen == []
         filling.now_ms += 900
         venue.may_tell_history.set()
         ticks = await filling.inlet.until_ticks(2)
@@ -62,7 +62,7 @@ async def test_what_comes_while_history_is_awaited_has_the_time_of_its_receipt(v
         (1.08, NOON_MS + 400 + own),
         (1.09, NOON_MS + 9_400 + own),
     ]
-    assert filling.told == [f"backfill {venue.feed_class.basis}", "ticks"]
+    assert filling.seen == [f"backfill {venue.feed_class.basis}", "ticks"]
 
 
 async def test_signs_of_life_wait_for_the_history_too(venue: FakeVenue) -> None:
@@ -72,11 +72,11 @@ async def test_signs_of_life_wait_for_the_history_too(venue: FakeVenue) -> None:
         await venue.visited()
         await venue.asked_for_history()
         await filling.says(venue.heartbeat())
-        assert filling.told == []
+        assert filling.seen == []
         venue.may_tell_history.set()
         await filling.inlet.until_takes(1)
 
-    assert filling.told[:2] == [f"backfill {venue.feed_class.basis}", "alive"]
+    assert filling.seen[:2] == [f"backfill {venue.feed_class.basis}", "alive"]
 
 
 async def test_minute_that_ends_while_history_is_awaited_is_asked_for_as_well(venue: FakeVenue) -> None:
@@ -89,7 +89,7 @@ async def test_minute_that_ends_while_history_is_awaited_is_asked_for_as_well(ve
         venue.bars[filling.name].append((NOON_MS, 1.5))
         venue.may_tell_history.set()
         await venue.asked_for_history(2)
-        await filling.inlet.until(lambda: filling.told.count(f"backfill {venue.feed_class.basis}") == 2)
+        await filling.inlet.until(lambda: filling.seen.count(f"backfill {venue.feed_class.basis}") == 2)
 
     assert filling.inlet.backfilled["EURUSD"][-1].opened_ms == NOON_MS
     assert len(venue.history_asked) == 2
@@ -112,7 +112,7 @@ async def test_connection_that_is_lost_while_history_is_awaited_is_told_at_once(
 
     # What the first connection said goes behind the minutes that the second has filled.
     assert [tick.bid for tick in ticks] == [1.08, 1.09]
-    assert filling.told == ["lost", f"backfill {venue.feed_class.basis}", "ticks"]
+    assert filling.seen == ["lost", f"backfill {venue.feed_class.basis}", "ticks"]
 
 
 async def test_what_has_no_history_to_wait_for_is_handed_on_before_the_connection_is_lost(
@@ -128,7 +128,7 @@ async def test_what_has_no_history_to_wait_for_is_handed_on_before_the_connectio
         await filling.inlet.until_lost()
 
     assert [tick.symbol for tick in filling.inlet.ticks] == ["XAUUSD"]
-    assert filling.told[:2] == ["ticks", "lost"]
+    assert filling.seen[:2] == ["ticks", "lost"]
 
 
 async def test_feed_that_is_ended_hands_on_what_has_no_history_to_wait_for(venue: FakeVenue) -> None:
@@ -138,7 +138,7 @@ async def test_feed_that_is_ended_hands_on_what_has_no_history_to_wait_for(venue
         await venue.visited()
         await venue.asked_for_history()
         await filling.says(venue.quote(other, 2_000.0, 2_001.0, NOON_MS + 400, 1))
-        assert filling.told == []
+        assert filling.seen == []
 
     assert [tick.symbol for tick in filling.inlet.ticks] == ["XAUUSD"]
 

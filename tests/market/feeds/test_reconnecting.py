@@ -133,8 +133,8 @@ async def test_missing_minutes_are_filled_before_the_first_live_tick(venue: Fake
 
     minutes = inlet.backfilled["EURUSD"]
     assert [(m.opened_ms, m.open) for m in minutes] == venue.bars[venue.symbols["EURUSD"]]
-    told = [what for what in inlet.order if what.startswith(("missing", "backfill", "ticks"))]
-    assert told == ["missing", f"backfill {feed.basis}", "ticks"]
+    seen = [what for what in inlet.order if what.startswith(("missing", "backfill", "ticks"))]
+    assert seen == ["missing", f"backfill {feed.basis}", "ticks"]
 
 
 async def test_history_that_fails_does_not_stop_the_live_feed(venue: FakeVenue) -> None:

@@ -70,7 +70,7 @@ class Connected:
         return feed
 
     async def quote(self, bid: float, time_ms: int) -> None:
-        """Sent by the venue, and on the board."""
+        """Sent by the venue, and a quote of the engine."""
         await self.venue.send(self.venue.quote(self.name, bid, bid + 0.0002, time_ms, time_ms))
         await until(lambda: self.bid == bid)
 
@@ -210,7 +210,7 @@ class Two:
         await venue.send(venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, time_ms, time_ms))
         await until(lambda: source.ticks + source.refused.total() > known)
 
-    async def told(self, feed: str) -> InstrumentStatus:
+    async def status_of(self, feed: str) -> InstrumentStatus:
         """The status once it says that this feed prices the instrument."""
         runner = market.market.runner
         assert runner is not None
@@ -243,16 +243,16 @@ async def test_stalled_source_hands_over_to_its_fallback_and_gets_it_back(
     clock: time_machine.Traveller, two: Two
 ) -> None:
     await two.quote(two.kraken, NOON_MS)
-    first = await two.told("kraken")
+    first = await two.status_of("kraken")
     clock.shift(61)
     await two.quote(two.binance, NOON_MS + 61_000)
-    over = await two.told("binance")
+    over = await two.status_of("binance")
     for after_ms in (66_000, 71_000, 76_000):
         clock.shift(5)
         await two.quote(two.kraken, NOON_MS + after_ms)
-    back = await two.told("kraken")
+    back = await two.status_of("kraken")
 
-    assert [(told.switches, told.switched_ms) for told in (first, over, back)] == [
+    assert [(status.switches, status.switched_ms) for status in (first, over, back)] == [
         (0, None),
         (1, NOON_MS + 61_000),
         (2, NOON_MS + 76_000),

@@ -94,7 +94,7 @@ def test_reading_goes_on_from_any_batch(path: Path, packed: bool) -> None:
 
     for batch in batches:
         with TickFile(str(path), block=100) as file:
-            rest = [line for later in file.batches("EURUSD", 0.00001, batch.place) for line in later.lines]
+            rest = [line for later in file.batches("EURUSD", 0.00001, batch.position) for line in later.lines]
         assert rest == list(range(batch.lines[0], 52))
 
 
@@ -136,7 +136,7 @@ def test_place_of_the_first_batch_is_the_beginning(path: Path) -> None:
     path.write_text(QUOTES)
 
     with TickFile(str(path)) as file:
-        assert next(file.batches("EURUSD", 0.00001)).place == FilePosition(0, 1)
+        assert next(file.batches("EURUSD", 0.00001)).position == FilePosition(0, 1)
 
 
 def damaged_zip(path: Path, at: int, value: int) -> None:

@@ -1,4 +1,4 @@
-"""The importer's door beside the live one."""
+"""The importer's check beside the live one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def facts() -> InstrumentFacts:
     return catalogue.get("EURUSD")
 
 
-def told(moves: list[Move]) -> list[Tick]:
+def ticks_of(moves: list[Move]) -> list[Tick]:
     at_ms, ticks = EVENING_MS, list[Tick]()
     for step_ms, bid, ask, volume, side, number in moves:
         at_ms += step_ms
@@ -55,11 +55,11 @@ def told(moves: list[Move]) -> list[Tick]:
 def test_ticks_are_refused_for_the_reasons_of_the_live_door(
     facts: InstrumentFacts, moves: list[Move], batch: int
 ) -> None:
-    door, engine, ticks = BatchCheck(facts, NOW_MS), Engine(Prices("bid")), told(moves)
+    check, engine, ticks = BatchCheck(facts, NOW_MS), Engine(Prices("bid")), ticks_of(moves)
 
     reasons = dict[int, str]()
     for start in range(0, len(ticks), batch):
-        taken, refused = door.sift(ticks[start : start + batch])
+        taken, refused = check.sift(ticks[start : start + batch])
         assert len(taken) + len(refused) == len(ticks[start : start + batch])
         reasons |= {start + index: reason for index, reason in refused}
 
@@ -68,12 +68,12 @@ def test_ticks_are_refused_for_the_reasons_of_the_live_door(
 
 
 def test_good_batch_is_handed_on_as_it_is(facts: InstrumentFacts) -> None:
-    ticks = told([(1, 1.1, 1.1002, 1.0, 0, number) for number in range(5)])
+    ticks = ticks_of([(1, 1.1, 1.1002, 1.0, 0, number) for number in range(5)])
 
     assert BatchCheck(facts, NOW_MS).sift(ticks)[0] is ticks
 
 
 def test_numbered_trades_among_quotes_are_one_batch(facts: InstrumentFacts) -> None:
-    ticks = told([(1, 1.1, 1.1002, 1.0, 0, 7), (1, 1.1, 1.1002, 1.0, 1, 3), (1, 1.1, 1.1002, 1.0, 0, 8)])
+    ticks = ticks_of([(1, 1.1, 1.1002, 1.0, 0, 7), (1, 1.1, 1.1002, 1.0, 1, 3), (1, 1.1, 1.1002, 1.0, 0, 8)])
 
     assert BatchCheck(facts, NOW_MS).sift(ticks)[0] is ticks

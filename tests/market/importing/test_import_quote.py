@@ -82,9 +82,9 @@ def test_beside_simulated_prices_it_waits_until_they_are_real(
         instrument=instrument, bid=2, ask=3, quoted_at=now, source="demo", simulated=True
     )
 
-    told = run(tmp_path / "EURUSD.csv")
+    output = run(tmp_path / "EURUSD.csv")
 
     assert quoted(simulated) == (Decimal(2), Decimal(3), now, "demo")
     assert quoted(FormerQuote.objects.get())[3] == "import"
-    assert "priced by a simulated source" in told
+    assert "priced by a simulated source" in output
     assert set(Candle.objects.values_list("simulated", flat=True)) == {False}

@@ -43,9 +43,9 @@ class Activity:
         begin = second * 1000 + (990 - length) * chance[3] // 256
         made = []
         for i in range(count):
-            place, spread, size = chance[4 + 3 * i : 7 + 3 * i]
+            offset, spread, size = chance[4 + 3 * i : 7 + 3 * i]
             # At most nine tenths into a slot of at least 50 ms, so two ticks never share a millisecond.
-            made.append((begin + int(length * (i + place / 285) / count), spread, size, takers[i]))
+            made.append((begin + int(length * (i + offset / 285) / count), spread, size, takers[i]))
         return made
 
     def _count(self, second: int, chance: float) -> int:
@@ -92,7 +92,7 @@ class Activity:
 # A quote's time, its bid and its spread in points, and two bytes of chance: for a size and for its taker.
 SimulatedQuote = tuple[int, int, int, int, int]
 
-# A side, 0 for a quote without a trade, and the place of the size among 256, from small to large.
+# A side, 0 for a quote without a trade, and the rank of the size among 256, from small to large.
 Take = tuple[int, int]
 TRADE_SHARE = 0.75
 

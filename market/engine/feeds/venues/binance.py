@@ -106,20 +106,20 @@ class BinanceReader:
             side = -1 if trade.is_buyer_maker else 1
             price, size = float(trade.price), float(trade.size)
             return self._quotes.trade(trade.symbol, price, size, side, trade.traded_ms, trade.number)
-        self._hear(message)
+        self._read_answer(message)
         return []
 
-    def _hear(self, message: BinanceMessage) -> None:
+    def _read_answer(self, message: BinanceMessage) -> None:
         if "serverShutdown" in (message.event, EVENT.decode(message.data).event):
             raise FeedLost("Binance shuts this server down")
         if message.code is not None or message.error is not None:
-            self._hear_refusal(message)
+            self._read_refusal(message)
         elif message.id is not None:
             self._asked.pop(message.id, None)
         elif not (message.stream or message.event):
             raise ValueError("neither a stream nor an answer")
 
-    def _hear_refusal(self, message: BinanceMessage) -> None:
+    def _read_refusal(self, message: BinanceMessage) -> None:
         """A request is refused as a whole for one bad name, which is found by halving."""
         why = (message.error.msg if message.error else message.msg)[:200]
         names = self._asked.pop(message.id or PROBE_ID, None)

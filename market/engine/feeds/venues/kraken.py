@@ -96,7 +96,7 @@ class KrakenReader:
             case "trade":
                 read = self._trade
             case "":
-                self._hear_answer(message)
+                self._read_answer(message)
                 return []
             case _:
                 return []
@@ -120,7 +120,7 @@ class KrakenReader:
         side = 1 if trade.side == "buy" else -1
         return self._quotes.trade(trade.symbol, trade.price, trade.qty, side, time_ms, trade.trade_id)
 
-    def _hear_answer(self, message: KrakenMessage) -> None:
+    def _read_answer(self, message: KrakenMessage) -> None:
         if message.rate_error or not (message.success or message.symbol):
             raise FeedLost(f"Kraken refused: {(message.rate_error or message.error or 'no reason')[:200]}")
         if not message.method:

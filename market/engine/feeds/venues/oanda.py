@@ -105,7 +105,7 @@ class OandaFeed(VenueFeed):
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
         self._access.check()
-        with told_as_losses(self._stream_url):
+        with raising_feed_lost(self._stream_url):
             async with open_client(headers=self._access.headers(), timeout=TIMEOUT_S) as self._client:
                 async with asyncio.timeout(self.pace.open_s):
                     response = await self._connect(refuse)
@@ -166,7 +166,7 @@ class OandaFeed(VenueFeed):
 
 
 @contextmanager
-def told_as_losses(url: str) -> Iterator[None]:
+def raising_feed_lost(url: str) -> Iterator[None]:
     at = f"{url} (OANDA_STREAM_URL)"
     try:
         yield

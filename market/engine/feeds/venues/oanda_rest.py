@@ -21,8 +21,8 @@ from .venue_history import (
     Params,
     checked,
     decode,
+    error_text,
     fetch,
-    said,
 )
 from .venue_quotes import to_ms
 
@@ -76,7 +76,7 @@ class Access(NamedTuple):
 async def refusal(response: httpx2.Response) -> FeedLost:
     status = response.status_code
     try:
-        why = f"OANDA answered {status}{said(response, await read_raw(response, LONGEST_ERROR))}"
+        why = f"OANDA answered {status}{error_text(response, await read_raw(response, LONGEST_ERROR))}"
     except HttpFailed:
         why = f"OANDA answered {status} and more than an error needs"
     is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR

@@ -30,7 +30,7 @@ MALFORMED = (ValueError, RecursionError, OverflowError)
 # So many failures that the wait is at its cap.
 SELDOM = 30
 
-# Nothing comes of these instruments until somebody writes another source.
+# Nothing comes for these instruments until somebody names another source.
 FOR_STAFF = ("unknown_symbol", "not_traded")
 
 # After so many different complaints about one connection, more are counted but not logged.
@@ -39,7 +39,7 @@ MOST_LOGGED = 50
 
 class Refuse(Protocol):
     def __call__(self, reason: str, what: str, name: str = "") -> None:
-        """A reason to count ("malformed"), a sentence to log, and the venue's name that nothing comes of."""
+        """A reason to count ("malformed"), a sentence to log, and the venue's name for what does not come."""
 
 
 class FeedLost(Exception):
@@ -57,10 +57,10 @@ class VenueLine(NamedTuple):
     """An open connection that has been told what to send."""
 
     receive: Callable[[], Awaitable[bytes | str]]
-    """The next message, or `Lost`."""
+    """The next message, or `FeedLost`."""
     read: Callable[[bytes | str, int], list[Tick]]
-    """The ticks of a message that came at this time (ms): pure, keeps what the connection has said so far.
-    A message that makes no sense is a ValueError."""
+    """The ticks of a message that came at this time (ms); it remembers what the connection has said so far. A
+    message that makes no sense is a ValueError."""
 
 
 def not_served(name: str, why: str, example: str) -> str:
@@ -107,7 +107,7 @@ class VenueFeed(ABC):
 
     @abstractmethod
     def open(self, refuse: Refuse) -> AbstractAsyncContextManager[VenueLine]:
-        """Connect and subscribe; `Lost` says why that could not be done. Closes what it opened."""
+        """Connect and subscribe; `FeedLost` says why that could not be done. Closes what it opened."""
 
     @abstractmethod
     def client(self) -> httpx2.AsyncClient:
@@ -165,7 +165,7 @@ class VenueFeed(ABC):
                     except MALFORMED as error:
                         refuse("malformed", f"a message makes no sense ({error}): {raw[:200]!r}")
                     else:
-                        _compare(ticks, at_ms)
+                        _note_clock(ticks, at_ms)
                         held.take(ticks)
                     if held.is_full:
                         await held.released.wait()
@@ -196,7 +196,7 @@ class VenueFeed(ABC):
                 while (end_ms := interval_start(self.now_ms(), MINUTE_MS)) > upto_ms:
                     upto_ms = end_ms
                     await self._fill_until(end_ms, inlet, failed)
-        self._tell_failures(failed)
+        self._log_failures(failed)
 
     async def _fill_until(self, end_ms: int, inlet: Inlet, failed: dict[str, str]) -> None:
         missing = inlet.missing() if self.basis else {}
@@ -222,7 +222,7 @@ class VenueFeed(ABC):
         counted = facts is not None and facts.volume_kind == "ticks"
         return MinutesRequest(self.client(), self.rest_url, self.symbols[symbol], *between, counted)
 
-    def _tell_failures(self, failed: Mapping[str, str]) -> None:
+    def _log_failures(self, failed: Mapping[str, str]) -> None:
         """One line for each reason, however many instruments it concerns."""
         at = f"{self.rest_url} ({self.rest_setting})" if failed else ""
         for why in dict.fromkeys(failed.values()):
@@ -242,7 +242,7 @@ class VenueFeed(ABC):
         return refuse
 
 
-def _compare(ticks: list[Tick], at_ms: int) -> None:
-    """A venue's clock is another than the machine's. What has no time of its own has ours."""
+def _note_clock(ticks: list[Tick], at_ms: int) -> None:
+    """A venue's clock is not the machine's. A tick without a time of its own has that of its receipt."""
     if ticks and ticks[-1].time_ms != at_ms:
         market_clock.hear(ticks[-1].time_ms, at_ms)

@@ -37,7 +37,7 @@ async def fetch(
         response, body = await request(client, "GET", url, most=MAX_BYTES, params=params)
     if response.status_code != httpx2.codes.OK:
         status = response.status_code
-        raise HttpFailed(f"the answer was {status}{said(response, body)}", status)
+        raise HttpFailed(f"the answer was {status}{error_text(response, body)}", status)
     return VenueAnswer(body, _sent_ms(response))
 
 
@@ -83,7 +83,7 @@ def minute_of_trades(opened_ms: int, bar: TradeBar, *, counted: bool) -> PriceBa
     return PriceBar(opened_ms, bar.open, bar.high, bar.low, bar.close, volume, bar.high, bar.low)
 
 
-def said(response: httpx2.Response, body: bytes) -> str:
+def error_text(response: httpx2.Response, body: bytes) -> str:
     """What an error's body says, on one short line: OANDA's errorMessage, Binance's msg."""
     try:
         error: Any = msgspec.json.decode(body)

@@ -11,14 +11,14 @@ from core.times import epoch_ms_before
 from market.prices.records import Tick
 
 # Two channels of a venue are not in step, and where one gives no times we stamp it by a clock of our own.
-# As far as the door believes in a clock that runs ahead, so far one channel may be behind the other.
+# One channel may be behind the other by as much as the engine lets a clock run ahead.
 OUT_OF_STEP_MS = 5_000
 LONGEST_NAME = 40
 
 
 class VenueQuotes:
     """Makes ticks, under our symbols, from quotes and trades under the venue's. A quote or a trade that must
-    not go on is counted with its reason; numbers that are none are a ValueError."""
+    not go on is counted with its reason; what is no number is a ValueError."""
 
     def __init__(self, symbols: Mapping[str, str], refuse: Callable[[str, str], None]) -> None:
         """`symbols` are the venue's names by ours; several of ours may follow one of theirs."""
@@ -59,7 +59,7 @@ class VenueQuotes:
         return [Tick(symbol, *bid_ask, time_ms, size, side, price, seq) for symbol in ours]
 
     def _look_for_gap(self, theirs: str, seq: int) -> None:
-        """Trades are numbered without holes. What is lost is lost, but nobody shall believe it was all."""
+        """Trades are numbered without holes. A lost one does not come again, but it is counted."""
         last = self._trade_seqs.get(theirs)
         if last is None or seq > last:
             self._trade_seqs[theirs] = seq

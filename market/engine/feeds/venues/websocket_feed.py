@@ -1,4 +1,4 @@
-"""A line over a WebSocket: what is said to the venue in its time, and every way to lose it as a sentence."""
+"""A venue's connection over a WebSocket: what is sent and when, and a sentence for every way to lose it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Say = Callable[[bytes], None]
 
 
 class MessageReader(Protocol):
-    """One connection's side of the venue's protocol, without a socket: it is given what it says through."""
+    """Our side of the venue's protocol on one connection, without a socket: it is given a way to send."""
 
     def subscribe(self) -> None: ...
     def probe(self) -> None:
@@ -64,7 +64,7 @@ class WebSocketFeed(VenueFeed):
     @asynccontextmanager
     async def open(self, refuse: Refuse) -> AsyncIterator[VenueLine]:
         to_say: asyncio.Queue[bytes] = asyncio.Queue()
-        with told_as_losses(self.venue, self.url, self.url_setting):
+        with raising_feed_lost(self.venue, self.url, self.url_setting):
             async with AsyncExitStack() as self._opened, self._connect() as connection:
                 reader = self.reader(await self.served(refuse), refuse, to_say.put_nowait)
                 reader.subscribe()
@@ -89,7 +89,7 @@ class WebSocketFeed(VenueFeed):
         try:
             parse_uri(self.url)
         except ValueError as error:
-            # Not all that can be wrong with a port is told as what it is.
+            # Not every bad port is reported as a bad address.
             raise InvalidURI(self.url, str(error)) from error
         return connect(
             self.url,
@@ -113,7 +113,7 @@ class WebSocketFeed(VenueFeed):
                 await connection.send(text, text=True)
                 await asyncio.sleep(self.pace.say_gap_s)
         except ConnectionClosed:
-            # Whoever reads is told the same, and says it.
+            # Whoever reads gets the same exception, and reports it.
             return
 
 
@@ -125,7 +125,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 @contextmanager
-def told_as_losses(venue: str, url: str, setting: str) -> Iterator[None]:
+def raising_feed_lost(venue: str, url: str, setting: str) -> Iterator[None]:
     at = f"{url} ({setting})"
     try:
         yield
@@ -133,7 +133,7 @@ def told_as_losses(venue: str, url: str, setting: str) -> Iterator[None]:
         raise FeedLost(_closed(venue, closed)) from closed
     except InvalidStatus as refused:
         status = refused.response.status_code
-        # Who is not let in, or is told to slow down, gains nothing by asking again soon.
+        # Whoever is not let in, or is asked to slow down, gains nothing by trying again soon.
         is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
         raise FeedLost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
     except InvalidURI as error:

@@ -6,7 +6,7 @@ import pytest
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from instruments.saving import save_instrument
+from instruments.saving import save
 from tests.contract.answers import within_two_seconds
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket
 from tests.contract.streams.conftest import Open
@@ -24,7 +24,7 @@ def other(symbol: str) -> str:
 def offer(symbol: str, *, is_offered: bool) -> None:
     instrument = Instrument.objects.get(symbol=symbol)
     instrument.active = is_offered
-    save_instrument(instrument, by="test")
+    save(instrument, by="test")
 
 
 def ended(socket: Socket) -> list[str]:
@@ -104,6 +104,6 @@ def test_control_a_change_of_another_kind_is_no_end(
     socket.subscribe(symbol)
     instrument = Instrument.objects.get(symbol=symbol)
     instrument.name = "Another name"
-    save_instrument(instrument, by="test")
+    save(instrument, by="test")
     ticker(symbol)
     assert socket.hear()["symbol"] == symbol

@@ -166,7 +166,7 @@ class TestToken:
             feed = make_oanda(venue.url, sleep=waits)
             async with running(feed, inlet):
                 await inlet.until(lambda: bool(waits.seconds))
-        logging.getLogger("told").warning("lost: %s", inlet.losses)
+        logging.getLogger("losses").warning("lost: %s", inlet.losses)
 
     @pytest.mark.parametrize("status", ["401 Unauthorized", "200 OK", "307 Temporary Redirect"])
     async def test_is_in_no_record(self, status: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -180,6 +180,6 @@ class TestToken:
         assert TOKEN not in caplog.text
 
     async def test_would_be_found_in_a_record(self, caplog: pytest.LogCaptureFixture) -> None:
-        logging.getLogger("told").warning("lost: %s", f"Your token is {TOKEN}")
+        logging.getLogger("losses").warning("lost: %s", f"Your token is {TOKEN}")
 
         assert TOKEN in caplog.text

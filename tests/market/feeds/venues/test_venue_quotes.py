@@ -12,7 +12,7 @@ from market.engine.feeds.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
 from .venue import NOON_MS
 
 
-class Told:
+class OneVenue:
     """Quotes of one symbol, and what they refused."""
 
     def __init__(self) -> None:
@@ -29,60 +29,60 @@ class Told:
 
 
 def test_trade_that_its_channel_told_late_is_not_before_the_quote_that_it_follows() -> None:
-    told = Told()
+    venue = OneVenue()
 
-    assert told.quote(NOON_MS) == [NOON_MS]
-    assert told.trade(NOON_MS - OUT_OF_STEP_MS) == [NOON_MS]
+    assert venue.quote(NOON_MS) == [NOON_MS]
+    assert venue.trade(NOON_MS - OUT_OF_STEP_MS) == [NOON_MS]
 
 
 def test_quote_that_its_channel_told_late_is_not_before_the_trade_that_it_follows() -> None:
-    told = Told()
-    told.quote(NOON_MS - 1000)
-    told.trade(NOON_MS)
+    venue = OneVenue()
+    venue.quote(NOON_MS - 1000)
+    venue.trade(NOON_MS)
 
-    assert told.quote(NOON_MS - 1) == [NOON_MS]
+    assert venue.quote(NOON_MS - 1) == [NOON_MS]
 
 
 def test_what_is_much_older_keeps_its_time_for_the_engine_to_judge() -> None:
-    told = Told()
-    told.quote(NOON_MS)
+    venue = OneVenue()
+    venue.quote(NOON_MS)
 
-    assert told.trade(NOON_MS - OUT_OF_STEP_MS - 1) == [NOON_MS - OUT_OF_STEP_MS - 1]
+    assert venue.trade(NOON_MS - OUT_OF_STEP_MS - 1) == [NOON_MS - OUT_OF_STEP_MS - 1]
 
 
 @pytest.mark.parametrize("number", [0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("field", ["bid", "ask", "price", "size"])
 def test_number_that_is_no_price_is_malformed(field: str, number: float) -> None:
-    told = Told()
-    told.quote()
-    say: Any = told.quote if field in ("bid", "ask") else told.trade
+    venue = OneVenue()
+    venue.quote()
+    say: Any = venue.quote if field in ("bid", "ask") else venue.trade
 
     with pytest.raises(ValueError, match="no price or size"):
         say(**{field: number})
 
 
 def test_number_of_a_trade_that_comes_again_is_no_hole() -> None:
-    told = Told()
-    told.quote()
+    venue = OneVenue()
+    venue.quote()
 
     for seq in (7, 8, 8, 6, 9):
-        told.trade(seq=seq)
+        venue.trade(seq=seq)
 
-    assert told.refused == {}
+    assert venue.refused == {}
 
 
 def test_hole_before_the_first_quote_is_counted_too() -> None:
-    told = Told()
+    venue = OneVenue()
 
-    told.trade(seq=7)
-    told.trade(seq=9)
+    venue.trade(seq=7)
+    venue.trade(seq=9)
 
-    assert told.refused == {"gap": 1}
+    assert venue.refused == {"gap": 1}
 
 
 def test_crossed_quote_does_not_price_the_trade_after_it() -> None:
-    told = Told()
-    told.quote(bid=1.09, ask=1.08)
+    venue = OneVenue()
+    venue.quote(bid=1.09, ask=1.08)
 
-    assert told.trade() == []
-    assert told.refused == {"crossed": 1}
+    assert venue.trade() == []
+    assert venue.refused == {"crossed": 1}

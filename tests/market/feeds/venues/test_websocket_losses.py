@@ -157,8 +157,8 @@ async def test_history_that_cannot_be_had_is_one_line_with_its_address(
     ]
 
 
-class Moody(KrakenFeed):
-    """Has another excuse for each symbol."""
+class KrakenWithoutHistory(KrakenFeed):
+    """Gives another reason for each symbol."""
 
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         raise HttpFailed(f"not {wanted.name}")
@@ -169,7 +169,7 @@ async def test_each_reason_against_history_is_told_with_its_own_instruments(
 ) -> None:
     inlet = RecordingInlet(dict.fromkeys(kraken.symbols, NOON_MS))
     ws_url, rest_url = kraken.settings.values()
-    feed = Moody(kraken.symbols, ws_url, rest_url, make_pace())
+    feed = KrakenWithoutHistory(kraken.symbols, ws_url, rest_url, make_pace())
 
     with caplog.at_level(logging.WARNING):
         async with running(feed, inlet):
@@ -177,5 +177,8 @@ async def test_each_reason_against_history_is_told_with_its_own_instruments(
             await kraken.send(kraken.quote("EUR/USD", 1.08, 1.0802, NOON_MS))
             await inlet.until_ticks(1)
 
-    told = [message.partition(" from ")[0] + message.rpartition(")")[2] for message in caplog.messages]
-    assert told == ["Kraken: no history of EURUSD: not EUR/USD", "Kraken: no history of XAUUSD: not PAXG/USD"]
+    reasons = [message.partition(" from ")[0] + message.rpartition(")")[2] for message in caplog.messages]
+    assert reasons == [
+        "Kraken: no history of EURUSD: not EUR/USD",
+        "Kraken: no history of XAUUSD: not PAXG/USD",
+    ]
