@@ -10,9 +10,10 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from accounts.models import Account, PageSession
-from core.contract.answers import iso_time, new_request_id
+from core.contract.answers import new_request_id
 from core.contract.errors import ApiError, MethodNotAllowed, answer_error
 from core.plain_json import encode
+from core.times import iso_time
 
 from .browser_tokens import BrowserToken, issue_browser_token
 

@@ -11,8 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import get_conditional_response
 
-from core.plain_json import encode as encode
-from core.times import iso_time as iso_time
+from core.plain_json import encode
 
 METHODS = "GET, HEAD, OPTIONS"
 EXPOSED = ", ".join(

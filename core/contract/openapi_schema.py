@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
-from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
@@ -23,7 +22,7 @@ from .parameters import (
     OptionalChoiceParameter,
     WordListParameter,
 )
-from .schema import BodySerializer, Description, OneOf, descriptions
+from .schema import Description, descriptions
 from .viewset import ApiViewSet
 
 
@@ -69,18 +68,11 @@ class ApiSchema(AutoSchema):
         return [*named, *_query_parameters(self.described)]
 
     def get_response_serializers(self) -> Any:
-        body = self.described.body
         examples = [
             OpenApiExample(title, msgspec.to_builtins(value))
             for title, value in self.described.examples.items()
         ]
-        if isinstance(body, OneOf):
-            schema: Any = body.serializer
-        elif isinstance(body, type) and issubclass(body, BodySerializer):
-            schema = body
-        else:
-            schema = self.register(body)
-        return {200: OpenApiResponse(schema, "Success.", examples)}
+        return {200: OpenApiResponse(self.register(self.described.body), "Success.", examples)}
 
     def register(self, body: Any) -> Json:
         """Puts the components of a body into the document."""
@@ -100,10 +92,6 @@ class ApiSchema(AutoSchema):
         responses: Json = super()._get_response_bodies(direction)
         responses["200"]["headers"] = answer_headers(self.described)
         return responses | error_responses(self.described)
-
-    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Json:
-        schema: Json = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
-        return schema | {"additionalProperties": False}
 
     def _action(self) -> Any:
         view = cast(ApiViewSet, self.view)
@@ -138,19 +126,3 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
             return {"type": "array", "minItems": 1, "items": {"type": "string", "enum": field.words}}
         case _:
             return {"type": "string"}
-
-
-class UtcTimeSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    target_class = "rest_framework.serializers.DateTimeField"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Json:
-        description = {"description": self.target.help_text} if self.target.help_text else {}
-        return {"type": "string", "format": "date-time", "pattern": "Z$", **description}
-
-
-class ChoiceSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    target_class = "rest_framework.serializers.ChoiceField"
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Json:
-        description = {"description": self.target.help_text} if self.target.help_text else {}
-        return {"type": "string", "enum": list(self.target.choices), **description}

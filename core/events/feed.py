@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import deque
 
 from django.conf import settings
 from prometheus_client import Gauge
@@ -15,38 +14,32 @@ from core.background import BackgroundLoop, cancel_and_wait
 from core.contract.errors import Overloaded
 from core.database import TRANSIENT, UNANSWERED
 from core.fault_log import LastingFault
-from core.own_time import OwnTime, is_done_within
+from core.own_time import is_done_within
 from core.threads import in_reserved_thread
 
 from .channel import ChannelListener, EventMessage, let_sleep, wake_after_commits
 from .handlers import Handler, Handlers, Handling, is_handling
 from .kinds import ENDS_ACCESS, IN_TIME, EventKind
 from .outbox import ControlEvent
+from .trust import POLL_S, OutboxTrust
 
 logger = logging.getLogger(__name__)
 events_wait = LastingFault(logger, "The control events wait, trying again")
-POLL_S = 0.25
 BATCH = 500
 
 # Of all that want to be sure that nothing is new, however many they are, the database hears no oftener.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = 1.5
 
-# Twice what lies between two looks at the clock: more is a standstill, of the machine or of our own loop.
-LONGEST_STEP_S = 2 * POLL_S
 AWAY = "The database does not answer just now. Try again shortly."
 
 
-class EventFeed:
+class EventFeed(OutboxTrust):
     """Polls the outbox by position and calls the handlers of each kind, in commit order."""
 
-    # Nothing read for this long: what was learnt from events can no longer be relied on.
-    STALE_AFTER_S = 1.5
-    # Unless the database is away, so that nobody can tell better: then for as long as this.
-    TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
-
     def __init__(self) -> None:
-        self._handlers = Handlers()
+        super().__init__()
+        self.handlers = Handlers()
         self._polling = BackgroundLoop(
             "control events",
             self.read,
@@ -69,71 +62,32 @@ class EventFeed:
         self._early: dict[int, EventMessage] = {}
         """Further on, by position: what all handlers have had already."""
         self._reads = 0
-        self._read_at = self._began_at = float("-inf")
-        self._owed: deque[float] = deque()
-        """When the database was asked what it has not answered, the oldest first."""
-        self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
-        self._has_failed = self._is_incomplete = False
+        self._began_at = float("-inf")
+        self._is_incomplete = False
 
     def on(self, kind: EventKind, handler: Handler) -> None:
-        self._handlers.on(kind, handler)
+        self.handlers.on(kind, handler)
 
     @property
-    def _position(self) -> int:
+    def position(self) -> int:
         return 0 if self._last is None else self._last.position
-
-    @property
-    def _asked_at(self) -> float | None:
-        """Since when the database owes an answer, in our own time."""
-        return self._owed[0] if self._owed else None
-
-    def _own_now(self) -> float:
-        return self._own_time.pass_to(time.monotonic())
-
-    @property
-    def is_current(self) -> bool:
-        return time.monotonic() - self._read_at < self.STALE_AFTER_S
-
-    @property
-    def is_database_away(self) -> bool:
-        """It refuses, or has not answered for so long that nobody should wait for it."""
-        asked_at = self._asked_at
-        owes = asked_at is not None and self._own_now() - asked_at >= self.STALE_AFTER_S
-        return bool(self._tasks) and (self._has_failed or owes)
-
-    @property
-    def may_be_trusted(self) -> bool:
-        """Whether what was learnt from events counts: it is current, or the best that can be had. While the
-        database owes an answer nobody can tell yet whether it is away."""
-        is_asked = self.is_database_away or self._asked_at is not None
-        return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
-
-    @property
-    def is_trust_over(self) -> bool:
-        """Nothing could be read for so long that nobody may go on with what was learnt before."""
-        return bool(self._tasks) and not self.is_current and self.age_s >= self.TRUSTED_FOR_S
-
-    @property
-    def age_s(self) -> float:
-        """For how long no event could be read."""
-        return time.monotonic() - self._read_at
 
     @property
     def is_cut_off(self) -> bool:
         """No revocation gets here, neither from the database nor over Redis."""
-        return bool(self._tasks) and not self.is_current and not self._listener.is_connected
+        return self.is_running and not self.is_current and not self._listener.is_connected
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         wake_after_commits(self.look_now)
         self._wake, self._one_read = asyncio.Event(), asyncio.Lock()
         self._last = await in_reserved_thread(ControlEvent.objects.newest)
-        self._handling, self._has_failed, self._owed = None, False, deque()
+        self._handling = None
         self._early.clear()
-        self._read_at = time.monotonic()
+        self.begin()
         self._tasks = [
             asyncio.create_task(self._polling.run(), name="control events"),
-            asyncio.create_task(self._keep_time(), name="own time"),
+            asyncio.create_task(self.keep_time(), name="own time"),
         ]
         if settings.REDIS_URL:
             told = self._listener.listen(settings.REDIS_URL)
@@ -143,8 +97,9 @@ class EventFeed:
         let_sleep(self.look_now)
         tasks, self._tasks = self._tasks, []
         await cancel_and_wait(*tasks, *self._told)
-        await self._handlers.stop()
-        self._loop, self._read_at = None, float("-inf")
+        await self.handlers.stop()
+        self._loop = None
+        self.end()
 
     def look_now(self) -> None:
         """May be called from any thread."""
@@ -190,16 +145,11 @@ class EventFeed:
                 await self._wake.wait()
         self._wake.clear()
 
-    async def _keep_time(self) -> None:
-        while True:
-            self._own_now()
-            await asyncio.sleep(POLL_S)
-
     async def _read_all(self) -> None:
         began_at = self._began_at
         is_more = True
         while is_more:
-            events = await self._ask()
+            events = await self.ask(self.next_events)
             is_more = len(events) > BATCH
             if self._last is not None:
                 # It comes along, so that it is seen whether it is still there.
@@ -209,7 +159,7 @@ class EventFeed:
                 del events[0]
             for event in events:
                 await self._hand_on(event)
-        self._read_at = max(self._read_at, began_at)
+        self.read_at = max(self.read_at, began_at)
 
     async def _begin_anew(self) -> None:
         """Positions were given out again: after a restored backup, or where a standby had not heard all."""
@@ -217,34 +167,20 @@ class EventFeed:
             # Before anybody asks: what follows is heard again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: all is asked for anew")
-            self._handling = self._handlers.begin(EventKind.BEGAN_ANEW, {})
+            self._handling = self.handlers.begin(EventKind.BEGAN_ANEW, {})
             self._early.clear()
         await self._see(self._handling, float("inf"))
         self._last, self._handling = self._newest, None
 
-    async def _ask(self) -> list[ControlEvent]:
-        """Who waits no longer leaves the question with the thread: its answer is owed until it ends there."""
-        owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(self._next))
-        owed.append(self._own_now())
-
-        def answered(asked: asyncio.Future[list[ControlEvent]]) -> None:
-            # One thread asks, so answers come in the order of the questions.
-            owed.popleft()
-            if owed is self._owed:
-                self._has_failed = asked.cancelled() or asked.exception() is not None
-
-        asked.add_done_callback(answered)
-        return await asyncio.shield(asked)
-
-    def _next(self) -> list[ControlEvent]:
-        since = ControlEvent.objects.filter(position__gte=self._position).order_by("position")
+    def next_events(self) -> list[ControlEvent]:
+        since = ControlEvent.objects.filter(position__gte=self.position).order_by("position")
         return list(since[: BATCH + 1])
 
     async def _hand_on(self, event: ControlEvent) -> None:
         """After a fault that passes, the next read goes on with the handler that met it."""
         # Not by its position alone: whoever shares our Redis may tell of a database of their own.
         if self._early.pop(event.position, None) != EventMessage(event.position, event.kind, event.facts):
-            self._handling = self._handling or self._handlers.begin(event.kind, event.facts)
+            self._handling = self._handling or self.handlers.begin(event.kind, event.facts)
             await self._see(self._handling, event.position)
         self._last, self._handling = event, None
 
@@ -253,7 +189,7 @@ class EventFeed:
         somebody's access waits for no handler of something else."""
         looking = asyncio.create_task(self._look_ahead(handling.kind, position), name="control events ahead")
         try:
-            await self._handlers.see(handling)
+            await self.handlers.see(handling)
         finally:
             await cancel_and_wait(looking)
 
@@ -262,7 +198,7 @@ class EventFeed:
             await asyncio.sleep(POLL_S)
             asked_at = time.monotonic()
             try:
-                events = await self._ask()
+                events = await self.ask(self.next_events)
             except TRANSIENT:
                 continue
             ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
@@ -271,23 +207,23 @@ class EventFeed:
                     await self._hand_on_early(EventMessage(event.position, event.kind, event.facts))
             is_whole = len(events) <= BATCH and all(event.position in self._early for event in ahead)
             if is_whole and kind not in (*ENDS_ACCESS, EventKind.BEGAN_ANEW):
-                self._read_at = asked_at
+                self.read_at = asked_at
 
     def _hear(self, told: EventMessage) -> None:
         """Over Redis. What ends somebody's access counts at once, whether the database answers or not."""
         self._wake.set()
-        if told.kind and told.position > self._position:
+        if told.kind and told.position > self.position:
             task = asyncio.create_task(self._hand_on_early(told), name="a control event over Redis")
             self._told.add(task)
             task.add_done_callback(self._told.discard)
 
     async def _hand_on_early(self, told: EventMessage) -> None:
         try:
-            await self._handlers.see(self._handlers.begin(told.kind, told.facts))
+            await self.handlers.see(self.handlers.begin(told.kind, told.facts))
         except TRANSIENT:
             # The database will tell of it again, to all handlers.
             return
-        if told.position > self._position:
+        if told.position > self.position:
             self._early[told.position] = told
 
 

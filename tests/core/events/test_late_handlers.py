@@ -47,8 +47,8 @@ class Frozen:
     """A database that does not answer until it is thawed."""
 
     def __init__(self, feed: EventFeed, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._thawed, self._next = threading.Event(), feed._next
-        monkeypatch.setattr(feed, "_next", self.ask)
+        self._thawed, self._next = threading.Event(), feed.next_events
+        monkeypatch.setattr(feed, "next_events", self.ask)
 
     def ask(self) -> list[ControlEvent]:
         self._thawed.wait(PATIENCE_S)
@@ -66,7 +66,7 @@ async def test_database_that_freezes_while_a_handler_is_busy_is_noticed(
     await publish(1)
     await slow.begun.wait()
     frozen = Frozen(feed, monkeypatch)
-    feed._read_at -= 2 * feed.STALE_AFTER_S
+    feed.read_at -= 2 * feed.STALE_AFTER_S
     try:
         await until(lambda: feed.may_be_trusted)
         assert not feed.is_current
@@ -98,7 +98,7 @@ async def test_keys_stay_known_beside_a_slow_handler_of_what_ends_nobodys_access
     feed.on(EventKind.TIER_CHANGED, slow)
     await publish(1, kind=EventKind.TIER_CHANGED)
     await slow.begun.wait()
-    feed._read_at -= 2 * feed.STALE_AFTER_S
+    feed.read_at -= 2 * feed.STALE_AFTER_S
     await until(lambda: feed.is_current)
     slow.go.set()
 
@@ -109,7 +109,7 @@ async def test_control_nothing_is_current_beside_a_slow_handler_of_a_revocation(
     feed.on(EventKind.KEY_REVOKED, early)
     await publish(1, kind=EventKind.ACCOUNT_CHANGED)
     await slow.begun.wait()
-    feed._read_at -= 2 * feed.STALE_AFTER_S
+    feed.read_at -= 2 * feed.STALE_AFTER_S
     await publish(2, kind=EventKind.KEY_REVOKED)
     assert await early.hears(1) == [2]
     assert not feed.is_current
@@ -122,22 +122,22 @@ async def test_question_that_its_asker_left_is_still_owed(
     monkeypatch.setattr("core.events.feed.SURE_WITHIN_S", 0.05)
     monkeypatch.setattr("core.events.feed.POLL_S", 3600)
     await feed.read()
-    frozen, asked_at = Frozen(feed, monkeypatch), feed._own_now()
+    frozen, asked_at = Frozen(feed, monkeypatch), feed.own_now()
     with contextlib.suppress(Overloaded):
         await feed.make_sure()
     try:
-        assert feed._asked_at is not None
-        assert feed._asked_at - asked_at < 1
+        assert feed.asked_at is not None
+        assert feed.asked_at - asked_at < 1
     finally:
         frozen.thaw()
-    await until(lambda: feed._asked_at is None)
+    await until(lambda: feed.asked_at is None)
 
 
 async def test_standstill_of_our_own_is_no_silence_of_the_database(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen = Frozen(feed, monkeypatch)
-    await until(lambda: feed._asked_at is not None)
+    await until(lambda: feed.asked_at is not None)
     time.sleep(2 * feed.STALE_AFTER_S)  # noqa: ASYNC251 - the loop stands still, as all of a paused machine
     try:
         assert not feed.is_current

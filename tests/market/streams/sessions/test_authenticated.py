@@ -56,7 +56,7 @@ async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
     follow(feed, sockets)
     for held in (by_key, by_page):
         sockets.add(held, 1)
-    handling = feed._handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
+    handling = feed.handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
     if ring.is_away:
         try:
             await handling.work()

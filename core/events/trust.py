@@ -1,0 +1,98 @@
+"""Whether what was learnt from events may be relied on: how old it is, and whether the database answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.conf import settings
+
+from core.own_time import OwnTime
+from core.threads import in_reserved_thread
+
+T = TypeVar("T")
+POLL_S = 0.25
+
+# Twice what lies between two looks at the clock: more is a standstill, of the machine or of our own loop.
+LONGEST_STEP_S = 2 * POLL_S
+
+
+class OutboxTrust:
+    # Nothing read for this long: what was learnt from events can no longer be relied on.
+    STALE_AFTER_S = 1.5
+    # Unless the database is away, so that nobody can tell better: then for as long as this.
+    TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
+
+    def __init__(self) -> None:
+        self.is_running = False
+        self.read_at = float("-inf")
+        """All events of before are known."""
+        self._owed: deque[float] = deque()
+        """When the database was asked what it has not answered, the oldest first."""
+        self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
+        self._has_failed = False
+
+    def begin(self) -> None:
+        self.is_running, self.read_at = True, time.monotonic()
+        self._has_failed, self._owed = False, deque()
+
+    def end(self) -> None:
+        self.is_running, self.read_at = False, float("-inf")
+
+    @property
+    def asked_at(self) -> float | None:
+        """Since when the database owes an answer, in our own time."""
+        return self._owed[0] if self._owed else None
+
+    def own_now(self) -> float:
+        return self._own_time.pass_to(time.monotonic())
+
+    async def keep_time(self) -> None:
+        while True:
+            self.own_now()
+            await asyncio.sleep(POLL_S)
+
+    @property
+    def age_s(self) -> float:
+        """For how long no event could be read."""
+        return time.monotonic() - self.read_at
+
+    @property
+    def is_current(self) -> bool:
+        return self.age_s < self.STALE_AFTER_S
+
+    @property
+    def is_database_away(self) -> bool:
+        """It refuses, or has not answered for so long that nobody should wait for it."""
+        asked_at = self.asked_at
+        owes = asked_at is not None and self.own_now() - asked_at >= self.STALE_AFTER_S
+        return self.is_running and (self._has_failed or owes)
+
+    @property
+    def may_be_trusted(self) -> bool:
+        """Whether what was learnt from events counts: it is current, or the best that can be had. While the
+        database owes an answer nobody can tell yet whether it is away."""
+        is_asked = self.is_database_away or self.asked_at is not None
+        return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
+
+    @property
+    def is_trust_over(self) -> bool:
+        """Nothing could be read for so long that nobody may go on with what was learnt before."""
+        return self.is_running and not self.is_current and self.age_s >= self.TRUSTED_FOR_S
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """Who waits no longer leaves the question with the thread: its answer is owed until it ends there."""
+        owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(question))
+        owed.append(self.own_now())
+
+        def answered(asked: asyncio.Future[T]) -> None:
+            # One thread asks, so answers come in the order of the questions.
+            owed.popleft()
+            if owed is self._owed:
+                self._has_failed = asked.cancelled() or asked.exception() is not None
+
+        asked.add_done_callback(answered)
+        return await asyncio.shield(asked)
