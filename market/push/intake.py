@@ -16,6 +16,7 @@ from market.prices.records import Tick
 from .keys import PushSource
 from .refusals import MAX_TICKS, InvalidMessage, TooLarge, sentence
 
+NOT_ALLOWED = "symbol_not_allowed"
 SIDES = {None: 0, "buy": 1, "sell": -1}
 
 # In 2001: what is smaller was meant as seconds.
@@ -49,24 +50,20 @@ class TickBatch(msgspec.Struct):
     refused: list[RejectedTick] = []
 
 
-class Unreadable(ValueError):
-    """The message as a whole is not what it should be."""
-
-
 _message: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
 _items = msgspec.json.Decoder(list[Raw])
 _tick = msgspec.json.Decoder(SentTick)
 
 
-def read_message(text: bytes) -> list[Raw] | dict[str, Raw]:
+def read(text: bytes) -> list[Raw] | dict[str, Raw]:
     try:
         message: list[Raw] | dict[str, Raw] = _message.decode(text)
     except RecursionError:
-        raise Unreadable("The message is nested too deeply.") from None
+        raise InvalidMessage("The message is nested too deeply.") from None
     except msgspec.ValidationError:
-        raise Unreadable("A message is a tick, a list of ticks or an object with ticks.") from None
+        raise InvalidMessage("A message is a tick, a list of ticks or an object with ticks.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(f"The message is not valid JSON: {error}.") from None
+        raise InvalidMessage(f"The message is not valid JSON: {error}.") from None
     return message
 
 
@@ -77,21 +74,27 @@ def read_items(message: list[Raw] | dict[str, Raw]) -> list[Raw]:
     if "ticks" not in message:
         return [Raw(msgspec.json.encode(message))]
     if len(message) > 1:
-        raise Unreadable("Beside ticks there may be nothing else in the message.")
+        raise InvalidMessage("Beside ticks there may be nothing else in the message.")
     try:
         return _items.decode(message["ticks"])
     except msgspec.DecodeError:
-        raise Unreadable("ticks must be a list.") from None
+        raise InvalidMessage("ticks must be a list.") from None
 
 
-def read_batch(items: list[Raw], now_ms: int) -> TickBatch:
+def read_batch(items: list[Raw], now_ms: int, allowed: Collection[str] = ()) -> TickBatch:
+    """`allowed` are the symbols whose ticks are taken; without any, those of all are."""
     batch = TickBatch()
     for index, item in enumerate(items):
         try:
-            batch.ticks.append(_read_tick(item, now_ms))
-            batch.indexes.append(index)
+            tick = _read_tick(item, now_ms)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             batch.refused.append(RejectedTick(index, "malformed", _explain(error)))
+            continue
+        if allowed and tick.symbol not in allowed:
+            batch.refused.append(RejectedTick(index, NOT_ALLOWED, sentence(NOT_ALLOWED)))
+        else:
+            batch.ticks.append(tick)
+            batch.indexes.append(index)
     return batch
 
 
@@ -130,18 +133,6 @@ def _explain(error: Exception) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}." if where else f"{what}."
 
 
-def without(batch: TickBatch, symbols: Collection[str], code: str, message: str) -> TickBatch:
-    """The batch with the ticks of other symbols refused."""
-    kept = TickBatch(refused=list(batch.refused))
-    for index, tick in zip(batch.indexes, batch.ticks, strict=True):
-        if tick.symbol in symbols:
-            kept.ticks.append(tick)
-            kept.indexes.append(index)
-        else:
-            kept.refused.append(RejectedTick(index, code, message))
-    return kept
-
-
 Push = Callable[[str, list[Tick]], Awaitable[list[str | None]]]
 
 
@@ -152,23 +143,11 @@ class PushVerdict(msgspec.Struct):
     rejected: list[RejectedTick]
 
 
-def read(text: bytes) -> list[Raw] | dict[str, Raw]:
-    try:
-        return read_message(text)
-    except Unreadable as error:
-        raise InvalidMessage(str(error)) from None
-
-
 async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Push) -> PushVerdict:
-    try:
-        items = read_items(message)
-    except Unreadable as error:
-        raise InvalidMessage(str(error)) from None
+    items = read_items(message)
     if len(items) > MAX_TICKS:
         raise TooLarge("ticks", MAX_TICKS)
-    batch = read_batch(items, clock.now_ms())
-    if source.symbols:
-        batch = without(batch, source.symbols, "symbol_not_allowed", sentence("symbol_not_allowed"))
+    batch = read_batch(items, clock.now_ms(), source.symbols)
     # An empty message says that the source is alive; one in which nothing can be used says nothing.
     codes = await push(source.origin, batch.ticks) if batch.ticks or not items else []
     refused = [

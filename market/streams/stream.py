@@ -14,7 +14,7 @@ from core.plain_json import encode
 from market.streams.hub.hub import Hub
 from market.streams.hub.notices import AT_ONCE, Make
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
-from market.streams.protocol.replies import STARTS_LIVE, Continuation, Gap, Notice, NoticeCode
+from market.streams.protocol.replies import Continuation, Gap, Notice, NoticeCode
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
 from serving.websocket.framing import frame
 
@@ -22,13 +22,6 @@ from .chaos import TEST, TopicFaults
 from .latency import WriteLatency
 from .resume import Kept, Numbered, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
-
-
-class Opened(NamedTuple):
-    """What follows a subscribe: what the reply says of it, and the frames after the reply."""
-
-    goes_on: Continuation = STARTS_LIVE
-    frames: Iterator[bytes] = iter(())
 
 
 class LastSent(NamedTuple):
@@ -190,8 +183,9 @@ class NumberedStream(Stream):
         change: SubscriptionChange,
         now_ms: int,
         spent: ReplayAllowance,
-    ) -> Opened:
-        """Nothing may be awaited between this and what the hub is told."""
+    ) -> tuple[Continuation, Iterator[bytes]]:
+        """What follows a subscribe: what the reply says of it, and the frames after the reply. Nothing may be
+        awaited between this and the hub's subscribe."""
         resume = None if message.resume is UNSET else message.resume
         for symbol in change.joined:
             # An instrument that is newer than the numbering: nothing was ever sent of it.
@@ -199,12 +193,12 @@ class NumberedStream(Stream):
                 self.recent.know(symbol, 0)
         opening = self.recent.open(subscribed, change, resume, now_ms, spent)
         is_numbered = "seq" in subscribed.features
-        goes_on = Continuation(
+        continuation = Continuation(
             epoch=self.recent.epoch if is_numbered else UNSET,
             positions=opening.positions if is_numbered else UNSET,
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
-        return Opened(goes_on, framed(opening.frames, variant_of(subscribed.features), now_ms))
+        return continuation, framed(opening.frames, variant_of(subscribed.features), now_ms)
 
 
 def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:

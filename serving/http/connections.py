@@ -12,13 +12,11 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from itertools import islice
 
+from core.addresses import network_of
 from core.fault_log import RepeatedWarning
 
 from . import refusals
 from .refusals import HttpRefusal
-
-# Who has one address of IPv6 has all those of its network.
-NETWORK_BITS = 64
 
 
 class AddressGroups:
@@ -44,9 +42,7 @@ class AddressGroups:
             return ""
         if any(address in network for network in self._trusted):
             return ""
-        if isinstance(address, IPv6Address):
-            return str(ip_network((address, NETWORK_BITS), strict=False))
-        return str(address)
+        return network_of(str(address))
 
 
 def is_network(name: str) -> bool:

@@ -35,12 +35,14 @@ class SignalsConsumer(StreamSession):
     def subscribe(self, message: Subscribe) -> None:
         wanted = self.subscriptions
         change = wanted.subscribe(message, is_known)
-        goes_on = replies.Continuation(
+        continuation = replies.Continuation(
             since=place(signals.position if self._place is None else self._place),
             unrecovered=self._unrecovered(message),
         )
         name = signals.kind.name
-        self.say(replies.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, goes_on))
+        self.say(
+            replies.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, continuation)
+        )
         if self._place is None:
             signals.move(self.subscriber, topics_of(wanted), variant_of(wanted))
 

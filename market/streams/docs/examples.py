@@ -76,8 +76,8 @@ _from_now = replies.Continuation(since="after:9041")
 _lost = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213}, unrecovered=["EURUSD"])
 
 
-def _subscribed(goes_on: replies.Continuation = replies.STARTS_LIVE) -> Any:
-    return wire(replies.subscribed("market", ["EURUSD"], [], NOW_MS, 7, goes_on))
+def _subscribed(continuation: replies.Continuation = replies.STARTS_LIVE) -> Any:
+    return wire(replies.subscribed("market", ["EURUSD"], [], NOW_MS, 7, continuation))
 
 
 def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> Any:
@@ -113,9 +113,9 @@ TOLD: Examples = {
         "With seq": _subscribed(_numbered),
         "What was missed follows": _subscribed(_recovered),
         "Too much was missed": _subscribed(_lost),
-        "Signals from now on": wire(replies.subscribed("signals", ["*"], [], NOW_MS, goes_on=_from_now)),
+        "Signals from now on": wire(replies.subscribed("signals", ["*"], [], NOW_MS, continuation=_from_now)),
         "The signals after since follow": wire(
-            replies.subscribed("signals", ["*"], [], NOW_MS, goes_on=_all_told)
+            replies.subscribed("signals", ["*"], [], NOW_MS, continuation=_all_told)
         ),
     },
     replies.Unsubscribed: {"One is left": wire(replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS))},

@@ -127,16 +127,16 @@ def subscribed(
     rejected: list[Rejected],
     now_ms: int,
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
-    goes_on: Continuation = STARTS_LIVE,
+    continuation: Continuation = STARTS_LIVE,
 ) -> Subscribed:
-    lost = goes_on.unrecovered
+    lost = continuation.unrecovered
     return Subscribed(
         stream=stream,
         symbols=symbols,
         rejected=rejected,
-        epoch=goes_on.epoch,
-        positions=goes_on.positions,
-        since=goes_on.since,
+        epoch=continuation.epoch,
+        positions=continuation.positions,
+        since=continuation.since,
         recovered=UNSET if lost is UNSET else not lost,
         unrecovered=lost or UNSET,
         id=id,

@@ -38,14 +38,14 @@ class NumberedConsumer(StreamSession):
         wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
         change = wanted.subscribe(message, is_known)
         now = now_ms()
-        opened = self.stream.open(message, wanted, change, now, self._replayed)
+        continuation, missed = self.stream.open(message, wanted, change, now, self._replayed)
         subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
         topics = self._topics()
         hub.unsubscribe(subscriber, subscriber.topics - topics)
         hub.subscribe(subscriber, topics, variant_of(wanted.features))
         name = self.stream.kind.name
-        reply = subscribed(name, wanted.symbols, change.rejected, now, message.id, opened.goes_on)
-        replay(hub.slow, subscriber, chain([frame(encode(reply))], opened.frames))
+        reply = subscribed(name, wanted.symbols, change.rejected, now, message.id, continuation)
+        replay(hub.slow, subscriber, chain([frame(encode(reply))], missed))
         if change.joined and not is_heard():
             self.say(Notice(code="stale", symbols=change.joined, time=now))
 

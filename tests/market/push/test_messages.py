@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from market.prices.records import Tick
-from market.push.intake import TickBatch, Unreadable, read_batch, read_items, read_message, without
-from market.push.refusals import REASONS
+from market.push import intake
+from market.push.intake import TickBatch, read_batch, read_items
+from market.push.refusals import REASONS, InvalidMessage
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW_MS = 1_795_000_000_000
 TICK = {"symbol": "EURUSD", "bid": 1.0841, "ask": 1.0843, "time": NOW_MS}
 
 
-def read(message: Any) -> TickBatch:
+def read(message: Any, allowed: Collection[str] = ()) -> TickBatch:
     text = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return read_batch(read_items(read_message(text)), NOW_MS)
+    return read_batch(read_items(intake.read(text)), NOW_MS, allowed)
 
 
 def sent(**fields: Any) -> Tick:
@@ -117,7 +119,7 @@ def test_broken_tick_is_refused_alone() -> None:
     ],
 )
 def test_message_that_is_none_is_unreadable_in_one_sentence(text: bytes) -> None:
-    with pytest.raises(Unreadable, match=r"^.{10,200}\.$"):
+    with pytest.raises(InvalidMessage, match=r"^.{10,200}\.$"):
         read(text)
 
 
@@ -136,7 +138,7 @@ json_values = st.recursive(
 def test_every_item_of_a_message_becomes_a_tick_or_a_refusal(items: list[Any]) -> None:
     try:
         batch = read(items)
-    except Unreadable:
+    except InvalidMessage:
         # Python writes NaN and infinity, which are no JSON, and lone surrogates.
         assert any(word in json.dumps(items) for word in ("NaN", "Infinity", "\\ud"))
         return
@@ -147,13 +149,12 @@ def test_every_item_of_a_message_becomes_a_tick_or_a_refusal(items: list[Any]) -
 
 @given(st.binary(max_size=60))
 def test_no_bytes_break_the_reader(text: bytes) -> None:
-    with contextlib.suppress(Unreadable):
+    with contextlib.suppress(InvalidMessage):
         assert isinstance(read(text), TickBatch)
 
 
 def test_symbols_of_others_are_refused_in_their_places() -> None:
-    batch = read([{**TICK, "symbol": "XAUUSD"}, TICK, 5])
-    kept = without(batch, {"EURUSD"}, "symbol_not_allowed", "No.")
+    kept = read([{**TICK, "symbol": "XAUUSD"}, TICK, 5], allowed={"EURUSD"})
     assert (kept.indexes, [tick.symbol for tick in kept.ticks]) == ([1], ["EURUSD"])
     assert sorted((found.index, found.code) for found in kept.refused) == [
         (0, "symbol_not_allowed"),
