@@ -170,8 +170,11 @@ class IngestConsumer(WebSocketSession):
     def leave(self) -> None:
         super().leave()
         open_sockets[self._key_id].discard(self)
+
+    async def websocket_disconnect(self, message: dict[str, Any]) -> None:
         if self._ending is not None:
             self._ending.cancel()
+        await super().websocket_disconnect(message)
 
     def revoke(self) -> None:
         """The key has ended."""
@@ -233,7 +236,7 @@ class IngestConsumer(WebSocketSession):
 
     async def _close(self, code: int, last: bytes = b"") -> None:
         if self.is_open:
-            self.is_open = False
+            self.leave()
             with contextlib.suppress(OSError):
                 if last:
                     await self.send(text_data=last.decode())

@@ -40,7 +40,8 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
         except StopConsumer:
             pass
         finally:
-            self.leave()
+            if self.is_open:
+                self.leave()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Without Channels' tidying of database connections, for which all sockets would share a thread."""
@@ -74,7 +75,7 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
             self._timer.cancel()
 
     def leave(self) -> None:
-        """Be gone for everybody else. Twice is harmless."""
+        """Be gone for everybody else."""
         self.is_open = False
         self.stay()
 

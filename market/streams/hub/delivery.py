@@ -53,7 +53,7 @@ class FlushPlan(NamedTuple):
                 data, count, group.more = data + join(more), 1 + len(more), None
             descriptor = group.descriptor
             if descriptor == NO_DESCRIPTOR:
-                encoded = group.encoded
+                encoded = group.encoded or group.encode()
                 count *= encoded.size
                 if encoded.direct:
                     shared.append((encoded, data))

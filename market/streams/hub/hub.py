@@ -200,7 +200,7 @@ class Hub:
         now = self.loop.time()
         if len(owed) == 1:
             ((audience, data),) = owed
-            encoded, audience.wrote_at = audience.encoded, now
+            encoded, audience.wrote_at = audience.encoded or audience.encode(), now
             self.frames += encoded.size
             if unsent := send_to_all(encoded, data):
                 self._finish(unsent)

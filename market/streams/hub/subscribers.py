@@ -41,7 +41,7 @@ class AnyHub(Protocol):
 class Audience:
     """Of one topic in one variant."""
 
-    __slots__ = ("_encoded", "groups", "topic", "variant", "wrote_at")
+    __slots__ = ("encoded", "groups", "topic", "variant", "wrote_at")
 
     def __init__(self, topic: str, variant: int) -> None:
         self.topic, self.variant = topic, variant
@@ -51,19 +51,20 @@ class Audience:
         self.renew()
 
     def renew(self) -> None:
-        self._encoded: EncodedGroup | None = None
+        self.encoded: EncodedGroup | None = None
+        """All of its groups as one, where that is known since the last change."""
 
-    @property
-    def encoded(self) -> EncodedGroup:
-        if self._encoded is None:
-            self._encoded = EncodedGroup.joined([group.encoded for group in self.groups])
-        return self._encoded
+    def encode(self) -> EncodedGroup:
+        self.encoded = encoded = EncodedGroup.joined(
+            [group.encoded or group.encode() for group in self.groups]
+        )
+        return encoded
 
 
 class Group:
     """Subscribers with the very same subscriptions: what they are due is collected and joined once."""
 
-    __slots__ = ("_encoded", "audiences", "descriptor", "due", "more", "subscribers", "wrote_at")
+    __slots__ = ("audiences", "descriptor", "due", "encoded", "more", "subscribers", "wrote_at")
 
     def __init__(self, audiences: frozenset[Audience]) -> None:
         self.audiences = audiences
@@ -78,7 +79,7 @@ class Group:
 
     def renew(self) -> None:
         """Somebody came or went, or takes frames in another way."""
-        self._encoded: EncodedGroup | None = None
+        self.encoded: EncodedGroup | None = None
         self.descriptor = NO_DESCRIPTOR
         """Where frames go if that is one place, and known since the last change."""
         for audience in self.audiences:
@@ -87,13 +88,11 @@ class Group:
     def has(self, variant: int) -> bool:
         return not variant or any(audience.variant & variant for audience in self.audiences)
 
-    @property
-    def encoded(self) -> EncodedGroup:
-        if self._encoded is None:
-            self._encoded = EncodedGroup.of(self.subscribers)
-            if len(self._encoded.descriptors) == len(self.subscribers) == 1:
-                self.descriptor = self._encoded.descriptors[0]
-        return self._encoded
+    def encode(self) -> EncodedGroup:
+        self.encoded = encoded = EncodedGroup.of(self.subscribers)
+        if len(encoded.descriptors) == len(self.subscribers) == 1:
+            self.descriptor = encoded.descriptors[0]
+        return encoded
 
     def add(self, subscriber: Subscriber) -> None:
         self.subscribers[subscriber] = None
@@ -229,12 +228,13 @@ class EncodedGroup:
     """Subscribers and where their frames go, side by side. It stays what it is while somebody goes through
     it, whoever comes and goes."""
 
-    __slots__ = ("descriptors", "direct", "others")
+    __slots__ = ("descriptors", "direct", "others", "size")
 
     def __init__(self, direct: list[Subscriber], descriptors: array[int], others: list[Subscriber]) -> None:
         self.direct, self.descriptors = direct, descriptors
         self.others = others
         """Whose frames do not go straight to the kernel."""
+        self.size = len(direct) + len(others)
 
     @classmethod
     def of(cls, subscribers: Collection[Subscriber]) -> EncodedGroup:
@@ -252,16 +252,11 @@ class EncodedGroup:
     def joined(cls, groups: Sequence[EncodedGroup]) -> EncodedGroup:
         if len(groups) == 1:
             return groups[0]
-        whole = cls([], array("i"), [])
-        for encoded in groups:
-            whole.direct += encoded.direct
-            whole.descriptors += encoded.descriptors
-            whole.others += encoded.others
-        return whole
-
-    @property
-    def size(self) -> int:
-        return len(self.direct) + len(self.others)
+        descriptors = array("i")
+        for group in groups:
+            descriptors += group.descriptors
+        direct = [subscriber for group in groups for subscriber in group.direct]
+        return cls(direct, descriptors, [subscriber for group in groups for subscriber in group.others])
 
 
 def ignore_end() -> None:

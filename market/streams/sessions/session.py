@@ -119,22 +119,22 @@ class StreamSession(WebSocketSession):
         if refused.close is None:
             self.say(refused.frame(now_ms()))
         else:
-            self._close(refused)
+            self.end(refused)
 
-    def end(self, code: Code, message: str = "") -> None:
-        self._close(StreamRefused(code, message))
-
-    def _close(self, refused: StreamRefused) -> None:
+    def end(self, why: Code | StreamRefused) -> None:
         """Be gone for everybody else, say why, and close."""
-        if self.is_open and refused.close is not None:
-            self._let_go()
-            last = frame(encode(refused.frame(now_ms())))
+        if not self.is_open:
+            return
+        self._let_go()
+        at_ms = now_ms()
+        refused = why if isinstance(why, StreamRefused) else StreamRefused(why)
+        if refused.close is not None:
+            last = frame(encode(refused.frame(at_ms)))
             self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
 
     def leave(self) -> None:
-        if self.is_open:
-            self.stream.hub.leave(self.subscriber)
-            self._let_go()
+        self.stream.hub.leave(self.subscriber)
+        self._let_go()
 
     def _let_go(self) -> None:
         super().leave()
@@ -194,7 +194,7 @@ class StreamSession(WebSocketSession):
                 authenticated_sessions.watch(self)
 
     def give_up(self) -> None:
-        self.end("internal_error", UNTRUSTED)
+        self.end(StreamRefused("internal_error", UNTRUSTED))
 
     def look(self, now_s: float) -> None:
         if self.identity.has_expired:
@@ -211,10 +211,10 @@ class StreamSession(WebSocketSession):
         if code == "taken_over":
             self.end("taken_over")
         elif code == "closed":
-            self.end("taken_over", CLOSED)
+            self.end(StreamRefused("taken_over", CLOSED))
         else:
             limit = self._slot.limit if self._slot is not None else 0
-            self._close(too_many_streams(limit, limit))
+            self.end(too_many_streams(limit, limit))
 
     def first_is_late(self) -> None:
         self.end("subscribe_timeout")
