@@ -1,5 +1,5 @@
 """Where Django looks for the pages of this app: importing them registers them."""
 
-from .back_office import api_keys, people, records, tiers
+from .back_office import key_pages, people, records, tiers
 
-__all__ = ["api_keys", "people", "records", "tiers"]
+__all__ = ["key_pages", "people", "records", "tiers"]

@@ -18,8 +18,7 @@ from django.utils.safestring import SafeString
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office.reach import NOBODY
-from accounts.back_office.staff_pages import ReadOnlyAdmin, actor, asked, button, label
+from accounts.back_office.staff_pages import NOBODY, ReadOnlyAdmin, button, label
 from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.judging.rules import RULES
@@ -151,7 +150,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     ) -> HttpResponse:
         if not (self.has_add_permission(request) and isinstance(request.user, User)):
             raise PermissionDenied
-        form = StaffPublishForm(request.POST if asked(request) else None)
+        form = StaffPublishForm(request.POST if "answered" in request.POST else None)
         if form.is_valid() and (signal := publish_form(form, request.user)):
             self.log_addition(request, signal, "Published.")
             self.message_user(request, f"Published: {self.describe(signal)}.", messages.SUCCESS)
@@ -187,7 +186,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     def ask_and_cancel(
         self, request: HttpRequest, chosen: list[Signal], action: str = ""
     ) -> HttpResponse | None:
-        form = CancelForm(request.POST if asked(request) else None)
+        form = CancelForm(request.POST if "answered" in request.POST else None)
         if form.is_valid():
             for signal in chosen:
                 self.cancel_one(request, signal, form.cleaned_data["reason"])
@@ -207,7 +206,7 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     def cancel_one(self, request: HttpRequest, signal: Signal, reason: str) -> None:
         try:
             with transaction.atomic():
-                cancel(signal, reason=reason, by=actor(request))
+                cancel(signal, reason=reason, by=request.user.get_username())
                 self.log_change(request, signal, f"Cancelled: {reason}")
         except SignalNotActive as error:
             self.message_user(request, f"{self.describe(signal)}: {error}", messages.ERROR)

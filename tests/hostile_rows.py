@@ -14,7 +14,7 @@ from django.contrib import admin
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import RequestFactory
 
-from accounts.back_office.api_keys import IssueApiKeyForm
+from accounts.back_office.key_pages import IssueApiKeyForm
 from accounts.keys.issuing import MAX_USABLE_KEYS, issue_key
 from accounts.models import User
 from instruments.models import Instrument

@@ -20,8 +20,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, User
 
-from .reach import ITSELF
-from .staff_pages import ReadOnlyAdmin, StaffAdmin, actor
+from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
 if TYPE_CHECKING:
     from django.contrib.auth.admin import GroupAdmin as GroupPages
@@ -88,7 +87,7 @@ class UserAdmin(UserPages):
             super().save_model(request, obj, form, change)
             account = Account.objects.filter(user=obj).first() if "is_active" in form.changed_data else None
             if account is not None:
-                save_user_access(account, by=actor(request))
+                save_user_access(account, by=request.user.get_username())
 
 
 admin.site.unregister(EmailAddress)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import secure_admin_login
 from allauth.account.utils import get_next_redirect_url
+from allauth.mfa.utils import is_mfa_enabled
 from csp.constants import SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.decorators import csp_replace
 from django.core.exceptions import PermissionDenied
@@ -15,7 +17,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.http import urlencode
 
-from accounts.login.second_factor import factor_standing
+from accounts.login.second_factor import FACTORS
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite
@@ -27,6 +29,34 @@ View = TypeVar("View", bound=Callable[..., Any])
 # unfold's pages are driven by Alpine, which evaluates the expressions in their attributes, and it sets
 # a few style attributes. Inline scripts and style elements stay forbidden, and so does every other host.
 POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src-attr": [UNSAFE_INLINE]}
+
+
+FactorStanding = Literal["shown", "not shown", "none"]
+
+
+def never(request: HttpRequest) -> bool:
+    return False
+
+
+counts_as_shown: Callable[[HttpRequest], bool] = never
+"""Whether a session of somebody without a factor began with something as good."""
+
+
+def factor_standing(request: HttpRequest) -> FactorStanding:
+    """Asked several times in a request; the database is asked once."""
+    known: FactorStanding | None = getattr(request, "_second_factor", None)
+    if known is None:
+        known = _factor_standing(request)
+        request._second_factor = known  # type: ignore[attr-defined]
+    return known
+
+
+def _factor_standing(request: HttpRequest) -> FactorStanding:
+    if not is_mfa_enabled(request.user, FACTORS):
+        return "shown" if counts_as_shown(request) else "none"
+    # A session that began with the password alone, before there was a factor, has still to show it.
+    records = get_authentication_records(request, request.user)
+    return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
 
 
 class BackOffice(UnfoldAdminSite):

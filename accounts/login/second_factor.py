@@ -1,14 +1,11 @@
-"""Whether a session has shown a second factor, as the back office demands; and what became of factors."""
+"""What becomes of second factors: each change is told to their owner's other sessions and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
-from allauth.mfa.utils import is_mfa_enabled
 from django.db import transaction
 from django.http import HttpRequest
 
@@ -17,32 +14,6 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
-FactorStanding = Literal["shown", "not shown", "none"]
-
-
-def never(request: HttpRequest) -> bool:
-    return False
-
-
-counts_as_shown: Callable[[HttpRequest], bool] = never
-"""Whether a session of somebody without a factor began with something as good."""
-
-
-def factor_standing(request: HttpRequest) -> FactorStanding:
-    """Asked several times in a request; the database is asked once."""
-    known: FactorStanding | None = getattr(request, "_second_factor", None)
-    if known is None:
-        known = _factor_standing(request)
-        request._second_factor = known  # type: ignore[attr-defined]
-    return known
-
-
-def _factor_standing(request: HttpRequest) -> FactorStanding:
-    if not is_mfa_enabled(request.user, FACTORS):
-        return "shown" if counts_as_shown(request) else "none"
-    # A session that began with the password alone, before there was a factor, has still to show it.
-    records = get_authentication_records(request, request.user)
-    return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
 
 
 def note_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.back_office.key_pages import KeyAdmin
-from accounts.back_office.staff_pages import actor
 from market.models import IngestKey
 from market.push.keys import allow_symbols, check_symbols, issue_ingest_key, revoke_ingest_key
 
@@ -71,4 +70,4 @@ class IngestKeyAdmin(KeyAdmin[IngestKey]):
         return revoke_ingest_key(key, by=by)
 
     def save_model(self, request: HttpRequest, obj: IngestKey, form: Any, change: bool) -> None:
-        allow_symbols(obj, obj.symbols, by=actor(request))
+        allow_symbols(obj, obj.symbols, by=request.user.get_username())

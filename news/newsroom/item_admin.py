@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 
-from accounts.back_office.staff_pages import StaffAdmin, actor, label
+from accounts.back_office.staff_pages import StaffAdmin, label
 from news.models import ItemScore, NewsItem
 from news.scoring import score_title
 
@@ -90,10 +90,12 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
             obj.sentiment_score = None
             obj.save()
         if "sentiment_score" in form.changed_data:
-            override_score(obj, score, by=actor(request))
+            override_score(obj, score, by=request.user.get_username())
         elif change and "category" in form.changed_data:
             # After the page's own transaction: a model may take its time.
-            transaction.on_commit(partial(score_for_category, obj.pk, obj.category, by=actor(request)))
+            transaction.on_commit(
+                partial(score_for_category, obj.pk, obj.category, by=request.user.get_username())
+            )
         # Only what was edited: a colleague may have published or rejected the item meanwhile.
         obj.save(update_fields=set(form.changed_data) - {"symbols", "sentiment_score"})
 
@@ -132,7 +134,9 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
     ) -> None:
         def ask(item: NewsItem) -> Callable[[], object]:
             answer = ask_again(item, score_title)
-            return partial(take_answer, item, answer, by=actor(request), replace_published=replace_published)
+            return partial(
+                take_answer, item, answer, by=request.user.get_username(), replace_published=replace_published
+            )
 
         self.act_in_turn(request, queryset, ask, done)
 

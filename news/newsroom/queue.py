@@ -17,7 +17,6 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from accounts.back_office.staff_pages import actor
 from news.models import NewsItem
 from news.models.items import NewsCategory
 from news.scoring import score_title
@@ -92,7 +91,7 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
             score_title(item.title, value) if name == "category" and value in NewsCategory.values else None
         )
         with transaction.atomic():
-            done = perform(item, act, score, scored, by=actor(request), seen=seen)
+            done = perform(item, act, score, scored, by=request.user.get_username(), seen=seen)
             LogEntry.objects.log_actions(
                 int(str(request.user.pk)), [item], CHANGE, f"{done}.", single_object=True
             )
