@@ -1,6 +1,5 @@
-"""What nobody needs any more goes by itself: in the background, a little at a time, by one process. Among
-it are users who signed up, never confirmed an address and never came in: anybody can make them, by any
-name."""
+"""What nobody needs any more is removed in the background, a little at a time, by one process. Among it are
+users who signed up, never confirmed an address and never logged in: anybody can make them, by any name."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
-from django.db import DatabaseError
 from django.db.models import CharField, Exists, OuterRef, QuerySet
 from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.models import Attempt, PageSession, User
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
 from core.events.outbox import ControlEvent
+from core.fault_log import EachFault
 from core.threads import in_thread
 
 logger = logging.getLogger(__name__)
@@ -75,8 +74,8 @@ def _followed() -> QuerySet[ControlEvent]:
 
 
 def unconfirmed_users(now: datetime) -> QuerySet[User]:
-    """Nothing may hang on them but their address, whatever will refer to users one day. Whom staff made or
-    locked out is theirs to decide on."""
+    """Nothing but their address refers to them, whatever else will refer to users one day. Those whom staff
+    made or locked out are left to staff."""
     days = settings.UNCONFIRMED_KEPT_DAYS
     if not days:
         return User.objects.none()
@@ -119,37 +118,13 @@ def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int
     return len(found)
 
 
-class Pruner:
-    def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="pruning")
-
-    async def stop(self) -> None:
-        await cancel_and_wait(self._task)
-        self._task = None
-
-    async def _run(self) -> None:
-        while True:
-            # Not all processes that were started together at once.
-            await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
-            try:
-                if await in_thread(is_our_turn):
-                    await prune()
-            except (DatabaseError, Overloaded) as error:
-                logger.warning("Old rows stay for now: %s", error)
-            except Exception:  # noqa: BLE001 - the top of a task: it is tried again
-                logger.exception("Old rows could not be removed")
-
-
 def is_our_turn() -> bool:
     """The first process that asks has it for a while."""
     return cache.add("pruning", 1, timeout=LOOK_EVERY_S)
 
 
 async def prune() -> int:
-    """How many rows went; between two handfuls others have their turn."""
+    """How many rows were removed; others have their turn in between."""
     removed, now = 0, timezone.now()
     for kind in KINDS:
         while count := await in_thread(remove_some, kind, now):
@@ -160,4 +135,21 @@ async def prune() -> int:
     return removed
 
 
-pruner = Pruner()
+async def prune_in_turn() -> None:
+    if await in_thread(is_our_turn):
+        await prune()
+
+
+async def wait() -> None:
+    """Processes that were started together do not look at once."""
+    await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
+
+
+pruner = BackgroundLoop(
+    "pruning",
+    prune_in_turn,
+    fault=EachFault(logger, "Old rows stay for now"),
+    broke="Old rows could not be removed",
+    passing=UNANSWERED,
+    before=wait,
+)

@@ -18,7 +18,7 @@ from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
 from accounts.back_office import site
-from accounts.keys import browser_access
+from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache
 from accounts.limits.throttle import throttle
 from accounts.login import second_factor
@@ -95,7 +95,7 @@ def hand_down() -> None:
     # Of the streams: symbols that are not offered any more.
     catalogue.on_deactivated = (market_streams.tell_ended, signal_stream.tell_ended)
     # Of the demo: who has no login gets an account, its staff come in by a link, its publishers have a rule.
-    browser_access.find_visitor = visitors.find_visitor
+    browser_tokens.find_visitor = visitors.find_visitor
     site.counts_as_shown = came_by_demo_link
     publisher_page.statement_of = lambda user: STATEMENTS.get(user, "")
 

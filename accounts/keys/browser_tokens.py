@@ -1,11 +1,23 @@
-"""Short-lived keys of our own pages, as text: whose session, until when, and a signature over both."""
+"""Keys of our own pages, signed: whose session and until when. POST /page-token issues one to the page that
+asks, good for five minutes and for as long as it asks again."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.core.signing import BadSignature, Signer
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+
+from accounts.models import Account, PageSession
+from core.contract.answers import new_request_id
+from core.contract.errors import ApiError, MethodNotAllowed, answer_error
+from core.plain_json import encode
+from core.times import iso_ms
 
 BROWSER_TOKEN_LEAD = "pt_"  # noqa: S105 - how each begins
 LIVES_S = 300
@@ -41,3 +53,60 @@ def read_browser_token(text: str) -> BrowserToken | None:
         return None
     page_session, ends_at = signed.split("-")
     return BrowserToken(int(page_session), int(ends_at))
+
+
+# Its last use, which keeps a visitor's account, is written no oftener.
+USE_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+def nobody(request: HttpRequest) -> None:
+    return None
+
+
+find_visitor: Callable[[HttpRequest], PageSession | None] = nobody
+"""The session of somebody who is not logged in, where such people have an account too."""
+
+
+class LoginNeeded(ApiError):
+    status_code, code = 403, "login_required"
+    message = "Log in first: this page has no account to ask for."
+
+
+@never_cache
+def page_token(request: HttpRequest) -> HttpResponse:
+    try:
+        text, token = issue_token(request)
+    except ApiError as error:
+        return refuse(error)
+    told = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
+    return HttpResponse(encode(told), content_type="application/json")
+
+
+def refuse(error: ApiError) -> HttpResponse:
+    request_id = new_request_id()
+    refusal = answer_error(error, {"request_id": request_id})
+    refusal["X-Request-Id"] = request_id
+    return refusal
+
+
+def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:
+    if request.method != "POST":
+        refusal = MethodNotAllowed("This path answers POST.")
+        refusal.headers["Allow"] = "POST"
+        raise refusal
+    page_session = find_page_session(request)
+    now = timezone.now()
+    if now - page_session.last_used_at > USE_WRITTEN_EVERY:
+        PageSession.objects.filter(pk=page_session.pk).update(last_used_at=now)
+    return issue_browser_token(page_session.pk)
+
+
+def find_page_session(request: HttpRequest) -> PageSession:
+    if request.user.is_authenticated:
+        account = Account.objects.for_user(request.user)
+        key = str(request.session.session_key)
+        return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
+    page_session = find_visitor(request)
+    if page_session is None:
+        raise LoginNeeded
+    return page_session

@@ -17,14 +17,13 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 from django.conf import settings
-from django.db import DatabaseError
 from django.db.models import Model
 from prometheus_client import Counter
 
 from accounts.models import ApiKey, PageSession
 from accounts.usage.buffer import LastUse
 from core.background import SharedLookups, cancel_and_wait
-from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.events.feed import EventFeed, feed
 from core.threads import in_thread, in_thread_promptly
 
@@ -193,7 +192,7 @@ class MarkedKeyCache(KeyCache[H]):
         while True:
             try:
                 rows = await in_thread(self._read, last)
-            except (DatabaseError, Overloaded) as error:
+            except UNANSWERED as error:
                 logger.warning("Which keys exist is not known yet, trying again: %s", error)
                 await asyncio.sleep(LOAD_AGAIN_S)
                 continue

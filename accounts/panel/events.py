@@ -6,17 +6,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from accounts.models import Account
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .requests import PersonRequest
+from .requests import PersonRequest, settings_page
 
 SHOWN = 100
 FACTORS = {
@@ -53,9 +50,7 @@ class ShownEvent(NamedTuple):
     at: datetime
 
 
-@require_safe
-@login_required
-@never_cache
+@settings_page
 def events(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     found = ControlEvent.objects.filter(account_id=account.pk, kind__in=WORDS).order_by("-position")

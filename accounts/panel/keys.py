@@ -6,19 +6,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
 
 from .forms import IssueKeyForm, RollKeyForm
-from .requests import PersonRequest, post_only
+from .requests import PersonRequest, settings_action, settings_form
 
 SAMPLE_PATH = "api/market/EURUSD/quote"
 
@@ -36,9 +33,7 @@ class KeyRow(NamedTuple):
     roll_form: RollKeyForm | None
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@never_cache
+@settings_form
 def keys(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     if request.method == "POST":
@@ -77,9 +72,7 @@ def newest_key(account: Account) -> str:
     return str(account.keys.order_by("-pk").values_list("pk", flat=True).first() or "none")
 
 
-@post_only
-@login_required
-@never_cache
+@settings_action
 def roll(request: PersonRequest, pk: int) -> HttpResponse:
     account, key = find_own_key(request, pk)
     form = RollKeyForm(request.POST)
@@ -102,9 +95,7 @@ def roll(request: PersonRequest, pk: int) -> HttpResponse:
     return show_secret(request, successor, secret, rolled=key)
 
 
-@post_only
-@login_required
-@never_cache
+@settings_action
 def revoke(request: PersonRequest, pk: int) -> HttpResponse:
     _, key = find_own_key(request, pk)
     if revoke_key(key, by=request.user.get_username()):

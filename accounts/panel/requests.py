@@ -1,4 +1,4 @@
-"""Requests of people who are logged in."""
+"""Requests of people who are logged in, and the pages that answer them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
+
+View = Callable[..., HttpResponse]
 
 
 class PersonRequest(HttpRequest):
@@ -18,7 +23,7 @@ class PersonRequest(HttpRequest):
     user: User
 
 
-def post_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def post_only(view: View) -> View:
     """Whoever opens an action's address gets a page that leads back."""
 
     @wraps(view)
@@ -30,3 +35,17 @@ def post_only(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return refusal
 
     return answer
+
+
+def settings_page(view: View) -> View:
+    """To look at alone."""
+    return require_http_methods(["GET", "HEAD"])(login_required(never_cache(view)))
+
+
+def settings_form(view: View) -> View:
+    """A page with a form that is sent to its own address."""
+    return require_http_methods(["GET", "HEAD", "POST"])(login_required(never_cache(view)))
+
+
+def settings_action(view: View) -> View:
+    return post_only(login_required(never_cache(view)))

@@ -1,24 +1,23 @@
-"""The settings panel's page of open streams, each with a button that closes it."""
+"""What of an account is open, each with a button that ends it: its streams, and the sessions that allauth
+lists in our look."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from allauth.usersessions.models import UserSession
 from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.models import Account
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
 from accounts.open_streams.stream_slots import OpenStream
 
-from .requests import PersonRequest, post_only
+from .requests import PersonRequest, settings_action, settings_page
 
 
 class StreamForm(forms.Form):
@@ -34,9 +33,7 @@ class StreamRow(NamedTuple):
     since: datetime
 
 
-@require_safe
-@login_required
-@never_cache
+@settings_page
 def streams(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     found = async_to_sync(open_streams.of)(account.pk)
@@ -47,9 +44,7 @@ def streams(request: PersonRequest) -> HttpResponse:
     return render(request, "settings/streams.html", {"streams": rows, "tier": account.tier})
 
 
-@post_only
-@login_required
-@never_cache
+@settings_action
 def close(request: PersonRequest) -> HttpResponse:
     form = StreamForm(request.POST)
     if not form.is_valid():
@@ -74,3 +69,14 @@ def find_open(account: Account, path: str, opened_at: float) -> OpenStream | Non
         if stream.path == path and f"{stream.opened_at:.6f}" == f"{opened_at:.6f}":
             return stream
     return None
+
+
+@settings_action
+def end_session(request: PersonRequest, pk: int) -> HttpResponse:
+    """With what its pages have open."""
+    session = get_object_or_404(UserSession, user=request.user, pk=pk)
+    if session.session_key == request.session.session_key:
+        return redirect("account_logout")
+    session.end()
+    messages.success(request, f"The session from {session.ip} has ended. Its pages stop within 2 seconds.")
+    return redirect("usersessions_list")

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
 from accounts.models import Account, Tier
 
 from .forms import TierRequestForm
-from .requests import PersonRequest, post_only
+from .requests import PersonRequest, settings_action, settings_form
 
 SHOWN = 10
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@login_required
-@never_cache
+@settings_form
 def tier(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     if request.method == "POST":
@@ -56,9 +51,7 @@ def show(
     return render(request, "settings/tier.html", context, status=status)
 
 
-@post_only
-@login_required
-@never_cache
+@settings_action
 def take_back(request: PersonRequest, pk: int) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     try:

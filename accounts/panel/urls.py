@@ -1,12 +1,11 @@
 from django.urls import path, re_path
 from django.views.generic import RedirectView
 
-from accounts.keys.browser_access import page_token
+from accounts.keys.browser_tokens import page_token
 
 from .events import events
 from .keys import keys, revoke, roll
-from .sessions import end_session
-from .streams import close, streams
+from .streams import close, end_session, streams
 from .tiers import take_back, tier
 from .usage import usage
 

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from accounts.models import MINUTE_S, Account, AiUsage, UsageCounts
 
-from .requests import PersonRequest
+from .requests import PersonRequest, settings_page
 
 BARS_HEIGHT = 100
 
@@ -55,9 +52,7 @@ class UsageDay(NamedTuple):
     ai_calls: int
 
 
-@require_safe
-@login_required
-@never_cache
+@settings_page
 def usage(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     now = timezone.now()

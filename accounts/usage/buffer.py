@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from django.db import DatabaseError
 from django.db.models import Case, Model, Q, Value, When
 
 from accounts.models import MINUTE_S, Minute, Usage, UsageCounts
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
 
 logger = logging.getLogger(__name__)
-use_waits = LastingFault(logger, "What was used waits for the database")
 PRUNE_EVERY_S = 3600
 RECORD_USE_S = 15
 
@@ -50,7 +47,7 @@ class UsageBuffer:
         if spent:
             try:
                 await self.write(spent)
-            except (DatabaseError, Overloaded):
+            except UNANSWERED:
                 self._put_back(spent)
                 raise
         if time.monotonic() >= self._prune_at:
@@ -98,7 +95,7 @@ class LastUse:
         self.at = {key: at for key, at in self.at.items() if key not in due}
         try:
             await in_thread(self._write, due)
-        except (DatabaseError, Overloaded):
+        except UNANSWERED:
             self.at = due | self.at
             raise
         self._written_at |= dict.fromkeys(due, now)
@@ -123,32 +120,26 @@ class KeysInUse(Protocol):
     async def record_use(self, *, all_of_it: bool = False) -> None: ...
 
 
-class UseRecorder:
+class UseRecorder(BackgroundLoop):
     """Writes what was used: keys, and requests and streams of accounts."""
 
     def __init__(self, *caches: KeysInUse) -> None:
         self._caches = caches
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="last use of keys")
+        super().__init__(
+            "last use of keys",
+            self.record,
+            fault=LastingFault(logger, "What was used waits for the database"),
+            broke="What was used could not be written",
+            passing=UNANSWERED,
+            before=RECORD_USE_S,
+        )
 
     async def stop(self) -> None:
-        await cancel_and_wait(self._task)
-        self._task = None
-        with contextlib.suppress(DatabaseError, Overloaded):
-            await self._record(all_of_it=True)
+        await super().stop()
+        with contextlib.suppress(*UNANSWERED):
+            await self.record(all_of_it=True)
 
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(RECORD_USE_S)
-            try:
-                await self._record()
-                use_waits.over()
-            except (DatabaseError, Overloaded) as error:
-                use_waits.tell(error)
-
-    async def _record(self, *, all_of_it: bool = False) -> None:
+    async def record(self, *, all_of_it: bool = False) -> None:
         for cache in self._caches:
             await cache.record_use(all_of_it=all_of_it)
         await usage_buffer.record()
