@@ -92,8 +92,9 @@ class KeyAdmin(StaffAdmin[K]):
     @button("Revoke", permission="change", icon="block", danger=True)
     def revoke(self, request: HttpRequest, key: K) -> HttpResponse:
         if "answered" in request.POST:
+            answer = redirect(self.address("change"), key.pk)
             self.revoke_all(request, [key])
-            return redirect(self.address("change"), key.pk)
+            return answer
         return self.ask_before_revoking(request, [key])
 
     @admin.action(description="Revoke", permissions=("change",))

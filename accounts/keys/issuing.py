@@ -13,7 +13,7 @@ from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .text import digest_of, generate_key, mark_of, prefix_of
+from .text import MARK_DIGITS, digest_of, generate_key, prefix_of
 
 DAY = timedelta(days=1)
 MAX_OVERLAP_HOURS = 72
@@ -87,5 +87,6 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 
 def _publish(kind: EventKind, key: ApiKey, by: str, **more: Any) -> None:
     """With the mark, by which all processes know that there is such a key, or is none any more."""
-    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark_of(key.digest)}
+    mark = key.digest[:MARK_DIGITS]
+    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark}
     ControlEvent.objects.publish(kind, by=by, **facts, **more)

@@ -59,7 +59,3 @@ def digest_of(key: str, pepper: str) -> str:
 # Of a digest: what the events of its key carry, by which all processes know that there is such a key.
 MARK_BYTES = 10
 MARK_DIGITS = 2 * MARK_BYTES
-
-
-def mark_of(digest: str) -> str:
-    return digest[:MARK_DIGITS]

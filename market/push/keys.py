@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.keys.cache import MarkedKeyCache
-from accounts.keys.text import digest_of, generate_key, mark_of, prefix_of
+from accounts.keys.text import MARK_DIGITS, digest_of, generate_key, prefix_of
 from accounts.limits.throttle import throttle
 from core.events.feed import feed
 from core.events.kinds import EventKind
@@ -74,7 +74,8 @@ def check_symbols(text: str) -> str:
 
 
 def _publish(kind: EventKind, key: IngestKey, by: str) -> None:
-    ControlEvent.objects.publish(kind, by=by, key=key.pk, prefix=key.prefix, mark=mark_of(key.digest))
+    mark = key.digest[:MARK_DIGITS]
+    ControlEvent.objects.publish(kind, by=by, key=key.pk, prefix=key.prefix, mark=mark)
 
 
 class PushSource(msgspec.Struct, frozen=True):
