@@ -68,7 +68,7 @@ class Engine:
         state = self.instruments.get(tick.symbol)
         if state is None or state.facts is not facts:
             state = self.instrument(facts, at_ms)
-        history = self.prices.history(facts)
+        history = self.prices.histories.get(tick.symbol) or self.prices.history(facts)
         reason = state.reason_to_refuse(tick, origin, at_ms, history, self.sources)
         if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)

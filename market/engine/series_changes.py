@@ -119,7 +119,7 @@ class SeriesChanges:
         # Somebody may have changed it again meanwhile.
         choice.admits_nobody = is_simulated(choice.feed) != checkpoint.simulated
         state.begin(checkpoint, choice)
-        engine.prices.put_history(facts.symbol, history)
+        engine.prices.histories[facts.symbol] = history
         engine.price(state)
         last = checkpoint.last
         quote = () if last is None else (last.bid, last.ask, last.time_ms)

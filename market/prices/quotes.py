@@ -79,17 +79,17 @@ class Prices:
         self.quotes = LastQuotes()
         self.candle_price = candle_price
         self._mid = candle_price == "mid"
-        self._histories: dict[str, History] = {}
+        self.histories: dict[str, History] = {}
 
     def history(self, facts: InstrumentFacts) -> History:
-        history = self._histories.get(facts.symbol)
+        history = self.histories.get(facts.symbol)
         if history is None:
-            history = self._histories[facts.symbol] = History(facts.digits)
+            history = self.histories[facts.symbol] = History(facts.digits)
         return history
 
     def rounds_otherwise(self, facts: InstrumentFacts) -> bool:
         """Whether its digits were edited since its candles were loaded."""
-        history = self._histories.get(facts.symbol)
+        history = self.histories.get(facts.symbol)
         return history is not None and history.digits != facts.digits
 
     def apply(self, record: AnyRecord, facts: InstrumentFacts) -> list[Closed]:
@@ -126,11 +126,8 @@ class Prices:
 
     def replace(self, fresh: Prices) -> None:
         """Everything at once by what was loaded anew."""
-        self.quotes, self._histories = fresh.quotes, fresh._histories
-
-    def put_history(self, symbol: str, history: History) -> None:
-        self._histories[symbol] = history
+        self.quotes, self.histories = fresh.quotes, fresh.histories
 
     def clear(self) -> None:
         self.quotes.clear()
-        self._histories.clear()
+        self.histories.clear()

@@ -139,7 +139,7 @@ async def test_all_who_ask_at_once_get_the_one_answer_and_one_pays(
 def begin_series(instrument: InstrumentFacts, *, simulated: bool) -> None:
     history = History(instrument.digits)
     history.simulated = simulated
-    market.prices.put_history(instrument.symbol, history)
+    market.prices.histories[instrument.symbol] = history
 
 
 async def test_answer_over_simulated_prices_is_none_over_real_ones(

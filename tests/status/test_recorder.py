@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.threads import in_thread
-from market.engine.liveness import LOOK_S, SILENT_S
-from market.runtime import market
+from market.runtime import LOOK_S, SILENT_S, market
 from status.models import Minute
 from status.recorder import MinuteRecorder
 

@@ -23,8 +23,7 @@ from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan
 
-from .journal import STREAM, JournalPosition, decode, number_of
-from .local_bus import Hear
+from .journal import STREAM, Hear, JournalPosition, decode, number_of
 
 logger = logging.getLogger(__name__)
 bus_away = LastingFault(logger, "The bus is not heard, trying again")
@@ -132,7 +131,7 @@ class BusReader:
     def _apply(self, records: list[AnyRecord], begun: deque[History | None]) -> None:
         for record in records:
             if type(record) is SeriesBegan and (fresh := begun.popleft()) is not None:
-                self._prices.put_history(record.symbol, fresh)
+                self._prices.histories[record.symbol] = fresh
             if (facts := catalogue.known(record.symbol)) is not None:
                 self._prices.apply(record, facts)
 

@@ -4,10 +4,11 @@ Entries are batches numbered without holes, so that a reader sees at once that i
 
 from __future__ import annotations
 
+import uuid
 import zlib
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -47,6 +48,26 @@ if ARGV[4] == 'anew' then
 end
 return redis.call('HMGET', KEYS[2], 'epoch', 'n')
 """
+
+
+Hear = Callable[[list[AnyRecord]], None]
+
+
+class JournalWriter(Protocol):
+    """Whose journal it is."""
+
+    @property
+    def writer(self) -> str: ...
+
+    def lose_lease(self) -> None:
+        """Another writer has claimed the stream."""
+
+    def flush_soon(self) -> None:
+        """The numbering starts anew: no reader can go on before that is in the database."""
+
+
+def new_epoch() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 def number_of(entry_id: bytes) -> int:

@@ -18,8 +18,18 @@ from core.fault_log import LastingFault
 from market.engine.store.lease import LeaseLost
 from market.prices.records import AnyRecord
 
-from .journal import APPEND, CLAIM, HEAD, STREAM, JournalPosition, decode, encode, number_of
-from .local_bus import JournalWriter, new_epoch
+from .journal import (
+    APPEND,
+    CLAIM,
+    HEAD,
+    STREAM,
+    JournalPosition,
+    JournalWriter,
+    decode,
+    encode,
+    new_epoch,
+    number_of,
+)
 
 logger = logging.getLogger(__name__)
 bus_waits = LastingFault(logger, "The bus waits for Redis")

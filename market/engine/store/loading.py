@@ -127,7 +127,7 @@ def _go_on_with(
         price = (quote.bid + quote.ask) / 2 if prices.candle_price == "mid" else quote.bid
         fresh.builder.resume_forming(old.builder.forming("1m"), round(price, facts.digits), quote.ask)
     fresh.builder.price_by(old.builder.source)
-    prices.put_history(facts.symbol, fresh)
+    prices.histories[facts.symbol] = fresh
     is_newer = stored is not None and (quote is None or stored.time_ms > quote.time_ms)
     return stored if is_newer else None
 
@@ -179,7 +179,7 @@ async def fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> 
         price = engine.prices.price_of(state.last, facts)
         fresh.builder.resume_forming(forming, price, state.last.ask)
     fresh.builder.price_by(state.source)
-    engine.prices.put_history(facts.symbol, fresh)
+    engine.prices.histories[facts.symbol] = fresh
     return True
 
 

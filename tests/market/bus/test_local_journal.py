@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from market.engine.bus.journal import KEEP_MS, JournalPosition, StreamNumbers
-from market.engine.bus.local_bus import LocalBus
-from market.engine.bus.local_journal import JournalHead, LocalJournal, encode
+from market.engine.bus.journal import KEEP_MS, JournalPosition, StreamNumbers, encode
+from market.engine.bus.journal_folder import JournalHead
+from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.prices.records import AnyRecord, CandlesEnded, StatusRecord, TickAccepted
 
 

@@ -13,8 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from core.threads import in_thread
-from market.engine.bus.local_bus import LocalBus
-from market.engine.bus.local_journal import LocalJournal
+from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.models import EngineState

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from market.engine.bus import local_journal
-from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, JournalPosition, RecentRecords, falls_short
-from market.engine.bus.local_journal import JournalHead, encode
+from market.engine.bus import local_bus
+from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, JournalPosition, RecentRecords, encode, falls_short
+from market.engine.bus.journal_folder import JournalHead, boot_id
 from market.prices.records import AbsorptionFound, SeriesBegan, TickAccepted
 
 from .test_local_journal import Process, begun, ended, taken
@@ -98,7 +98,7 @@ def test_it_is_kept_for_as_long_as_streams_send_it_again(tmp_path: Path) -> None
 def test_the_oldest_goes_where_it_would_be_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most: int
 ) -> None:
-    monkeypatch.setattr(local_journal, name, most)
+    monkeypatch.setattr(local_bus, name, most)
     first = begun(tmp_path)
     written = published(first, *range(1, 50))
     first.kill()
@@ -163,7 +163,7 @@ def test_numbers_that_were_given_long_ago_count_too(tmp_path: Path) -> None:
         process.start(written)
         assert (process.bus.place.epoch == written.epoch) is goes_on
         process.kill()
-        head = JournalHead(written.epoch, local_journal._boot(), written.position, {"EURUSD": (9, 0)})
+        head = JournalHead(written.epoch, boot_id(), written.position, {"EURUSD": (9, 0)})
         (tmp_path / "head").write_bytes(encode(head))
 
 

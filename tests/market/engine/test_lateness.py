@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from market.engine.engine import Engine
-from market.engine.liveness import AWAY_S, Lateness
+from market.engine.runner import AWAY_S, Lateness
 from market.models import Candle
 from market.prices.candles import MINUTE_MS, interval_start
 from market.prices.quotes import Prices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.liveness import HELD_UP_S, LOOK_S, SILENT_S, STOOD_STILL_S, EngineLiveness
+from market.runtime import HELD_UP_S, LOOK_S, SILENT_S, STOOD_STILL_S, EngineLiveness
 
 
 class Ear:

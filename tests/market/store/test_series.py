@@ -307,7 +307,7 @@ async def changing(*, is_read_before: bool, is_heard: bool) -> list[float]:
         reading = asyncio.create_task(reload_candles(prices, facts))
         await asyncio.sleep(0)
         if is_heard:
-            prices.put_history("EURUSD", real)
+            prices.histories["EURUSD"] = real
         await in_thread(LastQuote.objects.update, simulated=False)
         await reading
         return [bar["close"] for bar in silent.bars()]
