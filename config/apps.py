@@ -3,7 +3,7 @@ from django.contrib.admin.apps import AdminConfig
 
 
 class ConfigApp(AppConfig):
-    """The wiring as an app, so that its commands and checks are found."""
+    """The last app: when it is ready, all are, and they are joined."""
 
     name = "config"
     label = "tickwire"

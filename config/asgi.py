@@ -1,4 +1,4 @@
-"""The application: /api and /ingest on the lean handler, pages on another, and the life of both."""
+"""The application: /api and /ingest, pages and sockets, each on a handler of its own, and the life of all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ import django  # noqa: E402
 from .installation import prepare  # noqa: E402
 
 prepare()
-# Apps must be ready before they are imported.
+# What follows is imported when the apps are ready.
 django.setup(set_prefix=False)
 
+from channels.routing import URLRouter  # noqa: E402
+from django.urls import re_path  # noqa: E402
+
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
+from market.push.session import IngestConsumer  # noqa: E402
+from market.streams.sessions.consumers import MarketConsumer, OrderFlowConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
+from signals_feed.stream.consumer import SignalsConsumer  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
-from .routing import sockets  # noqa: E402
 from .wiring import BACKGROUND, Act  # noqa: E402
 
 
@@ -65,7 +70,23 @@ service = Service()
 answer_api = ApiHandler(UnknownPathViewSet.as_view({"get": "absent"}))
 answer_page = PageHandler()
 
-# Whatever server this is: `serve` and `check` say more.
+
+async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Before the handshake, which a client sees as 403."""
+    await send({"type": "websocket.close"})
+
+
+answer_socket = URLRouter(
+    [
+        re_path(r"^ws/market/?$", MarketConsumer.as_asgi()),
+        re_path(r"^ws/orderflow/?$", OrderFlowConsumer.as_asgi()),
+        re_path(r"^ws/signals/?$", SignalsConsumer.as_asgi()),
+        re_path(r"^ws/ingest/?$", IngestConsumer.as_asgi()),
+        re_path(r"", refuse),  # type: ignore[arg-type]
+    ]
+)
+
+# Under any server; `serve` and `check` say more.
 refuse_unsafe()
 
 
@@ -85,7 +106,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         else:
             await answer_page(scope, receive, send)
     else:
-        await sockets(scope, receive, send)
+        await answer_socket(scope, receive, send)
 
 
 async def live(receive: Any, send: Any) -> None:

@@ -1,8 +1,7 @@
-"""What is read from the environment: numbers that are none, options that nobody knows and proxies that are
-trusted in words only are refused.
+"""Reads the environment, and refuses what would be misunderstood or ignored.
 
-An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify. And behind a
-proxy that is trusted in words only all clients would be one.
+An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify. Behind a proxy
+whose address was misread, all clients would seem to be one.
 """
 
 from __future__ import annotations

@@ -10,16 +10,17 @@ from django.db.migrations.executor import MigrationExecutor
 
 from core.addresses import host_is_loopback
 from core.process import wait_for_database
+from demo.instruments import Progress
 from demo.login import fresh_link
-from demo.people import demo_people
-from demo.seeding import Progress, is_there, remove, seed
+from demo.people import demo_keys
+from demo.seeding import is_there, remove, seed
 from market.runtime import market
 from serving.server import shown_address
 
 
 def prepare(out: OutputWrapper) -> str | None:
-    """Bring the database to where the service can start. In production that is the operator's act.
-    What comes back is the link for the demo's staff."""
+    """Bring the database to where the service can start, which in production is up to the operator. Returns
+    the link for the demo's staff."""
     if settings.PRODUCTION:
         wait_for_database("The service")
     is_behind = bool(_pending())
@@ -80,14 +81,13 @@ def banner(host: str, port: int, staff_link: str | None = None) -> str:
 
 
 def _demo(address: str, staff_link: str | None, stays_here: bool) -> list[str]:
-    people = demo_people()
-    lines = ["  Demo keys"]
-    lines += [f"    {tier:<8} {key}" for tier, key in people.keys.items()]
+    keys = demo_keys()
+    lines = ["  Demo keys", *(f"    {tier:<8} {key}" for tier, key in keys.items())]
     lines += [
         *_staff_login(address, staff_link),
         "",
         "  Try it:",
-        f'    curl -H "X-API-Key: {people.keys["pro"]}" {address}/api/market/BTCUSD/quote',
+        f'    curl -H "X-API-Key: {keys["pro"]}" {address}/api/market/BTCUSD/quote',
     ]
     if not stays_here:
         lines += ["", "  The demo keys and login work from this machine only, at http://127.0.0.1."]

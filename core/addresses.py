@@ -17,6 +17,12 @@ from django.http.request import split_domain_port, validate_host
 from core.contract.errors import HttpsRequired, InvalidParameter
 
 
+def header(scope: dict[str, Any], name: bytes) -> str | None:
+    """Straight from the scope: `request.headers` would decode all of them for one."""
+    values = [value for sent, value in scope["headers"] if sent == name]
+    return b",".join(values).decode("latin-1") if values else None
+
+
 def address_of(scope: dict[str, Any]) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""

@@ -15,12 +15,13 @@ from instruments.models import Instrument, TradingCalendar
 from instruments.saving import save
 from market.streams import chaos
 
+Progress = Callable[[str], None]
 TEST = chaos.TEST
 TEST_NAME = "Test instrument, for clients: always open"
 ALWAYS_OPEN = "always-open"
 
 
-def seed_instruments(progress: Callable[[str], None]) -> None:
+def seed_instruments(progress: Progress) -> None:
     if not Instrument.objects.exists():
         progress("Loading the instruments")
         call_command("load_instruments", verbosity=0)

@@ -45,15 +45,15 @@ def issue_link(user: User) -> str:
 
 def redeem(token: str) -> User | None:
     """Whom a link lets in: one caller, however many come at once."""
-    slot = _cache_key_of(token)
-    user = None if slot is None else _user_behind(slot)
+    cache_key = _cache_key_of(token)
+    user = None if cache_key is None else _user_behind(cache_key)
     # The row that is deleted decides who was first.
-    return user if slot is not None and user is not None and cache.delete(slot) else None
+    return user if cache_key is not None and user is not None and cache.delete(cache_key) else None
 
 
 def is_good(token: str) -> bool:
-    slot = _cache_key_of(token)
-    return slot is not None and _user_behind(slot) is not None
+    cache_key = _cache_key_of(token)
+    return cache_key is not None and _user_behind(cache_key) is not None
 
 
 def _cache_key_of(token: str) -> str | None:
@@ -67,8 +67,8 @@ def _cache_key(nonce: str) -> str:
     return f"demo-login-{hashlib.sha256(nonce.encode()).hexdigest()}"
 
 
-def _user_behind(slot: str) -> User | None:
-    found = Account.objects.filter(user_id=cache.get(slot), is_demo=True, user__is_active=True)
+def _user_behind(cache_key: str) -> User | None:
+    found = Account.objects.filter(user_id=cache.get(cache_key), is_demo=True, user__is_active=True)
     account = found.select_related("user").first()
     return account.user if account else None
 

@@ -6,8 +6,6 @@ been sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
@@ -26,7 +24,7 @@ from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQ
 from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
 from signals_feed.judging.checkpoints import end_signals
 
-Progress = Callable[[str], None]
+from .instruments import Progress
 
 
 def seed_candles(now_ms: int, progress: Progress) -> None:

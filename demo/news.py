@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -12,6 +11,8 @@ from instruments.catalogue import catalogue
 from news.calibration import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import builtin, score_by
+
+from .instruments import Progress
 
 Headline = tuple[str, str, str]
 
@@ -68,7 +69,7 @@ SOURCES = (
 
 
 @transaction.atomic
-def seed_news(now_ms: int, progress: Callable[[str], None]) -> None:
+def seed_news(now_ms: int, progress: Progress) -> None:
     if NewsItem.objects.filter(is_demo=True).exists():
         return
     progress("Printing the news")
@@ -83,14 +84,14 @@ def seed_news(now_ms: int, progress: Callable[[str], None]) -> None:
     now = moment(now_ms)
     # A stride that shares no divisor with their number mixes the categories.
     mixed = [HEADLINES[i * 7 % len(HEADLINES)] for i in range(len(HEADLINES))]
-    for number, told in enumerate((*mixed, *DRAFTS)):
+    for number, headline in enumerate((*mixed, *DRAFTS)):
         at = now - timedelta(minutes=11 + 97 * number)
-        _publish_story(told, at, ids, is_draft=number >= len(HEADLINES))
+        _publish_story(headline, at, ids, is_draft=number >= len(HEADLINES))
 
 
-def _publish_story(told: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
-    """It entered the feed when it was published, so the past of the market settles what it said."""
-    category, symbols, title = told
+def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
+    """It enters the feed when it is published, so that the market's past settles what it said."""
+    category, symbols, title = headline
     scored = score_by(builtin(), title, category)
     item = NewsItem.objects.create(
         title=title,

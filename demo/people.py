@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import transaction
@@ -14,34 +12,26 @@ from accounts.models import Account, ApiKey, Tier, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .publisher_rules import PUBLISHERS as HOUSE
+from . import publisher_rules
 
 STAFF = "demo-staff"
 PUBLISHERS = ("aurora_fx", "northbank", "delta_nine", "quiet_river")
 
 
-class DemoPeople(NamedTuple):
-    keys: dict[str, str]
-    """One key per tier."""
-
-
-def demo_people() -> DemoPeople:
-    """The same for as long as the secret of the installation is."""
-    return DemoPeople(
-        keys={tier: derive_key(settings.SECRET_KEY, f"demo {tier}") for tier in ("free", "pro", "premium")}
-    )
+def demo_keys() -> dict[str, str]:
+    """One for each tier, the same for as long as the installation has the same secret."""
+    return {tier: derive_key(settings.SECRET_KEY, f"demo {tier}") for tier in ("free", "pro", "premium")}
 
 
 @transaction.atomic
 def seed_people() -> None:
-    people = demo_people()
-    for tier, secret in people.keys.items():
+    for tier, secret in demo_keys().items():
         account = _account(f"demo-{tier}", Tier.objects.get(name=tier))
         if account.is_demo:
             _offer_key(account, secret)
     for name in PUBLISHERS:
         _account(name, Tier.objects.get(name="free"))
-    _seed_house()
+    _seed_publishers()
     _seed_staff()
 
 
@@ -63,9 +53,9 @@ def _offer_key(account: Account, secret: str) -> None:
         ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by="demo", account=account.pk)
 
 
-def _seed_house() -> None:
+def _seed_publishers() -> None:
     permission = Permission.objects.get(codename="publish_signal")
-    for publisher in HOUSE:
+    for publisher in publisher_rules.PUBLISHERS:
         account = _account(publisher.name, Tier.objects.get(name="free"))
         if account.is_demo:
             account.user.user_permissions.add(permission)

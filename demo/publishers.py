@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from uuid import NAMESPACE_OID, uuid5
 
-import msgspec
 from django.conf import settings
-from django.db import Error
 
 from accounts.models import User
 from core import clock
-from core.background import cancel_and_wait
-from core.contract.errors import Overloaded
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.fault_log import EachFault
 from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
@@ -39,35 +37,31 @@ from .publisher_rules import (
 logger = logging.getLogger(__name__)
 LOOK_S = 10.0
 
-# One signal of each in such a time, if its rule finds one, and no more active ones than that.
-SLOT_MS = 20 * MINUTE_MS
+# Each publishes one signal in this time, if its rule finds one, and has no more active ones than this.
+INTERVAL_MS = 20 * MINUTE_MS
 MOST_ACTIVE = 6
-bars_decoder = msgspec.json.Decoder(list[dict[str, float | str]])
 
 
-class DemoPublishers:
+class DemoPublishers(BackgroundLoop):
     def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
+        super().__init__(
+            "publishers of the demo",
+            publish_all,
+            fault=EachFault(logger, "The house publishers wait for the database"),
+            broke="The house publishers broke and go on",
+            passing=UNANSWERED,
+            before=LOOK_S,
+        )
 
     async def start(self) -> None:
         if settings.DEMO:
-            self._task = asyncio.create_task(self._work(), name="house publishers")
+            await super().start()
 
-    async def stop(self) -> None:
-        await cancel_and_wait(self._task)
-        self._task = None
 
-    async def _work(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                views = [view for facts in priced_by_demo() if (view := view_of(facts)) is not None]
-                for publisher in PUBLISHERS:
-                    await in_thread(publish_one, publisher, views, clock.now_ms())
-            except (Error, Overloaded) as error:
-                logger.warning("The house publishers wait for the database: %s", error)
-            except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
-                logger.exception("The house publishers broke and go on")
+async def publish_all() -> None:
+    views = [view for facts in priced_by_demo() if (view := view_of(facts)) is not None]
+    for publisher in PUBLISHERS:
+        await in_thread(publish_one, publisher, views, clock.now_ms())
 
 
 def view_of(facts: InstrumentFacts) -> MarketView | None:
@@ -75,17 +69,15 @@ def view_of(facts: InstrumentFacts) -> MarketView | None:
     quote = market.quote(facts.symbol)
     if facts.symbol == TEST or quote is None or market.state(facts) != "open":
         return None
-    history = market.prices.history(facts)
-    bars = history.bars(TIMEFRAME, BARS, closed_only=True)
-    candles = bars_decoder.decode(b"[%s]" % bars.ohlcv)
-    closed = [ClosedBar(*(float(each[name]) for name in ("high", "low", "close"))) for each in candles]
+    rows = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
+    closed = [ClosedBar(row.high, row.low, row.close) for row in rows]
     return MarketView(facts.symbol, quote.bid, quote.ask, closed)
 
 
 def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: int) -> Signal | None:
-    """Once in a slot, whichever process asks and however often: the token of a slot is taken once."""
+    """Once in an interval, whichever process asks and however often: its token is taken once."""
     user = User.objects.filter(username=publisher.name, account__is_demo=True).first()
-    token = uuid5(NAMESPACE_OID, f"{publisher.name}:{now_ms // SLOT_MS}")
+    token = uuid5(NAMESPACE_OID, f"{publisher.name}:{now_ms // INTERVAL_MS}")
     own = Signal.objects.filter(user=user)
     if user is None or own.filter(token=token).exists():
         return None

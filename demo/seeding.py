@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -16,13 +15,11 @@ from core.events.outbox import ControlEvent
 from news.models import NewsItem, Source
 from signals_feed.publishing.actions import remove_demo
 
-from .instruments import brought, brought_calendars, seed_instruments
+from .instruments import Progress, brought, brought_calendars, seed_instruments
 from .market import remove_market, seed_candles
 from .news import seed_news
 from .people import seed_people
 from .signals import seed_signals
-
-Progress = Callable[[str], None]
 
 
 def refuse_outside_demo() -> None:

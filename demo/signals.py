@@ -21,10 +21,10 @@ from market.engine.feeds.simulated.simulated_past import simulated_minutes
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.judging.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
-from signals_feed.models import LIFETIME, Evidence, Signal
+from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishing.actions import enter_feed
 
-from .instruments import TEST
+from .instruments import TEST, Progress
 from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS
 
@@ -39,15 +39,10 @@ def first_exit(signal: Signal, quote: Quoted, path: Iterable[PriceBar], digits: 
     seen = SeenExtremes(first, first, 0)
     for candle in path:
         minute = minute_of(candle, digits)
-        found = by_minute(levels, minute)
-        if found is None:
-            seen = widen_extremes(seen, minute, levels)
-            continue
-        at_ms = candle.opened_ms + MINUTE_MS // 2
-        shown = {"at": moment(minute.opened_ms), **minute._asdict()}
-        del shown["opened_ms"]
-        source = Evidence.Source.CANDLE
-        return Closing(signal.pk, found.price, found.reason, at_ms, found.rule, source, shown, seen)
+        if exit_ := by_minute(levels, minute):
+            closing = Closing.by_candle(signal.pk, exit_, minute, seen)
+            return closing._replace(at_ms=candle.opened_ms + MINUTE_MS // 2)
+        seen = widen_extremes(seen, minute, levels)
     return None
 
 
@@ -75,7 +70,7 @@ class Planned(NamedTuple):
     closing: Closing | None
 
 
-def seed_signals(now_ms: int, progress: Callable[[str], None]) -> None:
+def seed_signals(now_ms: int, progress: Progress) -> None:
     """Once the whole feed; later only new active ones, when too few are left."""
     signals = Signal.objects.filter(user__in=_publishers())
     planned: list[Planned] = []

@@ -1,7 +1,7 @@
 """Pages, on Django's own handler: each is made in one of a few threads and sent when that serves the next.
 
-Who may send more than a page takes is asked before the body is read, because Django reads all of it before it
-asks who sends it.
+Whether somebody may send more than a page takes is settled before the body is read: Django would read all
+of it before it asks who sent it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse, parse_cookie
 from django.urls import set_script_prefix
 
-from core.addresses import check_host
+from core.addresses import check_host, header
 from core.background import retrieve
 from core.contract.errors import ApiError, Overloaded, as_refusal
 from core.events.feed import AWAY, feed
@@ -44,19 +44,16 @@ def is_for_staff(scope: dict[str, Any]) -> bool:
 
 
 def may_be_large(scope: dict[str, Any]) -> bool:
-    length = header_values(scope, b"content-length")
+    length = header(scope, b"content-length") or ""
     if length.isdigit() and len(length) <= MOST_DIGITS:
         return int(length) > MOST_BODY_BYTES
-    return bool(length or header_values(scope, b"transfer-encoding"))
-
-
-def header_values(scope: dict[str, Any], name: bytes) -> str:
-    return b"; ".join(value for sent, value in scope["headers"] if sent == name).decode("latin-1")
+    return bool(length or header(scope, b"transfer-encoding"))
 
 
 def is_from_staff(scope: dict[str, Any]) -> bool:
     """Asks the database."""
-    key = parse_cookie(header_values(scope, b"cookie")).get(settings.SESSION_COOKIE_NAME)
+    cookies = b"; ".join(value for name, value in scope["headers"] if name == b"cookie").decode("latin-1")
+    key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
     if not key:
         return False
     request = HttpRequest()
@@ -70,11 +67,6 @@ MOST_WAITING = 128
 
 # A page that took so long is still waited for, if the database answers others.
 UNLESS_AWAY_S = 2.0
-
-
-def header(scope: dict[str, Any], name: bytes) -> str | None:
-    values = [value for sent, value in scope["headers"] if sent == name]
-    return b",".join(values).decode("latin-1") if values else None
 
 
 class PageHandler(ASGIHandler):

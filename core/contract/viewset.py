@@ -12,6 +12,7 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
+from core import addresses
 from core.addresses import check_host, refuse_plain
 
 from .answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
@@ -35,9 +36,7 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
 
 
 def header(request: HttpRequest, name: bytes) -> str | None:
-    """A header straight from the scope: `request.headers` would decode all of them for one."""
-    values = [value for sent, value in scope_of(request)["headers"] if sent == name]
-    return b",".join(values).decode("latin-1") if values else None
+    return addresses.header(scope_of(request), name)
 
 
 class ApiViewSet(ViewSet):

@@ -14,14 +14,14 @@ from msgspec import UNSET, Raw, UnsetType
 
 from accounts.limits.window import MemoryWindow
 from core import clock
-from core.addresses import address_of, came_plain, is_ours, note_known
+from core.addresses import address_of, came_plain, header, is_ours, note_known
 from core.contract.errors import ApiError, HttpsRequired, Overloaded, RetryLater
 from core.database import TRANSIENT
 from core.plain_json import encode
 from market import runtime
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
-from serving.websocket.session import WebSocketSession, header
+from serving.websocket.session import WebSocketSession
 
 from .intake import PushVerdict, read, take
 from .keys import PushSource, identify, ingest_key_cache, sent_key

@@ -10,17 +10,12 @@ from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from core.addresses import is_ours
+from core.addresses import header, is_ours
 
 from .connection import WebSocketConnection
 from .protocol import connection_of
 
 Scope = dict[str, Any]
-
-
-def header(scope: Scope, name: bytes) -> str | None:
-    values = [value for sent, value in scope["headers"] if sent == name]
-    return b",".join(values).decode("latin-1") if values else None
 
 
 class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]

@@ -1,7 +1,8 @@
-"""The house publishers: once in a slot, a few at a time, and only those that the demo made."""
+"""The demo's publishers: once in an interval, a few at a time, and only those that the demo made."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from django.contrib.auth.models import Permission
 from core import clock
 from demo.people import seed_people
 from demo.publisher_rules import BARS, PUBLISHERS, ClosedBar, MarketView
-from demo.publishers import MOST_ACTIVE, SLOT_MS, DemoPublishers, publish_one, view_of
+from demo.publishers import INTERVAL_MS, MOST_ACTIVE, DemoPublishers, publish_one, view_of
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.prices.candles import TIMEFRAMES
@@ -48,22 +49,22 @@ def test_the_strongest_idea_is_published_at_the_market() -> None:
     assert signal.take_profit == Decimal("1.08824")
 
 
-def test_however_often_anybody_asks_one_is_published_in_a_slot() -> None:
+def test_however_often_anybody_asks_one_is_published_in_an_interval() -> None:
     seed_people()
     at_ms = clock.now_ms()
-    slot_ms = at_ms - at_ms % SLOT_MS
-    moments = (slot_ms, slot_ms + 1, slot_ms + SLOT_MS - 1, slot_ms + SLOT_MS)
+    began_ms = at_ms - at_ms % INTERVAL_MS
+    moments = (began_ms, began_ms + 1, began_ms + INTERVAL_MS - 1, began_ms + INTERVAL_MS)
     found = [publish_one(BREAKOUT, views(*SYMBOLS), each) is not None for each in moments]
     assert found == [True, False, False, True]
 
 
 def test_no_instrument_is_published_twice_and_no_more_than_a_few_are_active() -> None:
     seed_people()
-    for slot in range(MOST_ACTIVE + 3):
-        publish_one(BREAKOUT, views("SYM0", "SYM1"), slot * SLOT_MS)
+    for number in range(MOST_ACTIVE + 3):
+        publish_one(BREAKOUT, views("SYM0", "SYM1"), number * INTERVAL_MS)
     assert Signal.objects.count() == 2
-    for slot in range(100, 103 + MOST_ACTIVE):
-        publish_one(BREAKOUT, views(*SYMBOLS), slot * SLOT_MS)
+    for number in range(100, 103 + MOST_ACTIVE):
+        publish_one(BREAKOUT, views(*SYMBOLS), number * INTERVAL_MS)
     assert Signal.objects.active().count() == MOST_ACTIVE
 
 
@@ -75,14 +76,17 @@ def test_person_who_has_the_name_already_is_left_alone() -> None:
 
 
 async def test_nobody_works_outside_the_demo(settings: Any) -> None:
-    house = DemoPublishers()
-    await house.start()
-    assert house._task is None
+    def at_work() -> bool:
+        return any(task.get_name() == publishers.name for task in asyncio.all_tasks())
+
+    publishers = DemoPublishers()
+    await publishers.start()
+    assert not at_work()
     settings.DEMO = True
-    await house.start()
-    assert house._task is not None
-    await house.stop()
-    assert house._task is None
+    await publishers.start()
+    assert at_work()
+    await publishers.stop()
+    assert not at_work()
 
 
 def test_market_is_seen_by_its_last_closed_bars() -> None:

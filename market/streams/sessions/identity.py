@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from accounts.keys.caller import Caller
 from accounts.limits.throttle import throttle
-from core.addresses import address_of, came_plain, is_loopback, note_known
+from core.addresses import address_of, came_plain, header, is_loopback, note_known
 from market.streams.protocol.refusals import StreamRefused, invalid
-from serving.websocket.session import Scope, header
+from serving.websocket.session import Scope
 
 from .authenticated import authenticated_sessions
 
