@@ -1,24 +1,12 @@
-"""Watches every active signal on every tick, and closes it once.
+"""Watches every active signal on every tick of the engine in this process, and closes it once: of two who
+close at once, the one that finds the row active does.
 
-Where it runs: in the process that has the engine, and nowhere else. It listens to the engine, so it
-hears each tick before anybody else does, and whatever makes one engine of many makes one watcher of many: the
-lease. A closing is a transaction that holds the lease, so that an engine
-that was replaced closes nothing any more. A stand-in first hears what its predecessor had put on the bus and
-not written yet. And whoever closes at the same moment, by hand or from a second engine: the row that is
-still active decides (judging/closing.py).
-
-What is lost when it is killed: nothing that the database knows of. A tick that closes a signal is written as
-a `Hit` in the same transaction as the engine's checkpoint that contains the tick, unless the signal was
-closed before that, which usually takes milliseconds. So a restart goes on either from before the tick, which
-then never happened for anybody, or closes by the very same tick: an engine that starts takes no tick and
-writes nothing before all signals are read. The checkpoint also marks the minute up to which all prices were
-judged. Minutes that were stored after it by others, as by the demo's simulation of a pause, are judged as
-minutes when the engine starts, and minutes out of a venue's history as they come; those out of files never
-are, because nobody was quoted them. What nobody stored is judged by the first tick after the gap.
-
-A signal that is published anywhere is heard of within a quarter of a second, at once in this process; the
-last ticks are remembered for it, and it is judged from the first tick after the one that it was published
-at. The one stretch that nobody judges is between a publication and a kill within that quarter of a second.
+Nothing that the database knows of is lost with the process. A tick that closes a signal is written as a
+`Hit` in the transaction of the engine's checkpoint that contains the tick, together with a mark: all minutes
+before it were judged. An engine that starts reads both, and all signals, before it takes a tick; minutes that
+others stored after the mark are judged as minutes. What nobody stored is judged by the first tick after the
+gap. A publication is heard of within a quarter of a second and judged from the first tick after its own; only
+a kill in between leaves a stretch that nobody judges.
 
 Signals of instruments that are not offered wait until they are; on a closed or stale market, cancelled and
 expired ones wait for the first tick."""

@@ -1,14 +1,12 @@
-"""Checks the ledger against itself and against what the tables say now, a thousand entries at a time."""
+"""Checks the ledger against itself and against what the tables say now, a few hundred entries at a time."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
-from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 
 from signals_feed.models import Evidence, Signal
 
@@ -25,7 +23,8 @@ from .ledger import (
     publication_payload,
 )
 
-BATCH = 1_000
+# No more parameters than SQLite takes in one query.
+BATCH = 500
 
 
 class LedgerVerdict(NamedTuple):
@@ -141,16 +140,10 @@ class CurrentRows:
 
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
         ids = {entry.signal for entry in entries}
-        self._signals = _in_bulk(Signal.objects.all(), ids)
-        shown = [row for some in _chunks(ids) for row in Evidence.objects.filter(signal__in=some)]
-        self._evidence = {(row.signal_id, row.kind): row for row in shown}
-        self._removed = {
-            pk
-            for some in _chunks(ids)
-            for pk in LedgerEntry.objects.filter(signal__in=some, kind=LedgerEntry.Kind.REMOVE).values_list(
-                "signal", flat=True
-            )
-        }
+        removals = LedgerEntry.objects.filter(signal__in=ids, kind=LedgerEntry.Kind.REMOVE)
+        self._signals = Signal.objects.in_bulk(ids)
+        self._evidence = {(row.signal_id, row.kind): row for row in Evidence.objects.filter(signal__in=ids)}
+        self._removed = set(removals.values_list("signal", flat=True))
 
     def check(self, entry: LedgerEntry) -> None:
         signal = self._signals.get(entry.signal)
@@ -187,14 +180,3 @@ def _differences(fields: list[str], written: Payload, now: Payload) -> str:
     return "; ".join(
         f"{field} is {short(now[field])}, it was {short(written.get(field))}" for field in fields
     )
-
-
-def _chunks(ids: set[UUID], size: int = 500) -> Iterator[list[UUID]]:
-    """SQLite takes so many parameters and no more."""
-    pending = iter(ids)
-    while some := list(islice(pending, size)):
-        yield some
-
-
-def _in_bulk(signals: QuerySet[Signal], ids: set[UUID]) -> dict[UUID, Signal]:
-    return {signal.pk: signal for some in _chunks(ids) for signal in signals.filter(pk__in=some)}

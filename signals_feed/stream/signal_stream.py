@@ -98,10 +98,6 @@ def closed(position: int, row: SignalRow) -> Announced:
     return Announced(position, frozenset((CLOSED + row.symbol, CLOSED + ALL)), encode_closure(row))
 
 
-def last_position() -> int:
-    return Announcement.objects.last_position()
-
-
 def place(position: int) -> str:
     """What a client says in `since` that has heard of no signal yet."""
     return f"{AFTER_POSITION}{position}"
@@ -109,26 +105,18 @@ def place(position: int) -> str:
 
 def position_of(since: str) -> int | None:
     """Where a client goes on that had this last: a signal, its end or a place; None where nobody can say."""
+    announcements, replayed_since = Announcement.objects, timezone.now() - REPLAYED_FOR
     if since.startswith(AFTER_POSITION):
-        return _position_of_place(since.removeprefix(AFTER_POSITION))
-    return _position_of_signal(since)
-
-
-def _position_of_place(digits: str) -> int | None:
-    if not DIGITS.fullmatch(digits):
-        return None
-    position = int(digits)
-    return position if Announcement.objects.is_whole_after(position, timezone.now() - REPLAYED_FOR) else None
-
-
-def _position_of_signal(signal_id: str) -> int | None:
-    is_closure = signal_id.startswith(AFTER_CLOSURE)
+        digits = since.removeprefix(AFTER_POSITION)
+        known = DIGITS.fullmatch(digits) and announcements.is_whole_after(int(digits), replayed_since)
+        return int(digits) if known else None
     try:
-        wanted = UUID(signal_id.removeprefix(AFTER_CLOSURE))
+        signal = UUID(since.removeprefix(AFTER_CLOSURE))
     except ValueError:
         return None
+    is_closure = since.startswith(AFTER_CLOSURE)
     kind = Announcement.Kind.CLOSED if is_closure else Announcement.Kind.PUBLISHED
-    return Announcement.objects.position_of(wanted, kind, timezone.now() - REPLAYED_FOR)
+    return announcements.position_of(signal, kind, replayed_since)
 
 
 logger = logging.getLogger(__name__)
@@ -177,7 +165,7 @@ class SignalStream(Stream):
     async def start(self) -> None:
         """After the control events: what is announced from now on wakes it."""
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
-        self.position = await in_thread(last_position)
+        self.position = await in_thread(Announcement.objects.last_position)
         await self._loop.start()
 
     async def stop(self) -> None:
@@ -190,11 +178,16 @@ class SignalStream(Stream):
     async def tell(self) -> None:
         """All that is new, to whoever listens."""
         async with self._telling:
-            while found := await self._read(self.position, LATEST, self._chunk):
+            is_more = True
+            while is_more:
+                found = await self._read(self.position, LATEST, self._chunk)
+                # What is committed after the read wakes this again.
+                is_more = len(found) == self._chunk
+                sent_ms = now_ms()
                 for announced in found:
                     # Both in one step: whoever joins has either had it or will.
                     self.position = announced.position
-                    self.hub.publish(announced.outgoing(now_ms()), *announced.topics)
+                    self.hub.publish(announced.outgoing(sent_ms), *announced.topics)
 
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
