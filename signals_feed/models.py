@@ -152,10 +152,6 @@ class Signal(models.Model):
 
 
 class AnnouncementQuerySet(models.QuerySet["Announcement"]):
-    def between(self, after: int, upto: int) -> AnnouncementQuerySet:
-        """In commit order, without the first and with the last."""
-        return self.filter(position__gt=after, position__lte=upto).order_by("position")
-
     def last_position(self) -> int:
         return self.aggregate(last=models.Max("position"))["last"] or 0
 

@@ -41,7 +41,8 @@ class SignalToWatch(NamedTuple):
     """The quote it was published at; None for one of a time when none was kept."""
 
     @classmethod
-    def of(cls, signal: Signal, entry: Quoted | None) -> SignalToWatch:
+    def of(cls, signal: Signal, evidence: Evidence | None) -> SignalToWatch:
+        entry = None if evidence is None else evidence.quote
         ends_at = min(signal.cancelled_at or signal.expires_at, signal.expires_at)
         levels = SignalLevels(
             signal.direction,
@@ -60,8 +61,8 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
     entries = Evidence.objects.filter(kind=Evidence.Kind.ENTRY, signal__status=Signal.Status.ACTIVE)
     if ids is not None:
         signals, entries = signals.filter(pk__in=ids), entries.filter(signal__in=ids)
-    quotes = {entry.signal_id: entry.quote for entry in entries}
-    return [SignalToWatch.of(signal, quotes.get(signal.pk)) for signal in signals]
+    entry_of = {entry.signal_id: entry for entry in entries}
+    return [SignalToWatch.of(signal, entry_of.get(signal.pk)) for signal in signals]
 
 
 def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:

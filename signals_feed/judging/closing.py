@@ -22,7 +22,7 @@ from core.threads import in_thread
 from core.times import moment
 from market.engine.store.lease import LeaseLost
 from market.prices.candles import MINUTE_MS
-from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, Payload, closure_payload, plain
+from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Signal
 
 from . import rules
@@ -135,15 +135,13 @@ def _announce(exits: Collection[Evidence]) -> None:
     # After the events, but locking nothing that this transaction does not hold already.
     Announcement.objects.bulk_create(announcements)
     Evidence.objects.bulk_create(exits)
-    LedgerEntry.objects.append(
-        [Fact(LedgerEntry.Kind.CLOSE, exit_.signal_id, _payload(exit_)) for exit_ in exits]
-    )
-
-
-def _payload(exit_: Evidence) -> Payload:
-    signal = exit_.signal
-    # Staff may change an instrument; what a result was computed with stays on record.
-    return closure_payload(signal, exit_) | {"pip_size": plain(signal.instrument.pip_size)}
+    facts = []
+    for exit_ in exits:
+        # Staff may change an instrument; what a result was computed with stays on record.
+        measured = {"pip_size": plain(exit_.signal.instrument.pip_size)}
+        payload = closure_payload(exit_.signal, exit_) | measured
+        facts.append(Fact(LedgerEntry.Kind.CLOSE, exit_.signal_id, payload))
+    LedgerEntry.objects.append(facts)
 
 
 # In one transaction, while other writers of events wait.
@@ -168,7 +166,7 @@ class Closer:
             self._work,
             fault=closing_waits,
             broke="Signals could not be closed, trying again",
-            before=self._woken,
+            before=self._wake.wait,
             again=self._try_again,
         )
 
@@ -198,11 +196,8 @@ class Closer:
             while self.pending:
                 await self._close_some()
 
-    async def _woken(self) -> None:
-        await self._wake.wait()
-        self._wake.clear()
-
     async def _work(self) -> None:
+        self._wake.clear()
         try:
             await self.work_off()
         except LeaseLost:

@@ -61,9 +61,6 @@ class Announced(NamedTuple):
     """Of which a client has one, if it is to hear of it."""
     frame: bytes
 
-    def outgoing(self, sent_ms: int) -> OutgoingFrame:
-        return OutgoingFrame(self.frame, 0, sent_ms)
-
 
 def topics_of(subscribed: Subscriptions) -> set[str]:
     names = subscribed.symbols
@@ -81,7 +78,9 @@ ROW = [f"signal__{name}" for name in COLUMNS]
 
 
 def read(after: int, upto: int, limit: int) -> list[Announced]:
-    rows = Announcement.objects.between(after, upto).values_list("position", "kind", *ROW)
+    """In commit order, without the first position and with the last."""
+    announcements = Announcement.objects.filter(position__gt=after, position__lte=upto)
+    rows = announcements.order_by("position").values_list("position", "kind", *ROW)
     return [
         closed(position, SignalRow(*row))
         if kind == Announcement.Kind.CLOSED
@@ -187,7 +186,7 @@ class SignalStream(Stream):
                 for announced in found:
                     # Both in one step: whoever joins has either had it or will.
                     self.position = announced.position
-                    self.hub.publish(announced.outgoing(sent_ms), *announced.topics)
+                    self.hub.publish(OutgoingFrame(announced.frame, 0, sent_ms), *announced.topics)
 
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
@@ -236,7 +235,9 @@ class SignalStream(Stream):
 def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
     sent_ms = now_ms()
     if missed:
-        subscriber.send(b"".join(frame(each.outgoing(sent_ms).payload(variant)) for each in missed))
+        subscriber.send(
+            b"".join(frame(OutgoingFrame(each.frame, 0, sent_ms).payload(variant)) for each in missed)
+        )
 
 
 signals = SignalStream()
