@@ -14,6 +14,7 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 
 from .models import Incident, Minute
+from .picture import LatencyMinute
 
 LATENCY_FOR = timedelta(hours=1)
 DAYS = 30
@@ -24,7 +25,7 @@ MINUTES_A_DAY = 1440
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
 
-class InstrumentStatus(msgspec.Struct):
+class InstrumentFreshness(msgspec.Struct):
     symbol: str
     state: str
     age_seconds: float | None
@@ -36,15 +37,6 @@ class InstrumentStatus(msgspec.Struct):
             return "never"
         size, unit = next((size, unit) for least, size, unit in UNITS if self.age_seconds >= least)
         return f"{self.age_seconds // size:.0f} {unit} ago"
-
-
-class LatencyMinute(msgspec.Struct):
-    """From the engine's acceptance of a tick to its write to the socket, in milliseconds."""
-
-    minute: datetime
-    p50: int | None
-    p95: int | None
-    p99: int | None
 
 
 class DayUptime(msgspec.Struct):
@@ -75,14 +67,14 @@ class Summary(msgspec.Struct):
     """Of the last 30 days, or of the time since the first start."""
     days: list[DayUptime]
     latency: list[LatencyMinute]
-    feeds: list[InstrumentStatus]
+    feeds: list[InstrumentFreshness]
     incidents: list[IncidentSummary]
 
 
 def summary() -> Summary:
     now = timezone.now()
     feeds = [feed_of(facts) for facts in sorted(catalogue.active(), key=lambda facts: facts.symbol)]
-    incidents = [told(incident) for incident in Incident.objects.newest()[:10]]
+    incidents = [summary_of(incident) for incident in Incident.objects.newest()[:10]]
     days, uptime = days_up(now)
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()
     status, message = verdict(feeds, list(Incident.objects.open()))
@@ -97,7 +89,7 @@ def without_database(last: Summary) -> Summary:
     return msgspec.structs.replace(last, status="outage", message=message)
 
 
-def verdict(feeds: Sequence[InstrumentStatus], incidents: Sequence[Incident]) -> tuple[str, str]:
+def verdict(feeds: Sequence[InstrumentFreshness], incidents: Sequence[Incident]) -> tuple[str, str]:
     """Staff know more than the machine, so what they say comes first."""
     impacts = {incident.impact: incident for incident in incidents}
     for impact, status in (("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")):
@@ -109,10 +101,10 @@ def verdict(feeds: Sequence[InstrumentStatus], incidents: Sequence[Incident]) ->
     return "operational", "Everything works."
 
 
-def feed_of(facts: InstrumentFacts) -> InstrumentStatus:
+def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
     quote = market.quote(facts.symbol)
     age_s = None if quote is None else max(0, clock.now_ms() - quote.time_ms) / 1000
-    return InstrumentStatus(facts.symbol, market.state(facts), age_s)
+    return InstrumentFreshness(facts.symbol, market.state(facts), age_s)
 
 
 def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
@@ -144,7 +136,7 @@ def up_percent(served: int, minutes: int) -> float:
     return round(100 * served / minutes, 3) if minutes > 0 else 100.0
 
 
-def told(incident: Incident) -> IncidentSummary:
+def summary_of(incident: Incident) -> IncidentSummary:
     notes = [IncidentNote(note.at, note.text) for note in incident.notes.all()]
     times = incident.started_at, incident.ended_at
     return IncidentSummary(incident.pk, incident.title, incident.impact, *times, notes)

@@ -57,7 +57,7 @@ summary_cache = SummaryCache()
 @require_safe
 def status_page(request: HttpRequest) -> HttpResponse:
     seen = summary_cache.get()
-    drawn = latency_picture([(each.minute, each.p50, each.p95, each.p99) for each in seen.latency], seen.at)
+    drawn = latency_picture(seen.latency, seen.at)
     last = next((each for each in reversed(seen.latency) if each.p50 is not None), None)
     return render(request, "status/status.html", {"seen": seen, "picture": drawn, "last": last})
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from status.models import Incident, Minute
-from status.summary import InstrumentStatus
+from status.summary import InstrumentFreshness
 from status.views import summary_cache
 from tests.factories import make_instrument, put_quote
 
@@ -38,26 +38,26 @@ def make_minutes(first: datetime, count: int, **given: Any) -> None:
     Minute.objects.bulk_create([Minute(at=at, **{"process": "one", **given}) for at in steps])
 
 
-def told() -> dict[str, Any]:
+def status_now() -> dict[str, Any]:
     answer: dict[str, Any] = Client().get("/status.json").json()
     return answer
 
 
 def test_nothing_wrong_is_operational() -> None:
-    assert (told()["status"], told()["message"]) == ("operational", "Everything works.")
+    assert (status_now()["status"], status_now()["message"]) == ("operational", "Everything works.")
 
 
 def test_stale_instrument_degrades_and_is_named() -> None:
     make_instrument("BTCUSD")
     put_quote("BTCUSD", at_ms=now_ms() - 300_000)
-    seen = told()
+    seen = status_now()
     assert (seen["status"], seen["message"]) == ("degraded", "No fresh prices of BTCUSD.")
 
 
 def test_feed_has_state_and_age() -> None:
     make_instrument("BTCUSD")
     put_quote("BTCUSD")
-    (feed,) = told()["feeds"]
+    (feed,) = status_now()["feeds"]
     assert (feed["symbol"], feed["state"]) == ("BTCUSD", "open")
     assert 0 <= feed["age_seconds"] < 30
 
@@ -75,7 +75,7 @@ def test_feed_has_state_and_age() -> None:
     ],
 )
 def test_page_says_an_age_as_people_do(seconds: float | None, words: str) -> None:
-    assert InstrumentStatus("BTCUSD", "open", seconds).age == words
+    assert InstrumentFreshness("BTCUSD", "open", seconds).age == words
 
 
 @pytest.mark.parametrize(
@@ -83,26 +83,26 @@ def test_page_says_an_age_as_people_do(seconds: float | None, words: str) -> Non
 )
 def test_open_incident_speaks_for_the_service(impact: str, status: str) -> None:
     make_incident("Database moved", impact=impact)
-    assert (told()["status"], told()["message"]) == (status, "Database moved")
+    assert (status_now()["status"], status_now()["message"]) == (status, "Database moved")
 
 
 def test_incident_that_is_over_is_told_and_changes_nothing() -> None:
     make_incident(ended_at=timezone.now() + timedelta(seconds=1))
-    seen = told()
+    seen = status_now()
     assert seen["status"] == "operational"
     assert [each["title"] for each in seen["incidents"]] == ["Slow prices"]
 
 
 def test_incident_that_is_planned_is_told_and_changes_nothing() -> None:
     make_incident(started_at=timezone.now() + timedelta(days=1), impact="maintenance")
-    assert told()["status"] == "operational"
+    assert status_now()["status"] == "operational"
 
 
 def test_uptime_counts_the_minutes_that_were_served() -> None:
     make_minutes(NOW.replace(hour=12, minute=0, second=0), 20)
     make_minutes(NOW.replace(hour=12, minute=10, second=0), 10, process="two")
     with time_machine.travel(NOW, tick=False):
-        seen = told()
+        seen = status_now()
     # From 12:00 to 12:29: 29 minutes, of which nine are missing, whatever two processes wrote.
     assert seen["days"] == [{"day": "2026-11-20", "up_percent": round(100 * 20 / 29, 3)}]
 
@@ -111,7 +111,7 @@ def test_day_without_a_minute_was_down() -> None:
     make_minutes(NOW.replace(day=18, hour=23, minute=59, second=0), 1)
     make_minutes(NOW.replace(hour=0, minute=0, second=0), 749)
     with time_machine.travel(NOW, tick=False):
-        seen = told()
+        seen = status_now()
     assert [day["up_percent"] for day in seen["days"]] == [100.0, 0.0, 100.0]
     # Of minutes, not of days: the one minute of the 18th and the 749 of the 20th weigh what they are.
     assert seen["uptime_percent"] == round(100 * 750 / (1 + 1440 + 749), 3)
@@ -122,7 +122,7 @@ def test_outage_stays_while_the_edge_of_the_window_passes_it(earlier: timedelta)
     make_minutes(NOW.replace(second=0) - earlier, 1)
     make_minutes(NOW.replace(hour=0, minute=0, second=0), 749)
     with time_machine.travel(NOW, tick=False):
-        seen = told()
+        seen = status_now()
     assert [day["up_percent"] for day in seen["days"]] == [0.0] * 29 + [100.0]
     assert seen["uptime_percent"] == round(100 * 749 / (29 * 1440 + 749), 3)
 
@@ -131,21 +131,21 @@ def test_minute_that_is_missing_is_never_made_up_by_the_newest() -> None:
     make_minutes(NOW.replace(hour=12, minute=0, second=0), 15)
     make_minutes(NOW.replace(hour=12, minute=16, second=0), 14)
     with time_machine.travel(NOW, tick=False):
-        assert told()["uptime_percent"] == round(100 * 28 / 29, 3)
+        assert status_now()["uptime_percent"] == round(100 * 28 / 29, 3)
 
 
 def test_day_that_has_just_begun_weighs_nothing() -> None:
     make_minutes(NOW.replace(hour=23, minute=0, second=0), 30)
     with time_machine.travel(NOW.replace(day=21, hour=0, minute=0), tick=False):
-        assert told()["uptime_percent"] == round(100 * 30 / 59, 3)
+        assert status_now()["uptime_percent"] == round(100 * 30 / 59, 3)
 
 
 def test_page_outlives_its_database() -> None:
     make_instrument("BTCUSD")
-    told()
+    status_now()
     summary_cache.forget()
     with connection.execute_wrapper(refuse):
-        seen = told()
+        seen = status_now()
     assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])
     assert "database does not answer" in seen["message"]
 
@@ -158,7 +158,7 @@ def test_latency_is_that_of_the_slowest_process() -> None:
     at = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=3)
     make_minutes(at, 1, p50_ms=1, p95_ms=3, p99_ms=9)
     make_minutes(at, 1, p50_ms=2, p95_ms=2, p99_ms=40, process="two")
-    (minute,) = told()["latency"]
+    (minute,) = status_now()["latency"]
     assert (minute["p50"], minute["p95"], minute["p99"]) == (2, 3, 40)
 
 
@@ -195,9 +195,9 @@ def test_any_page_may_ask_for_the_status() -> None:
 
 
 def test_many_visitors_cost_one_look() -> None:
-    told()
+    status_now()
     make_incident("Later")
-    assert told()["incidents"] == []
+    assert status_now()["incidents"] == []
 
 
 @pytest.mark.parametrize("path", ["/status", "/status.json"])
