@@ -17,8 +17,16 @@ from news.scoring import Scorer, patiently
 from news.sentiment import Score
 
 from .parsing import ParsedFeed
-from .stories import OLDEST, TOLD_ANEW_AFTER, SeenTitles, Story, category_of, read_stories, title_key
-from .subjects import find_subjects
+from .stories import (
+    OLDEST,
+    TOLD_ANEW_AFTER,
+    SeenTitles,
+    Story,
+    category_of,
+    find_subjects,
+    read_stories,
+    title_key,
+)
 
 Status = NewsItem.Status
 Judged = tuple[Story, Score | None]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from analysis.answer import Analysis, Driver
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
-from analysis.offline import analyse
+from analysis.offline import agreement, analyse, clarity
 from core.times import iso_ms
 from news.labels import sentiment_label
 
@@ -294,3 +294,17 @@ def test_two_signals_against_one_are_no_chorus() -> None:
 
     assert found.score == 0.2
     assert found.text == "2 buys and 1 sell are active, with 2.95 R at risk."
+
+
+@pytest.mark.parametrize(
+    ("score", "clear"), [(0.0, 1.0), (0.149, 0.007), (0.15, 0.3), (0.5, 1.0), (-1.0, 1.0)]
+)
+def test_clarity(score: float, clear: float) -> None:
+    assert clarity(score) == pytest.approx(clear, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("pulls", "agreed"), [([0.1, 0.2], 1), ([0.1, -0.1], 0), ([0.3, -0.1], 0.5), ([], 1)]
+)
+def test_agreement(pulls: list[float], agreed: float) -> None:
+    assert agreement(pulls) == pytest.approx(agreed)

@@ -60,7 +60,6 @@ PURE: tuple[str, ...] = (
     "news.ingest.addresses",
     "news.ingest.parsing",
     "news.ingest.stories",
-    "news.ingest.subjects",
     "news.labels",
     "news.language.endpoint",
     "news.language.protocols",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from news.ingest.subjects import NAMES, find_subjects
+from news.ingest.stories import NAMES, find_subjects
 
 KNOWN = frozenset(
     [

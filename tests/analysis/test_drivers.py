@@ -1,4 +1,4 @@
-"""Levels, news, order flow and opinions by themselves."""
+"""News, order flow, averages and ranges, each by itself."""
 
 from __future__ import annotations
 
@@ -8,64 +8,16 @@ import pytest
 from analysis.drivers.candles import atr, ema, percentile
 from analysis.drivers.order_flow import Flows
 from analysis.drivers.published import weigh_news
-from analysis.facts import AnalysedBar, FlowWindow, QuoteFact
-from analysis.levels import levels_of, turns
-from analysis.offline import agreement, clarity
-from analysis.opinion import invented_numbers
+from analysis.facts import FlowWindow
+from market.prices.candles import MINUTE_MS
 from market.prices.records import CandlesEnded, SeriesBegan, TickAccepted
 
-from .made_facts import HOUR_MS, NOW_MS, make_bars, make_facts, make_news_fact, mirrored
-
-MINUTE_MS = 60_000
-ZIGZAG = [1.10, 1.11, 1.12, 1.13, 1.12, 1.11, 1.10, 1.09, 1.08, 1.09, 1.10, 1.11] * 6
+from .made_facts import HOUR_MS, NOW_MS, make_bars, make_facts, make_news_fact
 
 
 def taken(at_ms: int, delta: float, cumulative: float = 0.0, seq: int = 1) -> TickAccepted:
     bid, ask = max(0.0, -delta), max(0.0, delta)
     return TickAccepted("EURUSD", 1.08, 1.0802, at_ms, 1.0, 1, seq, bid, ask, cumulative)
-
-
-def zigzag() -> tuple[AnalysedBar, ...]:
-    return make_bars("1h", ZIGZAG, width=0.0001)
-
-
-def test_turns_are_levels_on_the_side_where_they_are_now() -> None:
-    levels = levels_of(make_facts(bars={"1h": zigzag()}, quote=QuoteFact(1.0999, 1.1001, NOW_MS)))
-
-    assert [(each.price, each.touches) for each in levels.supports] == [(1.07989, 6)]
-    assert [(each.price, each.touches) for each in levels.resistances] == [(1.13011, 6)]
-
-
-def test_broken_resistance_is_a_support() -> None:
-    levels = levels_of(make_facts(bars={"1h": zigzag()}, quote=QuoteFact(1.1399, 1.1401, NOW_MS)))
-
-    assert [each.price for each in levels.supports] == [1.13011, 1.07989]
-    assert levels.resistances == []
-
-
-def test_levels_of_the_mirror_image_are_mirrored() -> None:
-    one = make_facts(bars={"1h": zigzag()}, quote=QuoteFact(1.0999, 1.1001, NOW_MS))
-    levels, mirror = levels_of(one), levels_of(mirrored(one))
-
-    assert mirror.resistances[0].price == pytest.approx(1 / levels.supports[0].price, abs=1e-5)
-    assert mirror.resistances[0].touches == levels.supports[0].touches
-    assert mirror.atr_bands is not None
-    assert levels.atr_bands is not None
-    assert mirror.atr_bands.upper_1 == pytest.approx(1 / levels.atr_bands.lower_1, abs=1e-5)
-
-
-def test_last_bars_are_no_turn_before_others_have_shown_it() -> None:
-    bars = zigzag()[:12]
-
-    assert len(list(turns(bars))) == 2
-    assert len(list(turns(bars[:11]))) == 1
-
-
-def test_bands_lie_around_the_price() -> None:
-    bands = levels_of(make_facts(bars={"1h": zigzag()}, quote=QuoteFact(1.0999, 1.1001, NOW_MS))).atr_bands
-
-    assert bands is not None
-    assert bands.lower_2 < bands.lower_1 < 1.1 < bands.upper_1 < bands.upper_2
 
 
 def test_item_of_twelve_hours_ago_weighs_half() -> None:
@@ -170,38 +122,6 @@ def test_flow_begins_anew_with_another_series_of_its_symbol_alone() -> None:
     assert (euro.windows[0], euro.since_ms) == (FlowWindow(5, 3.0, 0.0, 1), NOW_MS + 1)
     assert gold is not None
     assert gold.windows[0].ask_volume == 1.0
-
-
-@pytest.mark.parametrize(
-    ("summary", "invented"),
-    [
-        ("Support is near 1.0845, and the score is 0.31.", []),
-        ("Support is near 1.08.", []),
-        ("News weighs 30 % of it.", []),
-        ("The volume was 12,500 lots.", []),
-        ("Support is near 1.0846.", ["1.0846"]),
-        ("It will reach 2 and then 1.5.", ["2", "1.5"]),
-        ("Nothing in figures.", []),
-    ],
-)
-def test_numbers_that_are_nowhere_in_the_data_are_invented(summary: str, invented: list[str]) -> None:
-    material = {"levels": [1.0845], "score": 0.31, "weight": 0.3, "text": "12500 lots"}
-
-    assert list(invented_numbers(summary, material)) == invented
-
-
-@pytest.mark.parametrize(
-    ("score", "clear"), [(0.0, 1.0), (0.149, 0.007), (0.15, 0.3), (0.5, 1.0), (-1.0, 1.0)]
-)
-def test_clarity(score: float, clear: float) -> None:
-    assert clarity(score) == pytest.approx(clear, abs=0.001)
-
-
-@pytest.mark.parametrize(
-    ("pulls", "agreed"), [([0.1, 0.2], 1), ([0.1, -0.1], 0), ([0.3, -0.1], 0.5), ([], 1)]
-)
-def test_agreement(pulls: list[float], agreed: float) -> None:
-    assert agreement(pulls) == pytest.approx(agreed)
 
 
 def test_average_begins_when_it_has_enough() -> None:
