@@ -7,7 +7,7 @@ from market.streams.chaos import TEST, TopicFaults, copies
 from market.streams.hub.hub import Hub
 from market.streams.protocol.messages import CHAOS, Chaos
 from market.streams.wire import OutgoingPrice
-from tests.market.streams.hub.hubs import House
+from tests.market.streams.hub.hubs import HubCase
 
 NOW_MS = 1_795_000_020_000
 
@@ -38,17 +38,17 @@ def test_stale_sends_nothing_in_the_second_half_of_each_30_seconds() -> None:
 
 def heard_of(wish: Chaos, frames: int) -> tuple[list[int], list[int]]:
     """How many frames there were after each, for one who asked, and for one who did not."""
-    house = House()
-    faults = TopicFaults(house.hub)
-    _, asked = house.join(*faults.topics([TEST], {wish}))
-    _, plain = house.join(*faults.topics([TEST], set()))
+    case = HubCase()
+    faults = TopicFaults(case.hub)
+    _, asked = case.join(*faults.topics([TEST], {wish}))
+    _, plain = case.join(*faults.topics([TEST], set()))
     counts: tuple[list[int], list[int]] = ([], [])
     for seq in range(1, frames + 1):
-        house.hub.publish(make_frame(seq), TEST)
+        case.hub.publish(make_frame(seq), TEST)
         faults.send(make_frame(seq))
-        house.turn()
-        for line, count in zip((asked, plain), counts, strict=True):
-            count.append(len(line.heard))
+        case.turn()
+        for connection, count in zip((asked, plain), counts, strict=True):
+            count.append(len(connection.heard))
     return counts
 
 
@@ -59,12 +59,12 @@ def test_burst_sends_20_in_one_write() -> None:
 
 
 def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
-    house = House()
-    faults = TopicFaults(house.hub)
-    _, first = house.join(*faults.topics([TEST], {"chaos:burst"}))
+    case = HubCase()
+    faults = TopicFaults(case.hub)
+    _, first = case.join(*faults.topics([TEST], {"chaos:burst"}))
     faults.send(make_frame(1))
-    _, later = house.join(*faults.topics([TEST], {"chaos:burst"}))
-    house.turn()
+    _, later = case.join(*faults.topics([TEST], {"chaos:burst"}))
+    case.turn()
     assert (len(first.heard), later.heard) == (1, [])
 
 
@@ -79,10 +79,10 @@ def test_only_the_test_instrument_gets_another_topic() -> None:
 
 
 def test_topic_that_everybody_left_is_sent_nothing_and_forgotten() -> None:
-    house = House()
-    faults = TopicFaults(house.hub)
-    subscriber, line = house.join(*faults.topics([TEST], {"chaos:gap"}))
-    house.hub.leave(subscriber)
+    case = HubCase()
+    faults = TopicFaults(case.hub)
+    subscriber, connection = case.join(*faults.topics([TEST], {"chaos:gap"}))
+    case.hub.leave(subscriber)
     faults.send(make_frame(1))
-    house.turn()
-    assert (line.heard, vars(faults)["_topics"]) == ([], {})
+    case.turn()
+    assert (connection.heard, vars(faults)["_topics"]) == ([], {})

@@ -27,7 +27,7 @@ from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
 from tests.market.bus.test_bus import JournalWriter
 from tests.market.running import make_runner
-from tests.market.streams.hub.hubs import Line
+from tests.market.streams.hub.hubs import RecordedConnection
 from tests.services import redis
 from tests.serving.websocket.wires import until
 
@@ -70,10 +70,10 @@ class Prices(NumberedStream):
                 outgoing = OutgoingPrice(record, 5, now_ms())
                 self.send(record.symbol, outgoing, since_ms=record.accepted_ms)
 
-    def listener(self) -> Line:
-        line = Line()
-        self.hub.subscribe(self.hub.join(line, lambda: None), ["EURUSD"])
-        return line
+    def listener(self) -> RecordedConnection:
+        connection = RecordedConnection()
+        self.hub.subscribe(self.hub.join(connection, lambda: None), ["EURUSD"])
+        return connection
 
 
 def tick(number: int) -> Tick:
@@ -120,13 +120,13 @@ def test_one_write_is_one_measurement_however_many_hear_it(clock: Traveller) -> 
     stream = Prices()
 
     async def run() -> None:
-        lines = [stream.listener() for _ in range(3)]
+        connections = [stream.listener() for _ in range(3)]
         runner = make_runner(Engine(quotes.Prices("bid")), hear=stream.hear)
         assert runner.push("push", [tick(0)]) == [None]
         clock.shift(0.03)
         assert runner.push("push", [tick(1)]) == [None]
         await asyncio.sleep(0)
-        assert [len(line.heard) for line in lines] == [2, 2, 2]
+        assert [len(connection.heard) for connection in connections] == [2, 2, 2]
 
     asyncio.run(run())
 

@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from market.streams.hub.subscribers import Subscriber
 from signals_feed.stream.signal_stream import Announced, SignalStream
-from tests.market.streams.hub.hubs import Line
+from tests.market.streams.hub.hubs import RecordedConnection
 
 
 def make_announced(position: int, symbol: str = "EURUSD", *, closed: bool = False) -> Announced:
@@ -17,7 +17,7 @@ def make_announced(position: int, symbol: str = "EURUSD", *, closed: bool = Fals
     return Announced(position, frozenset((prefix + symbol, prefix + "*")), b'{"n":%d}' % position)
 
 
-def heard(line: Line) -> list[int]:
+def heard(line: RecordedConnection) -> list[int]:
     return [int(text[5:-1]) for text in line.heard]
 
 
@@ -51,8 +51,8 @@ def make_stream(journal: Journal, position: int = 0, chunk: int = 2) -> SignalSt
     return stream
 
 
-def join(stream: SignalStream, *topics: str) -> tuple[Subscriber, Line]:
-    line = Line()
+def join(stream: SignalStream, *topics: str) -> tuple[Subscriber, RecordedConnection]:
+    line = RecordedConnection()
     subscriber = stream.hub.join(line, lambda: None)
     stream.move(subscriber, set(topics), 0)
     return subscriber, line

@@ -27,7 +27,7 @@ from signals_feed.stream.signal_stream import LATEST, SignalStream, position_of,
 from signals_feed.wire import COLUMNS, encode_signal
 from tests.core.events.following import follow
 from tests.factories import NOON, make_instrument, make_signal, make_user
-from tests.market.streams.hub.hubs import Line
+from tests.market.streams.hub.hubs import RecordedConnection
 from tests.patience import PATIENCE_S
 from tests.signals_feed.published_signals import close_at, put_in_feed
 
@@ -67,7 +67,7 @@ def closed(signal: Signal, reason: str = "manual") -> Signal:
     return signal
 
 
-def frames(line: Line) -> list[Frame]:
+def frames(line: RecordedConnection) -> list[Frame]:
     return [json.loads(text) for text in line.heard]
 
 
@@ -190,7 +190,7 @@ async def stream() -> AsyncIterator[SignalStream]:
     await events.stop()
 
 
-async def until(count: int, line: Line) -> list[Frame]:
+async def until(count: int, line: RecordedConnection) -> list[Frame]:
     async with asyncio.timeout(PATIENCE_S):
         while len(line.heard) < count:  # noqa: ASYNC110 - what is waited for comes from a thread
             await asyncio.sleep(0.005)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from .hubs import Direct, House, Line
+from .hubs import HubCase, KernelConnection, RecordedConnection
 
 
-@pytest.fixture(params=[Line, Direct])
-def house(request: pytest.FixtureRequest) -> Iterator[House]:
-    house = House(request.param)
-    yield house
-    house.clear()
+@pytest.fixture(params=[RecordedConnection, KernelConnection])
+def case(request: pytest.FixtureRequest) -> Iterator[HubCase]:
+    case = HubCase(request.param)
+    yield case
+    case.clear()

@@ -51,7 +51,7 @@ class Turns:
         self.turn()
 
 
-class Line:
+class RecordedConnection:
     """A connection. Once it is full, what is written waits until its client reads."""
 
     is_full = False
@@ -108,7 +108,7 @@ class Line:
         """Let go of what it holds outside."""
 
 
-class Direct(Line):
+class KernelConnection(RecordedConnection):
     """Its frames go straight to the kernel, and to `write` what the kernel does not take."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Direct(Line):
             os.dup2(kept.fileno(), self._ours.fileno())
 
 
-class Said:
+class TextPublication:
     """`ab` is `ab` to everybody, and `ab:1` to those who asked for variant 1."""
 
     def __init__(self, text: str) -> None:
@@ -162,7 +162,7 @@ class Said:
         return (f"{self.text}:{variant}" if variant else self.text).encode()
 
 
-class Price(Said):
+class Price(TextPublication):
     def __init__(self, text: str, volume: int) -> None:
         super().__init__(f"{text}×{volume}")
         self.name, self.volume = text, volume
@@ -175,31 +175,33 @@ class Price(Said):
         return f"{self.name} dropped {dropped}".encode()
 
 
-class House:
-    """A hub with all that belongs to it."""
+class HubCase:
+    """A hub, its connections and its turns of the loop."""
 
-    def __init__(self, kind: type[Line] = Line) -> None:
+    def __init__(self, kind: type[RecordedConnection] = RecordedConnection) -> None:
         self._kind = kind
-        self._lines: list[Line] = []
+        self._connections: list[RecordedConnection] = []
         self.turns = Turns()
         self.hub = Hub(self.turns)
-        self.slow: list[Line] = []
+        self.slow: list[RecordedConnection] = []
 
-    def join(self, *topics: str, variant: int = 0, latest: bool = False) -> tuple[Subscriber, Line]:
-        line = self._kind()
-        self._lines.append(line)
-        subscriber = self.hub.join(line, lambda: self.slow.append(line))
+    def join(
+        self, *topics: str, variant: int = 0, latest: bool = False
+    ) -> tuple[Subscriber, RecordedConnection]:
+        connection = self._kind()
+        self._connections.append(connection)
+        subscriber = self.hub.join(connection, lambda: self.slow.append(connection))
         subscriber.wants_latest = latest
         self.hub.subscribe(subscriber, topics, variant)
-        return subscriber, line
+        return subscriber, connection
 
     def say(self, *texts: str, topic: str = "EURUSD") -> None:
         for text in texts:
-            self.hub.publish(Said(text), topic)
+            self.hub.publish(TextPublication(text), topic)
 
     def turn(self) -> None:
         self.turns.turn()
 
     def clear(self) -> None:
-        for line in self._lines:
-            line.clear()
+        for connection in self._connections:
+            connection.clear()

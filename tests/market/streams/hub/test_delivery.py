@@ -28,7 +28,7 @@ from tests.serving.websocket.wires import (
     until,
 )
 
-from .hubs import Said
+from .hubs import TextPublication
 
 TOPICS = ("EURUSD", "XAUUSD")
 
@@ -68,7 +68,7 @@ async def test_all_comes_in_order_however_the_clients_read(own: bool) -> None:
         while len(sent) < number:
             for _ in range(chance.choice((1, 1, 5))):
                 sent.append(b"%d " % len(sent) + b"x" * chance.randrange(3_000))
-                hub.publish(Said(sent[-1].decode()), chance.choice(TOPICS))
+                hub.publish(TextPublication(sent[-1].decode()), chance.choice(TOPICS))
             await asyncio.sleep(0)
             slow.update(hub.slow.subscribers)
             if len(slow) == len(opened):
@@ -101,7 +101,7 @@ async def test_nothing_passes_an_encrypted_connection_by() -> None:
             assert (held.connection.descriptor, held.told) == (NO_DESCRIPTOR, [])
             hub = Hub()
             joined(hub, held, "EURUSD")
-            hub.publish(Said("a"), "EURUSD")
+            hub.publish(TextPublication("a"), "EURUSD")
             assert await client.hear() == (TEXT, b"a")
             assert not hub.slow.subscribers
 
