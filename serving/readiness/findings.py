@@ -1,4 +1,4 @@
-"""What is in order, since when it is not, and what follows from that. Pure: times are passed in.
+"""What is in order, since when it is not, and what follows from that.
 
 What fails for all processes makes none of them unready: sending the requests elsewhere would help nobody, and
 most of them succeed. What fails here while another process has it takes this process out.

@@ -1,4 +1,4 @@
-"""WebSocket frames as a server sends them: never masked, so that the same bytes go to everybody. Pure."""
+"""WebSocket frames as a server sends them: never masked, so that the same bytes go to everybody."""
 
 from __future__ import annotations
 

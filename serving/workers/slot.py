@@ -1,4 +1,4 @@
-"""The place of one worker, over all the processes that come to fill it. Pure: the time is passed in."""
+"""The slot of one worker, through all the processes that come to fill it."""
 
 from __future__ import annotations
 

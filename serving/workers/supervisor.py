@@ -97,35 +97,35 @@ class Supervisor:
         self._workers: dict[WorkerSlot, Worker | None] = {
             WorkerSlot(number, 0.0): None for number in range(1, config.workers + 1)
         }
-        self._signals: list[int] = []
+        self.signals: list[int] = []
         self._is_stopping = False
         self._to_renew: list[WorkerSlot] = []
         self._successor: WorkerSlot | None = None
 
     def run(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, frame: self._signals.append(number))
+            signal.signal(number, lambda number, frame: self.signals.append(number))
         try:
             while self._workers:
-                self._obey()
-                self._look(self._time.pass_to(time.monotonic()))
+                self.obey()
+                self.look(self._time.pass_to(time.monotonic()))
                 self._wait()
         finally:
-            for worker in self._running():
+            for worker in self.running():
                 worker.process.kill()
 
-    def _running(self) -> list[Worker]:
+    def running(self) -> list[Worker]:
         return [worker for worker in self._workers.values() if worker is not None]
 
     def _wait(self) -> None:
-        wait([part for worker in self._running() for part in worker.waits_for], LOOK_EVERY_S)
+        wait([part for worker in self.running() for part in worker.waits_for], LOOK_EVERY_S)
 
-    def _obey(self) -> None:
-        while self._signals:
-            number = self._signals.pop(0)
+    def obey(self) -> None:
+        while self.signals:
+            number = self.signals.pop(0)
             # A terminal that is closed sends the same as who wants new code to be loaded.
             if number == signal.SIGHUP and not has_terminal():
-                self._begin_to_renew()
+                self.begin_to_renew()
             else:
                 self._stop(number)
 
@@ -142,7 +142,7 @@ class Supervisor:
                 place.stops(self._time.now, self._stops_within_s)
                 worker.stop(is_gentle=number == signal.SIGTERM)
 
-    def _look(self, now: float) -> None:
+    def look(self, now: float) -> None:
         for place, worker in list(self._workers.items()):
             if worker is not None:
                 self._hear(place, worker, now)
@@ -199,7 +199,7 @@ class Supervisor:
             told = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
             logger.error("Worker " + told, place.number, pid, why, age_s, was, delay_s)
 
-    def _begin_to_renew(self) -> None:
+    def begin_to_renew(self) -> None:
         if not self._to_renew and not self._is_stopping:
             logger.info("The workers are replaced, one after the other")
             self._to_renew = [place for place in self._workers if place.state != "leaving"]

@@ -68,18 +68,18 @@ def workers(machine: Machine) -> Supervisor:
 
 def look(workers: Supervisor, *moments: float) -> None:
     for moment in moments:
-        workers._look(moment)
+        workers.look(moment)
 
 
 def running(workers: Supervisor) -> list[int]:
-    return [worker.pid for worker in workers._running()]
+    return [worker.pid for worker in workers.running()]
 
 
 def test_worker_that_cannot_be_started_is_tried_again_and_the_others_stay(
     machine: Machine, workers: Supervisor, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.is_full = True
-    next(iter(workers._running())).die()  # type: ignore[attr-defined]
+    next(iter(workers.running())).die()  # type: ignore[attr-defined]
     look(workers, 100.0, 100.2)
     assert running(workers) == [2]
     assert "Worker 1 could not be started: [Errno 11] Resource temporarily unavailable" in caplog.text
@@ -93,12 +93,12 @@ def test_worker_that_cannot_be_started_is_tried_again_and_the_others_stay(
 
 def test_workers_that_cannot_be_replaced_stay(machine: Machine, workers: Supervisor) -> None:
     machine.is_full = True
-    workers._begin_to_renew()
+    workers.begin_to_renew()
     look(workers, 100.0, 101.0, 140.0)
     assert running(workers) == [1, 2]
 
     machine.is_full = False
-    workers._begin_to_renew()
+    workers.begin_to_renew()
     look(workers, *(200.0 + step for step in range(10)))
     assert sorted(running(workers)) == [3, 4]
 
@@ -108,11 +108,11 @@ def test_renewing_again_while_the_last_ones_leave_keeps_as_many(
 ) -> None:
     left: list[Started] = []
     monkeypatch.setattr(Started, "stop", lambda self, *, is_gentle: left.append(self))
-    workers._begin_to_renew()
+    workers.begin_to_renew()
     look(workers, *(100.0 + step for step in range(4)))
     assert [worker.pid for worker in left] == [1, 2]
 
-    workers._begin_to_renew()
+    workers.begin_to_renew()
     look(workers, 105.0)
     for worker in left[:2]:
         worker.die()
@@ -127,9 +127,9 @@ def test_hangup_renews_also_where_standard_input_is_closed(
     monkeypatch: pytest.MonkeyPatch, workers: Supervisor
 ) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    workers._signals.append(signal.SIGHUP)
+    workers.signals.append(signal.SIGHUP)
 
-    workers._obey()
+    workers.obey()
 
     look(workers, *(100.0 + step for step in range(5)))
     assert sorted(running(workers)) == [3, 4]

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from accounts.keys import browser_tokens
+from accounts.keys import browser_tokens, cache
 from accounts.keys.browser_tokens import LIVES_S
 from accounts.limits.tiers import change_tier, save_user_access
 from accounts.models import Account, User
@@ -82,7 +82,8 @@ def test_open_socket_outlives_its_token_as_long_as_its_session(
     token = token_of(page)
     socket = subscribed(opened, token, symbol)
     later = time.time() + LIVES_S + 1
-    monkeypatch.setattr(browser_tokens, "time", SimpleNamespace(time=lambda: later))
+    for module in (browser_tokens, cache):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: later))
     late = opened()
     late.refused({"action": "subscribe", "symbols": [symbol], "api_key": token})
     assert late.closed == 4401
