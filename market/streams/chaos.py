@@ -1,4 +1,4 @@
-"""How the demo's test instrument misbehaves for those who asked. They listen to topics of their own. Pure."""
+"""How the demo's test instrument misbehaves for clients that asked for it, on topics of their own."""
 
 from __future__ import annotations
 

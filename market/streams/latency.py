@@ -1,4 +1,4 @@
-"""How long it took, minute by minute: the quantiles of the last full one. Pure."""
+"""How long writes took, minute by minute, and the quantiles of the last full minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The streams of this process, fed by its market."""
+"""The streams of prices and order flow in this process, fed by its market."""
 
 from __future__ import annotations
 

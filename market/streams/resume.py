@@ -1,7 +1,7 @@
-"""What a stream sent of late, so that whoever was away gets what was missed: whole or not at all. Pure.
+"""What a stream sent of late, so that a client that was away gets either all that it missed or nothing of it.
 
-Of each symbol as many frames are kept as came within 120 s, 1,000 at most. On the market and the order flow
-together 500 symbols take 210 MB at most; at two ticks a second each it is 52 MB.
+Of each symbol, the frames of the last 120 s are kept, but at most 1,000. For 500 symbols, the market and the
+order flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
 """
 
 from __future__ import annotations

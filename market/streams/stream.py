@@ -1,4 +1,4 @@
-"""One of the streams in this process: who listens, and what was sent of late."""
+"""A stream in this process: who listens to it, and what it sent of late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for one client: that reads too slowly, or is sent what it missed while it was away."""
+"""What waits for a client that reads too slowly or is sent what it missed while it was away."""
 
 from __future__ import annotations
 

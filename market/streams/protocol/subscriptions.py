@@ -1,4 +1,4 @@
-"""What one socket has subscribed on its stream. Pure."""
+"""What one socket has subscribed to on its stream."""
 
 from __future__ import annotations
 
