@@ -130,7 +130,7 @@ class Runner:
         self._run(self._keep_telling, TELL_S, "market status")
         self._run(self._keep_writing, 0, "market store")
         self._tasks.append(asyncio.create_task(retention.keep_tidy(), name="market retention"))
-        await self.feeds.start()
+        await self.feeds.refresh()
 
     async def stop(self) -> None:
         self.is_running = False

@@ -14,7 +14,7 @@ from instruments.facts import InstrumentFacts
 from instruments.kinds import PUSH
 from market.engine.admission import feeds_of
 from market.engine.engine import Engine
-from market.prices.candles import TIMEFRAMES, PriceBar
+from market.prices.candles import DAY_MS, PriceBar
 from market.prices.records import Tick
 
 from .feed import FeedPace, MarketFeed
@@ -22,7 +22,7 @@ from .feed import FeedPace, MarketFeed
 logger = logging.getLogger(__name__)
 
 # A longer gap is for an import, not for a venue's API.
-MOST_MISSING_MS = 3 * TIMEFRAMES["1d"]
+MOST_MISSING_MS = 3 * DAY_MS
 MakeFeed = Callable[[str, list[InstrumentFacts]], MarketFeed]
 Wanted = dict[str, tuple[tuple[str, str, str], ...]]
 """For each feed the instruments it serves: symbol, source and fallback."""
@@ -36,9 +36,6 @@ class FeedSupervisor:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._serving: Wanted = {}
         self._refreshing = asyncio.Lock()
-
-    async def start(self) -> None:
-        await self.refresh()
 
     async def stop(self) -> None:
         for name in list(self._running):

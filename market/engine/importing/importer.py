@@ -14,7 +14,7 @@ from instruments.facts import InstrumentFacts
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
 from market.models import UnfinishedImport
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, PriceBar
+from market.prices.candles import DAY_MS, MINUTE_MS, PriceBar
 from market.prices.records import Tick
 
 from .batch_check import BatchCheck
@@ -43,16 +43,17 @@ class Importer:
         self._quote: Tick | None = None
         """The newest bid and ask of files that have both."""
 
-    def run(self, paths: Sequence[str], format_name: str | None, watch: Callable[[TickFile], bool]) -> bool:
-        """False if the watcher, who is asked after each batch, stopped it."""
+    def run(self, paths: Sequence[str], format_name: str | None, go_on: Callable[[int], bool]) -> bool:
+        """False if it was stopped: `go_on` is asked after each batch, with how many bytes were read."""
         digests = [digest(path) for path in paths]
         if self._restart:
             self._of(digests).delete()
-        begun = self._begun(digests)
+        begun, done = self._begun(digests), 0
         try:
             for path, known in list(zip(paths, digests, strict=True))[begun:]:
                 with TickFile(path, format_name) as file:
-                    if not self._take(file, known, watch):
+                    before, done = done, done + file.size
+                    if not self._take(file, known, before, go_on):
                         return False
         finally:
             # Whatever ended it, what was stored counts.
@@ -66,10 +67,10 @@ class Importer:
         known = set(self._of(digests).values_list("digest", flat=True))
         return max((number for number, digest in enumerate(digests) if digest in known), default=0)
 
-    def _take(self, file: TickFile, digest: str, watch: Callable[[TickFile], bool]) -> bool:
+    def _take(self, file: TickFile, digest: str, before: int, go_on: Callable[[int], bool]) -> bool:
         importing = FileImport(self._terms, file, digest, self.tally, self._end)
         try:
-            return importing.run(lambda: watch(file))
+            return importing.run(lambda: go_on(before + file.position))
         finally:
             self._end = importing.end or self._end
             quote = importing.last_quote
@@ -151,8 +152,7 @@ class FileImport:
         return self._stored_ms <= minute.opened_ms <= self._terms.now_ms - MINUTE_MS
 
     def _holds_a_day(self) -> bool:
-        day_ms = TIMEFRAMES["1d"]
-        return bool(self._waiting) and self._waiting[0].opened_ms // day_ms < self._minute_ms // day_ms
+        return bool(self._waiting) and self._waiting[0].opened_ms // DAY_MS < self._minute_ms // DAY_MS
 
     def _store(self) -> None:
         """The minutes, what they are part of, and how far this came: all or nothing."""

@@ -9,11 +9,11 @@ from operator import add
 from typing import NamedTuple
 
 from instruments.facts import InstrumentFacts
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, VOLUME_DECIMALS, PriceBar, interval_start
+from market.prices.candles import DAY_MS, MINUTE_MS, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.records import Tick
 
 # A file that says nothing for a longer time of open market lacks ticks: a market is not that quiet.
-LONGEST_QUIET_MS = TIMEFRAMES["1d"]
+LONGEST_QUIET_MS = DAY_MS
 
 
 class FileEnd(NamedTuple):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from threading import Event
 from typing import Any
 
 from django.conf import settings
@@ -53,8 +52,12 @@ class Command(BaseCommand):
         try:
             total = total_size(files, options["format"])
             with ProgressBar(sys.stderr, total) as bar, interruptible() as stopped:
-                watch = ImportWatch(bar, importer.tally, stopped)
-                is_whole = importer.run(files, options["format"], watch)
+
+                def go_on(done: int) -> bool:
+                    bar.show(done, importer.tally.ticks)
+                    return not stopped.is_set()
+
+                is_whole = importer.run(files, options["format"], go_on)
         except BadFile as error:
             raise CommandError(str(error)) from None
         except StoppedAtFault as error:
@@ -71,23 +74,6 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(summary(tally, symbol)))
         if not is_whole:
             raise CommandError("Stopped. The same command goes on from here.")
-
-
-class ImportWatch:
-    """Shows how far it came, and hears Ctrl-C."""
-
-    def __init__(self, bar: ProgressBar, tally: ImportTally, stopped: Event) -> None:
-        self._bar, self._tally, self._stopped = bar, tally, stopped
-        self._file: TickFile | None = None
-        self._before = 0
-        """Bytes of the files before this one."""
-
-    def __call__(self, file: TickFile) -> bool:
-        if self._file is not None and self._file is not file:
-            self._before += self._file.size
-        self._file = file
-        self._bar.show(self._before + file.position, self._tally.ticks)
-        return not self._stopped.is_set()
 
 
 def total_size(files: list[str], format_name: str | None) -> int:

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import Error, connection
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from core import process
 from core.background import first_done
-from core.contract.errors import Overloaded
+from core.database import UNANSWERED
 from core.events.feed import feed as control_events
 from core.fault_log import LastingFault
 from core.process import end_within, wait_for_database
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         try:
             # It may wait for Redis.
             await first_done(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
-        except (Error, Overloaded, LeaseLost) as error:
+        except (*UNANSWERED, LeaseLost) as error:
             # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
             start_waits.tell(error)
         if not runner.is_running:

@@ -9,7 +9,6 @@ from typing import Any
 from core.times import moment
 from instruments.catalogue import catalogue
 from market.engine.files.recording import encode
-from market.engine.files.tick_file import TickFile
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally
 from market.models import Candle as CandleRow
@@ -37,7 +36,7 @@ def write(path: Path, ticks: Sequence[Tick], line_bytes: int = 0) -> str:
     return str(path)
 
 
-def go_on(file: TickFile) -> bool:
+def never_stop(done: int) -> bool:
     return True
 
 
@@ -48,9 +47,9 @@ def make_importer(
     return Importer(terms, restart=restart)
 
 
-def import_files(*paths: str, watch: Callable[[TickFile], bool] = go_on, **terms: Any) -> ImportTally:
+def import_files(*paths: str, go_on: Callable[[int], bool] = never_stop, **terms: Any) -> ImportTally:
     importer = make_importer(**terms)
-    importer.run(paths, None, watch)
+    importer.run(paths, None, go_on)
     return importer.tally
 
 

@@ -127,7 +127,7 @@ def test_part_that_cannot_be_told_from_what_is_there_is_left_out_and_told(
 def test_day_in_which_an_import_stopped_is_kept_until_it_goes_on(tmp_path: Path, day: list[Tick]) -> None:
     make_younger()
     path = write(tmp_path / "day.jsonl", day, line_bytes=4000)
-    import_files(path, watch=after(10))
+    import_files(path, go_on=after(10))
     minutes = len(stored("1m"))
     assert 500 < minutes < 500 + 24 * 60, "it stopped within the day"
 

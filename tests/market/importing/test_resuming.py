@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from instruments.models import Instrument
-from market.engine.files.tick_file import TickFile
 from market.models import UnfinishedImport
 from tests.factories import make_instrument
 
@@ -39,8 +38,8 @@ def whole(paths: list[str]) -> Rows:
     return made
 
 
-def after(batches: int) -> Callable[[TickFile], bool]:
-    """A watcher that stops the import then."""
+def after(batches: int) -> Callable[[int], bool]:
+    """Stops the import then."""
     left = iter(range(batches - 1))
     return lambda file: next(left, None) is not None
 
@@ -60,7 +59,7 @@ def test_import_goes_on_where_it_stopped(paths: list[str]) -> None:
     make_importer().run(paths, None, after(8))
     importer = make_importer()
 
-    importer.run(paths, None, lambda file: True)
+    importer.run(paths, None, lambda done: True)
 
     assert importer.tally.ticks < 4500
 
@@ -69,7 +68,7 @@ def test_restart_begins_anew(paths: list[str]) -> None:
     make_importer().run(paths, None, after(8))
     importer = make_importer(restart=True)
 
-    importer.run(paths, None, lambda file: True)
+    importer.run(paths, None, lambda done: True)
 
     assert importer.tally.ticks == 5400
 
@@ -79,7 +78,7 @@ def test_file_that_changed_meanwhile_is_another_file(paths: list[str]) -> None:
     write(Path(paths[0]), walk("2026-11-15T10:00", 60))
     importer = make_importer()
 
-    importer.run(paths[:1], None, lambda file: True)
+    importer.run(paths[:1], None, lambda done: True)
 
     assert importer.tally.ticks == 180
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO
+from market.engine.importing.coarser import aggregate
 from market.engine.store import candle_rows
 from market.models import Candle as CandleRow
 from market.prices.candles import (
@@ -109,7 +110,7 @@ def _coarse(
     pieces = list(_coarse_pieces(facts, market, start_ms, end_ms))
     for timeframe, span_ms in COARSER.items():
         fitting = [piece for piece, step_ms in pieces if step_ms <= span_ms]
-        for candle in _merged(fitting, span_ms)[-COARSE_KEPT:]:
+        for candle in list(aggregate(fitting, span_ms))[-COARSE_KEPT:]:
             yield facts.id, timeframe, candle, BASIS
 
 
@@ -123,14 +124,3 @@ def _coarse_pieces(
         step_ms = next(step for step in steps if opens_ms % step == closes_ms % step == 0)
         for bar in market.bars_between(opens_ms, closes_ms, step_ms):
             yield PriceBar(*bar, DEMO), step_ms
-
-
-def _merged(pieces: list[PriceBar], span_ms: int) -> list[PriceBar]:
-    candles: list[PriceBar] = []
-    for piece in pieces:
-        opened_ms = interval_start(piece.opened_ms, span_ms)
-        if candles and candles[-1].opened_ms == opened_ms:
-            candles[-1].take(piece)
-        else:
-            candles.append(piece.opened_at(opened_ms))
-    return candles

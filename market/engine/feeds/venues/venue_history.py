@@ -14,7 +14,7 @@ import msgspec
 from core.http import HttpFailed, bounded, quoted, request
 from core.times import epoch_ms
 from market.engine.admission import TOO_HIGH
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
+from market.prices.candles import DAY_MS, MINUTE_MS, PriceBar, interval_start
 
 logger = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
@@ -129,7 +129,7 @@ def _sent_ms(response: httpx2.Response) -> int | None:
 
 
 # Of a longer gap the last three days are filled: that is a weekend and a day more.
-LONGEST_MS = 3 * TIMEFRAMES["1d"]
+LONGEST_MS = 3 * DAY_MS
 
 # A day of such minutes fits the sixteen digits that the database has.
 TOO_MUCH = 1e12
