@@ -11,10 +11,10 @@ from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
 from accounts.limits.throttle import rate_limit_refusal, throttle
 from accounts.usage.buffer import usage_buffer
-from core.addresses import is_loopback, note_known
+from core.addresses import header, is_loopback, note_known
 from core.contract.answers import Answer
 from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
-from core.contract.viewset import ApiViewSet, header, scope_of
+from core.contract.viewset import ApiViewSet
 
 
 class KeyedViewSet(ApiViewSet):
@@ -32,16 +32,15 @@ class KeyedViewSet(ApiViewSet):
             raise rate_limit_refusal(standing, self.caller)
         usage_buffer.note_request(self.caller.account_id)
 
-    @staticmethod
-    async def _identify(request: HttpRequest) -> Caller:
-        key = header(request, b"x-api-key")
+    async def _identify(self, request: HttpRequest) -> Caller:
+        key = header(self.scope, b"x-api-key")
         caller = await key_cache.find(key) if key else None
         if caller is None or (caller.is_demo and not is_loopback(request)):
             await throttle.count_failure(request.META.get("REMOTE_ADDR") or "")
             error = InvalidApiKey() if key else MissingApiKey()
             error.headers["WWW-Authenticate"] = "ApiKey"
             raise error
-        note_known(scope_of(request))
+        note_known(self.scope)
         return caller
 
 

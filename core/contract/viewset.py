@@ -12,8 +12,7 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
-from core import addresses
-from core.addresses import check_host, refuse_plain
+from core.addresses import check_host, header, refuse_plain
 
 from .answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
 from .errors import MethodNotAllowed, answer_error
@@ -35,12 +34,10 @@ def scope_of(request: HttpRequest) -> dict[str, Any]:
         }
 
 
-def header(request: HttpRequest, name: bytes) -> str | None:
-    return addresses.header(scope_of(request), name)
-
-
 class ApiViewSet(ViewSet):
     """Actions are coroutines that return an `Answer` and raise `ApiError`."""
+
+    scope: dict[str, Any]
 
     @classmethod
     def as_view(cls, actions: Any = None, **initkwargs: Any) -> Callable[..., Any]:  # type: ignore[override]
@@ -54,6 +51,7 @@ class ApiViewSet(ViewSet):
         started_at = time.perf_counter()
         request_id = new_request_id()
         headers = {"X-Request-Id": request_id}
+        self.scope = scope_of(request)
         try:
             answer = await self.respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
@@ -65,9 +63,9 @@ class ApiViewSet(ViewSet):
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         if request.method == "OPTIONS":
             return Answer(b"", dict(ON_PREFLIGHT), status=204)
-        refuse_plain(scope_of(request))
+        refuse_plain(self.scope)
         await self.admit(request, headers)
-        check_host(header(request, b"host"), scope_of(request)["http_version"])
+        check_host(header(self.scope, b"host"), self.scope["http_version"])
         action = self.action_for(str(request.method))
         return await action(request, **kwargs)  # type: ignore[no-any-return]
 

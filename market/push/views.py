@@ -7,10 +7,10 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from core.addresses import address_of, check_host, note_known, refuse_plain
+from core.addresses import address_of, check_host, header, note_known, refuse_plain
 from core.contract.answers import Answer
 from core.contract.errors import MethodNotAllowed
-from core.contract.viewset import ApiViewSet, header, scope_of
+from core.contract.viewset import ApiViewSet
 from core.plain_json import encode
 from market import runtime
 
@@ -30,11 +30,10 @@ class TickViewSet(ApiViewSet):
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         if request.method == "OPTIONS":
             return Answer(b"", {"Allow": METHODS}, status=204)
-        scope = scope_of(request)
-        refuse_plain(scope)
-        self.source = await identify(sent_key(scope), address_of(scope))
-        note_known(scope)
-        check_host(header(request, b"host"), scope["http_version"])
+        refuse_plain(self.scope)
+        self.source = await identify(sent_key(self.scope), address_of(self.scope))
+        note_known(self.scope)
+        check_host(header(self.scope, b"host"), self.scope["http_version"])
         if request.method != "POST":
             error = MethodNotAllowed("This path answers POST and OPTIONS.")
             error.headers["Allow"] = METHODS
