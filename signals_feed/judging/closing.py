@@ -157,7 +157,7 @@ class Closer:
     def __init__(self, hold: Callable[[], None]) -> None:
         self._hold = hold
         self.pending: dict[UUID, Closing] = {}
-        self.stuck: dict[UUID, Closing] = {}
+        self.refused: dict[UUID, Closing] = {}
         """Those that the database refuses."""
         self._wake = asyncio.Event()
         self._working = asyncio.Lock()
@@ -172,16 +172,16 @@ class Closer:
 
     def add(self, closing: Closing) -> None:
         """The first that hits a signal is the one that counts."""
-        if closing.signal not in self.stuck:
+        if closing.signal not in self.refused:
             self.pending.setdefault(closing.signal, closing)
             self._wake.set()
 
     def forget(self, signal: UUID) -> None:
         self.pending.pop(signal, None)
-        self.stuck.pop(signal, None)
+        self.refused.pop(signal, None)
 
     def waiting(self) -> list[Closing]:
-        return [*self.pending.values(), *self.stuck.values()]
+        return [*self.pending.values(), *self.refused.values()]
 
     async def end(self) -> None:
         with suppress(TimeoutError, LeaseLost, *TRANSIENT):
@@ -219,7 +219,7 @@ class Closer:
             await in_thread(close_signals, [closing], self._hold)
         except IMPOSSIBLE:
             logger.exception("Signal %s cannot be closed; the others are", closing.signal)
-            self.stuck[closing.signal] = closing
+            self.refused[closing.signal] = closing
 
     async def _try_again(self) -> None:
         await asyncio.sleep(AGAIN_S)

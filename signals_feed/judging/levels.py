@@ -57,7 +57,7 @@ class Highs:
 
 
 # Signals that were closed elsewhere stay in the heaps until they come to the top, or until there are so many.
-MOST_DEAD = 64
+MOST_REMOVED = 64
 Heap = list[tuple[float, int, "Watched"]]
 _numbers = count()
 
@@ -65,14 +65,14 @@ _numbers = count()
 class Watched:
     """An active signal. The extremes are those from before it was watched here."""
 
-    __slots__ = ("best", "id", "is_buy", "is_live", "levels", "mark", "since_ms", "symbol", "worst")
+    __slots__ = ("best", "id", "is_buy", "is_watched", "levels", "mark", "since_ms", "symbol", "worst")
 
     def __init__(self, id_: UUID, symbol: str, levels: SignalLevels) -> None:
         self.id = id_
         self.symbol = symbol
         self.levels = levels
         self.is_buy = levels.direction == "buy"
-        self.is_live = True
+        self.is_watched = True
         self.mark = (0, 0)
         self.best, self.worst = -inf, inf
         self.since_ms = 0
@@ -87,7 +87,7 @@ class Watched:
 
 class LevelIndex:
     __slots__ = (
-        *("_dead", "_highs", "_lows", "_stops", "_targets"),
+        *("_removed", "_highs", "_lows", "stops", "targets"),
         *("live", "sign", "stop_at", "target_at", "youngest_ms"),
     )
 
@@ -97,28 +97,28 @@ class LevelIndex:
         self.stop_at, self.target_at = -inf, inf
         self.youngest_ms: float = -inf
         """No signal was published later."""
-        self._dead = 0
-        self._stops: Heap = []
-        self._targets: Heap = []
+        self._removed = 0
+        self.stops: Heap = []
+        self.targets: Heap = []
         self._highs, self._lows = Highs(), Highs()
 
     def add(self, watched: Watched) -> None:
         number = next(_numbers)
-        heappush(self._stops, (-self.sign * float(watched.levels.stop), number, watched))
-        heappush(self._targets, (self.sign * float(watched.levels.target), number, watched))
+        heappush(self.stops, (-self.sign * float(watched.levels.stop), number, watched))
+        heappush(self.targets, (self.sign * float(watched.levels.target), number, watched))
         watched.mark = self._highs.mark(), self._lows.mark()
-        watched.is_live = True
+        watched.is_watched = True
         self.youngest_ms = max(self.youngest_ms, watched.levels.since_ms)
         self.live += 1
         self._look()
 
     def remove(self, watched: Watched) -> None:
-        if watched.is_live:
-            watched.is_live = False
+        if watched.is_watched:
+            watched.is_watched = False
             self.live -= 1
-            self._dead += 1
-            if self._dead > MOST_DEAD + self.live:
-                self._bury()
+            self._removed += 1
+            if self._removed > MOST_REMOVED + self.live:
+                self._drop_removed()
             self._look()
 
     def see(self, price: float) -> bool:
@@ -133,24 +133,24 @@ class LevelIndex:
         """Take how far the prices of a minute went; whom it may close. It says nothing of younger signals."""
         if opened_ms >= self.youngest_ms:
             is_met = [self.see(price) for price in prices]
-            return self.everybody() if is_end or any(is_met) else []
-        older = [each for each in self.everybody() if each.levels.since_ms <= opened_ms]
+            return self.all_watched() if is_end or any(is_met) else []
+        older = [each for each in self.all_watched() if each.levels.since_ms <= opened_ms]
         for watched in older:
             for each in prices:
                 watched.see(each)
         return older
 
-    def everybody(self) -> list[Watched]:
-        return list(dict.fromkeys(watched for _, _, watched in self._stops if watched.is_live))
+    def all_watched(self) -> list[Watched]:
+        return list(dict.fromkeys(watched for _, _, watched in self.stops if watched.is_watched))
 
     def met(self, price: float) -> Iterator[Watched]:
         """Those whose level it meets; they are watched no more."""
         while price <= self.stop_at:
-            watched = self._stops[0][2]
+            watched = self.stops[0][2]
             self.remove(watched)
             yield watched
         while price >= self.target_at:
-            watched = self._targets[0][2]
+            watched = self.targets[0][2]
             self.remove(watched)
             yield watched
 
@@ -161,18 +161,18 @@ class LevelIndex:
         return self.sign * best, self.sign * worst
 
     def _look(self) -> None:
-        self.stop_at = -_top(self._stops)
-        self.target_at = _top(self._targets)
+        self.stop_at = -_top(self.stops)
+        self.target_at = _top(self.targets)
 
-    def _bury(self) -> None:
-        for heap in (self._stops, self._targets):
-            heap[:] = [entry for entry in heap if entry[2].is_live]
+    def _drop_removed(self) -> None:
+        for heap in (self.stops, self.targets):
+            heap[:] = [entry for entry in heap if entry[2].is_watched]
             heapify(heap)
-        self._dead = 0
+        self._removed = 0
 
 
 def _top(heap: Heap) -> float:
-    while heap and not heap[0][2].is_live:
+    while heap and not heap[0][2].is_watched:
         heappop(heap)
     return heap[0][0] if heap else inf
 
@@ -249,9 +249,9 @@ class SymbolWatch:
     def ended(self, at_ms: int) -> Iterator[Watched]:
         """Those that are over by then; they are watched no more."""
         ends = self._ends
-        while ends and (ends[0][0] <= at_ms or not ends[0][2].is_live):
+        while ends and (ends[0][0] <= at_ms or not ends[0][2].is_watched):
             watched = heappop(ends)[2]
-            if watched.is_live:
+            if watched.is_watched:
                 self.remove(watched)
                 yield watched
         self.ends_ms = ends[0][0] if ends else inf

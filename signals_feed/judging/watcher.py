@@ -59,9 +59,9 @@ class SignalWatcher:
             again=LOOK_S,
         )
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
-        self._news: set[UUID] = set()
+        self.unread: set[UUID] = set()
         """Published or cancelled, and still to be read."""
-        self._again: dict[UUID, int] = {}
+        self._judge_later: dict[UUID, int] = {}
         """To be judged by the stored minutes from that moment on: some ticks after their publication were
         no longer remembered."""
         self._is_new = True
@@ -69,7 +69,7 @@ class SignalWatcher:
         self._is_reading = self._is_broken = False
         self._mark_ms = 0
         """Up to where minutes had been judged when all were read."""
-        self._gone: set[UUID] = set()
+        self._closed_meanwhile: set[UUID] = set()
         """Closed while others were being read."""
         self._epoch: Callable[[], str] = str
 
@@ -78,8 +78,8 @@ class SignalWatcher:
         await self.closer.loop.start()
         self._epoch = start.epoch
         self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms())
-        self._news.clear()
-        self._again.clear()
+        self.unread.clear()
+        self._judge_later.clear()
         self._is_new, self._is_broken = True, False
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._wake.set()
@@ -120,7 +120,7 @@ class SignalWatcher:
 
     def notes(self, *, is_behind: bool = False) -> Callable[[], None]:
         waiting = [] if self.closer is None else self.closer.waiting()
-        is_settled = not (is_behind or self._is_new or self._is_reading or self._news or self._again)
+        is_settled = not (is_behind or self._is_new or self._is_reading or self.unread or self._judge_later)
         # The minute that is forming has been judged in part.
         until_ms = interval_start(clock.now_ms(), MINUTE_MS) if is_settled else 0
         return partial(write_notes, waiting, until_ms)
@@ -131,19 +131,19 @@ class SignalWatcher:
         _, closer = self._parts()
         return partial(end_signals, ending, closer.waiting(), self._epoch())
 
-    def read_soon(self, told: dict[str, Any]) -> None:
+    def read_soon(self, facts: dict[str, Any]) -> None:
         if self.active is not None:
-            self._news.add(UUID(told["signal"]))
+            self.unread.add(UUID(facts["signal"]))
             self._wake.set()
 
-    def forget(self, told: dict[str, Any]) -> None:
+    def forget(self, facts: dict[str, Any]) -> None:
         if self.active is not None and self.closer is not None:
-            signal = UUID(told["signal"])
+            signal = UUID(facts["signal"])
             self.active.forget(signal)
             self.closer.forget(signal)
-            self._news.discard(signal)
-            self._again.pop(signal, None)
-            self._gone.add(signal)
+            self.unread.discard(signal)
+            self._judge_later.pop(signal, None)
+            self._closed_meanwhile.add(signal)
 
     async def _read_first(self) -> None:
         while self._is_new:
@@ -168,9 +168,9 @@ class SignalWatcher:
         async with self._looking:
             if self._is_new:
                 await self._read_all()
-            if self._news:
-                await self._read_news()
-            await self._judge_again()
+            if self.unread:
+                await self._read_unread()
+            await self._judge_due()
             self._end_what_is_over()
 
     async def _read_all(self) -> None:
@@ -179,7 +179,7 @@ class SignalWatcher:
         if self._is_broken:
             active.clear(clock.now_ms())
             self._is_broken = False
-        self._gone.clear()
+        self._closed_meanwhile.clear()
         for hit in await in_thread(read_hits):
             closer.add(hit)
         self._mark_ms = await in_thread(read_mark_ms)
@@ -191,17 +191,17 @@ class SignalWatcher:
         active.settle()
         self._is_new, self._is_reading = self._is_broken, False
 
-    async def _read_news(self) -> None:
-        self._gone.clear()
-        news = frozenset(self._news)
-        found = await in_thread(read_active, news)
+    async def _read_unread(self) -> None:
+        self._closed_meanwhile.clear()
+        unread = frozenset(self.unread)
+        found = await in_thread(read_active, unread)
         active, _ = self._parts()
         # Minutes that are over need judging only where the remembered ticks do not reach back so far. Whoever
         # is watched has been judged by every tick: a cancellation looks at nothing of the past again.
         unseen = [each for each in found if each.id not in active.watched and not active.covers(each)]
         await self._judge(unseen, 0)
         self._admit(found)
-        self._news -= news
+        self.unread -= unread
 
     async def _judge(self, found: list[SignalToWatch], since_ms: int, until_ms: int | None = None) -> None:
         """By the stored minutes: those that were over before the ticks that are remembered."""
@@ -217,18 +217,18 @@ class SignalWatcher:
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
         for each in found:
-            if each.id in closer.pending or each.id in self._gone:
+            if each.id in closer.pending or each.id in self._closed_meanwhile:
                 continue
             if not active.admit(each):
-                self._again[each.id] = clock.now_ms() + STORED_AFTER_MS
+                self._judge_later[each.id] = clock.now_ms() + STORED_AFTER_MS
 
-    async def _judge_again(self) -> None:
+    async def _judge_due(self) -> None:
         now_ms = clock.now_ms()
-        due = [signal for signal, at_ms in self._again.items() if at_ms <= now_ms]
+        due = [signal for signal, at_ms in self._judge_later.items() if at_ms <= now_ms]
         if due:
             await self._judge(await in_thread(read_active, due), 0, now_ms)
             for signal in due:
-                self._again.pop(signal, None)
+                self._judge_later.pop(signal, None)
 
     def _end_what_is_over(self) -> None:
         """Expired and cancelled ones leave at the current price, if there is one."""

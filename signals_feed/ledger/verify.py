@@ -62,7 +62,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
                 rows.check(entry)
                 checked, previous = entry.position, entry.hash
         _check_end(head, checked, previous, noted)
-        _check_all_are_told()
+        _check_none_is_missing()
         _check_guards()
     except Altered as altered:
         return LedgerVerdict(checked, previous, str(altered))
@@ -115,16 +115,16 @@ def _check_end(head: LedgerHead, position: int, hash_: str, noted: NotedHead | N
         raise Altered(f"Entry {position + 1} is missing: {noted.position} were noted.")
 
 
-def _check_all_are_told() -> None:
-    told = LedgerEntry.objects.filter(signal=OuterRef("pk"))
+def _check_none_is_missing() -> None:
+    entries = LedgerEntry.objects.filter(signal=OuterRef("pk"))
     for kind, signals in (
         (LedgerEntry.Kind.PUBLISH, Signal.objects.all()),
         (LedgerEntry.Kind.CLOSE, Signal.objects.filter(status=Signal.Status.CLOSED)),
         (LedgerEntry.Kind.CANCEL, Signal.objects.exclude(cancel_reason="")),
     ):
-        untold = signals.exclude(Exists(told.filter(kind=kind))).order_by("pk").first()
-        if untold is not None:
-            raise Altered(f"Signal {untold.pk} is in the table, and the ledger has no {kind} of it.")
+        missing = signals.exclude(Exists(entries.filter(kind=kind))).order_by("pk").first()
+        if missing is not None:
+            raise Altered(f"Signal {missing.pk} is in the table, and the ledger has no {kind} of it.")
 
 
 def _check_guards() -> None:

@@ -92,7 +92,7 @@ def draw(points: Sequence[EquityPoint]) -> EquityPicture:
     )
 
 
-def rows(points: Sequence[EquityPoint]) -> list[EquityPoint]:
+def table_rows(points: Sequence[EquityPoint]) -> list[EquityPoint]:
     """Few enough to read, evenly spaced, the last one among them."""
     step = -(-len(points) // MOST_ROWS)
     return list(reversed(points[::-1][::step])) if points else []

@@ -99,13 +99,13 @@ class Scorecards:
         self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, publisher: Publisher, tell: Callable[[Scorecard], T]) -> T:
-        """What `tell` says of the scorecard as it is now; nobody adds to it meanwhile."""
+    def read(self, publisher: Publisher, describe: Callable[[Scorecard], T]) -> T:
+        """What `describe` says of the scorecard as it is now; nobody adds to it meanwhile."""
         kept = self._get(publisher.user_id)
         closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
         with kept.lock:
             kept.add_to(publisher.closed, closed)
-            return tell(kept.scorecard)
+            return describe(kept.scorecard)
 
     def clear(self) -> None:
         with self._lock:

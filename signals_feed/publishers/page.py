@@ -37,12 +37,12 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
         "statement": statement_of(user) if publisher.is_demo else "",
         "latest": latest[:LATEST],
         "enough": ENOUGH,
-        **scorecards.read(publisher, shown),
+        **scorecards.read(publisher, scorecard_context),
     }
     return render(request, "signals/publisher.html", context)
 
 
-def shown(card: Scorecard) -> dict[str, Any]:
+def scorecard_context(card: Scorecard) -> dict[str, Any]:
     """Values rather than the scorecard, which the next request may add to."""
     points = list(card.equity.points)
     return {
@@ -66,5 +66,5 @@ def shown(card: Scorecard) -> dict[str, Any]:
         "height": equity.HEIGHT,
         "first": points[0] if points else None,
         "last": points[-1] if points else None,
-        "rows": equity.rows(points),
+        "rows": equity.table_rows(points),
     }

@@ -10,23 +10,23 @@ from market.streams.protocol.messages import AnyMessage, Subscribe, Unsubscribe
 from market.streams.sessions.consumers import is_known
 from market.streams.sessions.session import StreamSession
 
-from .signal_stream import place, signals, topics_of, variant_of
+from .signal_stream import signals, since_of, topics_of, variant_of
 
 
 class SignalsConsumer(StreamSession):
     stream = signals
 
-    _place: int | None = None
+    _goes_on_after: int | None = None
     """After which the client goes on, if it was away."""
 
     async def take(self, message: AnyMessage) -> None:
-        self._place, missed = None, None
+        self._goes_on_after, missed = None, None
         if isinstance(message, Subscribe) and message.since is not UNSET:
             await self.identity.show(message.api_key)
-            self._place = await signals.find(message.since)
-            if self._place is not None:
+            self._goes_on_after = await signals.find(message.since)
+            if self._goes_on_after is not None:
                 # Before the reply: a client that is told it goes on must not learn that nobody can read it.
-                missed = await signals.look_back(self._place)
+                missed = await signals.look_back(self._goes_on_after)
         await super().take(message)
         if missed is not None and self.is_open:
             wanted = self.subscriptions
@@ -36,20 +36,20 @@ class SignalsConsumer(StreamSession):
         wanted = self.subscriptions
         change = wanted.subscribe(message, is_known)
         continuation = replies.Continuation(
-            since=place(signals.position if self._place is None else self._place),
+            since=since_of(signals.position if self._goes_on_after is None else self._goes_on_after),
             unrecovered=self._unrecovered(message),
         )
         name = signals.kind.name
         self.say(
             replies.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, continuation)
         )
-        if self._place is None:
+        if self._goes_on_after is None:
             signals.move(self.subscriber, topics_of(wanted), variant_of(wanted))
 
     def _unrecovered(self, message: Subscribe) -> list[str] | UnsetType:
         if message.since is UNSET:
             return UNSET
-        return self.subscriptions.symbols if self._place is None else []
+        return self.subscriptions.symbols if self._goes_on_after is None else []
 
     def unsubscribe(self, message: Unsubscribe) -> None:
         self.subscriptions.unsubscribe(message)

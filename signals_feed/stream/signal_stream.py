@@ -97,7 +97,7 @@ def closed(position: int, row: SignalRow) -> Announced:
     return Announced(position, frozenset((CLOSED + row.symbol, CLOSED + ALL)), encode_closure(row))
 
 
-def place(position: int) -> str:
+def since_of(position: int) -> str:
     """What a client says in `since` that has heard of no signal yet."""
     return f"{AFTER_POSITION}{position}"
 
@@ -119,7 +119,7 @@ def position_of(since: str) -> int | None:
 
 
 logger = logging.getLogger(__name__)
-telling_waits = LastingFault(logger, "Announced signals wait for the database")
+announcements_wait = LastingFault(logger, "Announced signals wait for the database")
 Read = Callable[[int, int, int], Awaitable[list[Announced]]]
 
 # Fewer than may wait for a slow reader.
@@ -152,7 +152,7 @@ class SignalStream(Stream):
         self._loop = BackgroundLoop(
             "signal stream",
             self.tell,
-            fault=telling_waits,
+            fault=announcements_wait,
             broke="Announced signals could not be told, trying again",
             before=self._woken,
             again=self._try_again,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from market.prices.records import TickAccepted
-from signals_feed.judging.levels import MOST_DEAD, RECENT, Highs, SymbolWatch, Watched
+from signals_feed.judging.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
 from signals_feed.judging.rules import SignalLevels, by_tick
 
 FAR = 10**12
@@ -103,12 +103,12 @@ def test_book_finds_whom_each_tick_meets_and_how_far_it_went(story: list[tuple[s
 
 def test_signals_that_were_closed_elsewhere_leave_the_heaps() -> None:
     watch = SymbolWatch()
-    for number in range(10 * MOST_DEAD):
+    for number in range(10 * MOST_REMOVED):
         watched = make_watched(number, "buy", 50 + number % 7, 150)
         watch.add(watched)
         watch.remove(watched)
 
-    assert len(watch.buys._stops) <= 2 * MOST_DEAD
+    assert len(watch.buys.stops) <= 2 * MOST_REMOVED
 
 
 def test_only_so_many_ticks_are_remembered_and_where_they_begin_is_known() -> None:

@@ -44,15 +44,15 @@ def test_cancellation_does_not_judge_the_past_that_was_watched(
 ) -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         clock.move_to(NOON + timedelta(minutes=5))
         for number in range(RECENT + 10):
-            room.tick(1.0850, 1.0851, NOON_MS + 299_000 + number)
-        await room.settle()
+            watched.tick(1.0850, 1.0851, NOON_MS + 299_000 + number)
+        await watched.settle()
         # Somebody writes history over what was seen live.
         await in_thread(through_the_stop, instrument, "push")
         await in_thread(cancelled, signal)
-        await room.settle()
+        await watched.settle()
 
     run(go)
 
@@ -68,8 +68,8 @@ def test_imported_minute_ends_no_signal(
     through_the_stop(instrument, source)
     clock.move_to(NOON + timedelta(minutes=5))
 
-    async def go(room: WatchedEngine) -> None:
-        await room.settle()
+    async def go(watched: WatchedEngine) -> None:
+        await watched.settle()
 
     run(go)
 

@@ -46,38 +46,38 @@ def killed(act: Callable[[WatchedEngine], Awaitable[Any]]) -> list[AnyRecord]:
     """Run a room until it is killed; returns what it had told others."""
 
     async def within() -> list[AnyRecord]:
-        room = WatchedEngine()
-        await room.enter()
-        await act(room)
-        await room.kill()
-        return room.records
+        watched = WatchedEngine()
+        await watched.enter()
+        await act(watched)
+        await watched.kill()
+        return watched.records
 
     return asyncio.run(within())
 
 
-async def hit(room: WatchedEngine) -> None:
+async def hit(watched: WatchedEngine) -> None:
     """Two ticks: the second is far beyond the stop, and there is no time to close."""
-    await room.stall()
-    room.tick(1.0850, 1.0851, NOON_MS + 1000)
-    room.tick(1.0790, 1.0791, NOON_MS + 2000)
+    await watched.stall()
+    watched.tick(1.0850, 1.0851, NOON_MS + 1000)
+    watched.tick(1.0790, 1.0791, NOON_MS + 2000)
 
 
-async def nothing(room: WatchedEngine) -> None:
-    await room.settle()
+async def nothing(watched: WatchedEngine) -> None:
+    await watched.settle()
 
 
-async def recovered(room: WatchedEngine) -> None:
+async def recovered(watched: WatchedEngine) -> None:
     """The market is back where it was."""
-    room.tick(1.0850, 1.0851, NOON_MS + 10_000)
-    await room.settle()
+    watched.tick(1.0850, 1.0851, NOON_MS + 10_000)
+    await watched.settle()
 
 
 def test_tick_that_was_written_closes_after_a_kill_at_its_own_price() -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        await hit(room)
-        await room.runner.writer.flush()
+    async def go(watched: WatchedEngine) -> None:
+        await hit(watched)
+        await watched.runner.writer.flush()
         assert await in_thread(Hit.objects.count) == 1
 
     killed(go)
@@ -98,12 +98,12 @@ def test_tick_that_was_on_the_bus_closes_in_the_stand_in() -> None:
     assert told(signal) == ("stop_loss", Decimal("1.0790"))
 
 
-async def fall_on(room: WatchedEngine, ticks: int) -> None:
+async def fall_on(watched: WatchedEngine, ticks: int) -> None:
     """After the tick that is beyond the stop the price falls further, into the next minute."""
-    await hit(room)
+    await hit(watched)
     for number in range(ticks):
-        room.tick(1.0770, 1.0771, NOON_MS + 3_000 + number)
-    room.tick(1.0770, 1.0771, NOON_MS + 61_000)
+        watched.tick(1.0770, 1.0771, NOON_MS + 3_000 + number)
+    watched.tick(1.0770, 1.0771, NOON_MS + 61_000)
 
 
 def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_worst_of_its_minute(
@@ -114,13 +114,13 @@ def test_tail_that_is_written_first_thing_closes_at_its_tick_and_not_at_the_wors
     clock.move_to(NOON + timedelta(minutes=5))
 
     async def write_at_once() -> None:
-        room = WatchedEngine(tail)
-        await room.events.start()
-        assert await room.runner.writer.try_lease()
-        await room.runner.start()
-        await room.runner.writer.flush()
-        await room.settle()
-        await room.leave()
+        watched = WatchedEngine(tail)
+        await watched.events.start()
+        assert await watched.runner.writer.try_lease()
+        await watched.runner.start()
+        await watched.runner.writer.flush()
+        await watched.settle()
+        await watched.leave()
 
     asyncio.run(write_at_once())
 
@@ -144,10 +144,10 @@ def test_minutes_that_are_simulated_as_the_engine_starts_are_judged(
     signal = make_published()
     clock.move_to(NOON + timedelta(minutes=5))
 
-    async def simulate(room: WatchedEngine) -> None:
+    async def simulate(watched: WatchedEngine) -> None:
         await in_thread(minute_after, instrument, 2, low="1.0700")
-        await room.watcher.stored({instrument.symbol})
-        await room.settle()
+        await watched.watcher.stored({instrument.symbol})
+        await watched.settle()
 
     run(simulate)
 
@@ -168,10 +168,10 @@ def test_tick_that_nobody_has_did_not_happen() -> None:
 def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all() -> None:
     make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        await hit(room)
+    async def go(watched: WatchedEngine) -> None:
+        await hit(watched)
         await in_thread(take_the_lease)
-        await room.runner.writer.flush()
+        await watched.runner.writer.flush()
 
     def take_the_lease() -> None:
         EngineState.objects.update(writer="another:1:x")
@@ -184,12 +184,12 @@ def test_hit_and_the_checkpoint_with_its_tick_are_written_together_or_not_at_all
 def test_engine_that_lost_the_lease_closes_nothing() -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         await in_thread(lambda: EngineState.objects.update(writer="another:1:x"))
-        await hit(room)
-        assert room.watcher.closer is not None
+        await hit(watched)
+        assert watched.watcher.closer is not None
         with pytest.raises(LeaseLost):
-            await room.watcher.closer.work_off()
+            await watched.watcher.closer.work_off()
 
     killed(go)
 
@@ -199,9 +199,9 @@ def test_engine_that_lost_the_lease_closes_nothing() -> None:
 def test_signal_that_was_closed_by_hand_before_the_restart_keeps_its_result() -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        await hit(room)
-        await room.runner.writer.flush()
+    async def go(watched: WatchedEngine) -> None:
+        await hit(watched)
+        await watched.runner.writer.flush()
 
     killed(go)
     close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON + timedelta(seconds=5))
@@ -271,10 +271,10 @@ def test_minutes_that_were_made_before_a_kill_and_not_judged_are_judged_by_the_n
 ) -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.runner.writer.is_behind = True
+    async def go(watched: WatchedEngine) -> None:
+        watched.runner.writer.is_behind = True
         clock.move_to(NOON + timedelta(minutes=5))
-        await room.runner.writer.flush()
+        await watched.runner.writer.flush()
 
     killed(go)
     minute_after(instrument, 2, low="1.0700")
@@ -291,13 +291,13 @@ def test_minutes_that_could_not_be_judged_are_judged_once_the_database_answers(
     def refuse(sql: str, _: Callable[[], Any]) -> Any:
         raise OperationalError("the database is away")
 
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         clock.move_to(NOON + timedelta(minutes=5))
         await in_thread(minute_after, instrument, 2, low="1.0700")
         with around_statements(refuse), pytest.raises(OperationalError):
-            await room.watcher.stored({instrument.symbol})
-        await room.runner.writer.flush()
-        await room.settle()
+            await watched.watcher.stored({instrument.symbol})
+        await watched.runner.writer.flush()
+        await watched.settle()
 
     run(go)
 
@@ -309,9 +309,9 @@ def test_first_tick_after_the_pause_judges_what_nobody_stored(clock: time_machin
     killed(nothing)
     clock.move_to(NOON + timedelta(minutes=5))
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0795, 1.0796, NOON_MS + 300_000)
-        await room.settle()
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0795, 1.0796, NOON_MS + 300_000)
+        await watched.settle()
 
     run(go)
 
@@ -325,11 +325,11 @@ def test_minutes_that_were_watched_are_not_judged_again(
     """Somebody writes history over what was seen live."""
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         clock.move_to(NOON + timedelta(minutes=5))
-        room.tick(1.0850, 1.0851, NOON_MS + 300_000)
-        await room.settle()
-        await room.runner.writer.flush()
+        watched.tick(1.0850, 1.0851, NOON_MS + 300_000)
+        await watched.settle()
+        await watched.runner.writer.flush()
 
     killed(go)
     assert WatchMark.objects.get().watched_until == NOON + timedelta(minutes=5)
@@ -363,10 +363,10 @@ def test_excursions_before_the_restart_come_from_the_stored_minutes(
     minute_after(instrument, 1, high="1.0880", low="1.0830")
     clock.move_to(NOON + timedelta(minutes=5))
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0860, 1.0861, NOON_MS + 300_000)
-        room.tick(1.0809, 1.0810, NOON_MS + 301_000)
-        await room.settle()
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0860, 1.0861, NOON_MS + 300_000)
+        watched.tick(1.0809, 1.0810, NOON_MS + 301_000)
+        await watched.settle()
 
     run(go)
 
@@ -377,9 +377,9 @@ def test_excursions_before_the_restart_come_from_the_stored_minutes(
 def test_ledger_holds_after_all_of_it() -> None:
     make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        await hit(room)
-        await room.runner.writer.flush()
+    async def go(watched: WatchedEngine) -> None:
+        await hit(watched)
+        await watched.runner.writer.flush()
 
     killed(go)
     run(recovered)

@@ -40,16 +40,16 @@ def instrument(transactional_db: None) -> Instrument:
     return make_instrument()
 
 
-async def reprice(room: WatchedEngine, source: str) -> None:
+async def reprice(watched: WatchedEngine, source: str) -> None:
     await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
     await in_thread(catalogue.load_now)
-    await room.runner.series.settle()
+    await watched.runner.series.settle()
 
 
-async def tick_then_replay(room: WatchedEngine) -> None:
-    room.tick(1.0851, 1.0853, NOON_MS + 1000)
-    await room.settle()
-    await reprice(room, "replay")
+async def tick_then_replay(watched: WatchedEngine) -> None:
+    watched.tick(1.0851, 1.0853, NOON_MS + 1000)
+    await watched.settle()
+    await reprice(watched, "replay")
 
 
 def test_an_active_signal_is_cancelled_at_the_last_quote_of_the_old_series() -> None:
@@ -81,10 +81,10 @@ def test_the_ledger_holds_the_cancellation_and_its_chain() -> None:
 def test_no_price_of_the_new_series_reaches_it() -> None:
     signal = make_published()
 
-    async def act(room: WatchedEngine) -> None:
-        await tick_then_replay(room)
-        room.engine.take("replay", [], NOON_MS + 2000)
-        await room.settle()
+    async def act(watched: WatchedEngine) -> None:
+        await tick_then_replay(watched)
+        watched.engine.take("replay", [], NOON_MS + 2000)
+        await watched.settle()
 
     run(act)
 
@@ -95,11 +95,11 @@ def test_no_price_of_the_new_series_reaches_it() -> None:
 def test_a_stop_that_was_hit_before_is_a_stop() -> None:
     signal = make_published()
 
-    async def act(room: WatchedEngine) -> None:
-        await room.stall()
-        room.tick(1.0805, 1.0807, NOON_MS + 1000)
-        room.tick(1.0841, 1.0843, NOON_MS + 2000)
-        await reprice(room, "replay")
+    async def act(watched: WatchedEngine) -> None:
+        await watched.stall()
+        watched.tick(1.0805, 1.0807, NOON_MS + 1000)
+        watched.tick(1.0841, 1.0843, NOON_MS + 2000)
+        await reprice(watched, "replay")
 
     run(act)
 
@@ -110,10 +110,10 @@ def test_a_stop_that_was_hit_before_is_a_stop() -> None:
 def test_another_source_of_the_same_kind_leaves_it_active() -> None:
     signal = make_published()
 
-    async def act(room: WatchedEngine) -> None:
-        room.tick(1.0851, 1.0853, NOON_MS + 1000)
-        await room.settle()
-        await reprice(room, "kraken")
+    async def act(watched: WatchedEngine) -> None:
+        watched.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await watched.settle()
+        await reprice(watched, "kraken")
 
     run(act)
 
@@ -126,8 +126,8 @@ def test_a_change_while_nothing_ran_ends_it_at_the_stored_quote(instrument: Inst
     quote = {"bid": Decimal("1.0833"), "ask": Decimal("1.0835"), "quoted_at": NOON}
     LastQuote.objects.create(instrument=instrument, simulated=True, source="demo", seq=7, **quote)
 
-    async def act(room: WatchedEngine) -> None:
-        await room.settle()
+    async def act(watched: WatchedEngine) -> None:
+        await watched.settle()
 
     run(act)
 
@@ -151,11 +151,11 @@ def test_quote_from_before_the_change_publishes_nothing_after_it(ahead_ms: int) 
     """Another process may not have heard of the change yet; a source's clock may be ahead of ours."""
     publisher = make_publisher()
 
-    async def act(room: WatchedEngine) -> None:
+    async def act(watched: WatchedEngine) -> None:
         tick = Tick("EURUSD", 1.0851, 1.0853, NOON_MS + ahead_ms, 1.0)
-        assert room.engine.accept(tick, NOON_MS) is None
-        await room.settle()
-        await reprice(room, "replay")
+        assert watched.engine.accept(tick, NOON_MS) is None
+        await watched.settle()
+        await reprice(watched, "replay")
 
     run(act)
 
@@ -185,23 +185,23 @@ def test_signal_that_is_being_published_as_the_kind_changes_ends_with_the_others
         finally:
             connection.close()
 
-    async def act(room: WatchedEngine) -> None:
-        room.tick(1.0851, 1.0853, NOON_MS + 1000)
-        await room.settle()
-        await room.runner.writer.flush()
+    async def act(watched: WatchedEngine) -> None:
+        watched.tick(1.0851, 1.0853, NOON_MS + 1000)
+        await watched.settle()
+        await watched.runner.writer.flush()
         await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source="replay")
         await in_thread(catalogue.load_now)
         with ThreadPoolExecutor(1) as threads:
             publishing = threads.submit(publish_slowly)
             assert await asyncio.to_thread(is_published.wait, PATIENCE_S)
-            settling = asyncio.create_task(room.runner.series.settle())
+            settling = asyncio.create_task(watched.runner.series.settle())
             while not settling.done() and not await in_thread(is_waited_for):  # noqa: ASYNC110 - the database is asked
                 await asyncio.sleep(0.01)
             may_end.set()
             await asyncio.to_thread(publishing.result, PATIENCE_S)
             await settling
         # Should the database have been busy for longer than one waits for it.
-        await room.runner.series.settle()
+        await watched.runner.series.settle()
 
     run(act)
 

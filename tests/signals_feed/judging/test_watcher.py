@@ -40,10 +40,10 @@ def proof(signal: Signal) -> Evidence:
 
 
 def after(*ticks: tuple[float, float], every_ms: int = 1000) -> Any:
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         for number, (bid, ask) in enumerate(ticks, 1):
-            room.tick(bid, ask, NOON_MS + number * every_ms)
-        await room.settle()
+            watched.tick(bid, ask, NOON_MS + number * every_ms)
+        await watched.settle()
 
     return go
 
@@ -107,14 +107,14 @@ def test_how_far_the_price_went_is_kept() -> None:
 
 
 def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on() -> None:
-    async def go(room: WatchedEngine) -> Signal:
-        room.tick(1.0790, 1.0791, NOON_MS + 1000)
-        room.tick(1.0841, 1.0842, NOON_MS + 2000)
+    async def go(watched: WatchedEngine) -> Signal:
+        watched.tick(1.0790, 1.0791, NOON_MS + 1000)
+        watched.tick(1.0841, 1.0842, NOON_MS + 2000)
         signal: Signal = await in_database(lambda: make_published(published_at=NOON + timedelta(seconds=2)))
         # Heard of only after the tick that closes it.
-        room.tick(1.0801, 1.0802, NOON_MS + 3000)
-        room.tick(1.0850, 1.0851, NOON_MS + 4000)
-        await room.settle()
+        watched.tick(1.0801, 1.0802, NOON_MS + 3000)
+        watched.tick(1.0850, 1.0851, NOON_MS + 4000)
+        await watched.settle()
         return signal
 
     signal = run(go)
@@ -125,14 +125,14 @@ def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on(
 def test_signal_that_others_closed_is_left_alone() -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0850, 1.0851, NOON_MS + 1000)
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0850, 1.0851, NOON_MS + 1000)
         await in_database(lambda: close_at(signal, Decimal("1.0850"), Decimal("1.0851"), at=NOON))
-        await room.settle()
-        assert room.watcher.active is not None
-        assert room.watcher.active.watched == {}
-        room.tick(1.0790, 1.0791, NOON_MS + 2000)
-        await room.settle()
+        await watched.settle()
+        assert watched.watcher.active is not None
+        assert watched.watcher.active.watched == {}
+        watched.tick(1.0790, 1.0791, NOON_MS + 2000)
+        await watched.settle()
 
     run(go)
 
@@ -146,10 +146,10 @@ def cancelled(signal: Signal) -> Any:
 def test_cancelled_leaves_at_once_at_the_current_price() -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0860, 1.0862, NOON_MS)
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0860, 1.0862, NOON_MS)
         await in_database(cancelled(signal))
-        await room.settle()
+        await watched.settle()
 
     run(go)
 
@@ -161,13 +161,13 @@ def test_cancelled_leaves_at_once_at_the_current_price() -> None:
 def test_expired_leaves_at_the_exit_side(clock: time_machine.Traveller, terms: dict[str, Any]) -> None:
     signal = make_published(expires_at=NOON + timedelta(minutes=5), **terms)
 
-    async def go(room: WatchedEngine) -> None:
+    async def go(watched: WatchedEngine) -> None:
         clock.move_to(NOON + timedelta(seconds=299))
-        room.tick(1.0850, 1.0852, NOON_MS + 299_000)
-        await room.settle()
+        watched.tick(1.0850, 1.0852, NOON_MS + 299_000)
+        await watched.settle()
         assert (await in_database(lambda: told(signal)))[0] == "active"
         clock.move_to(NOON + timedelta(seconds=300))
-        await room.settle()
+        await watched.settle()
 
     run(go)
 
@@ -177,17 +177,17 @@ def test_expired_leaves_at_the_exit_side(clock: time_machine.Traveller, terms: d
 def test_on_a_closed_market_the_cancelled_wait_for_the_first_tick(clock: time_machine.Traveller) -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0850, 1.0852, NOON_MS + 1_799_000)
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0850, 1.0852, NOON_MS + 1_799_000)
         clock.move_to(NOON + timedelta(minutes=30))
         await in_database(cancelled(signal))
-        await room.settle()
+        await watched.settle()
         assert (await in_database(lambda: told(signal)))[0] == "active"
         clock.move_to(NOON + timedelta(minutes=90))
-        await room.settle()
+        await watched.settle()
         assert (await in_database(lambda: told(signal)))[0] == "active", "the quote from before the pause"
-        room.tick(1.0830, 1.0832, NOON_MS + 5_400_000)
-        await room.settle()
+        watched.tick(1.0830, 1.0832, NOON_MS + 5_400_000)
+        await watched.settle()
 
     run(go)
 
@@ -209,12 +209,12 @@ def refilled(low: float, opened_ms: int = NOON_MS) -> HistoryMinute:
 def test_minute_out_of_a_venues_history_judges_unless_it_is_of_trades(basis: str) -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.tick(1.0850, 1.0851, NOON_MS)
+    async def go(watched: WatchedEngine) -> None:
+        watched.tick(1.0850, 1.0851, NOON_MS)
         minute = refilled(1.0805)
         minute.basis = basis
-        room.watcher.hear([minute])
-        await room.settle()
+        watched.watcher.hear([minute])
+        await watched.settle()
 
     run(go)
 
@@ -222,16 +222,16 @@ def test_minute_out_of_a_venues_history_judges_unless_it_is_of_trades(basis: str
 
 
 def test_minute_from_before_a_signal_tells_nothing_of_how_far_its_price_went() -> None:
-    async def go(room: WatchedEngine) -> tuple[Signal, Signal]:
+    async def go(watched: WatchedEngine) -> tuple[Signal, Signal]:
         older: Signal = await in_database(make_published)
-        room.tick(1.0841, 1.0842, NOON_MS + 70_000)
+        watched.tick(1.0841, 1.0842, NOON_MS + 70_000)
         at = NOON + timedelta(seconds=70)
         younger: Signal = await in_database(lambda: make_published(published_at=at, user=older.user))
-        await room.settle()
-        room.watcher.hear([refilled(1.0815)])
-        room.tick(1.0801, 1.0802, NOON_MS + 80_000)
-        room.tick(1.0901, 1.0902, NOON_MS + 90_000)
-        await room.settle()
+        await watched.settle()
+        watched.watcher.hear([refilled(1.0815)])
+        watched.tick(1.0801, 1.0802, NOON_MS + 80_000)
+        watched.tick(1.0901, 1.0902, NOON_MS + 90_000)
+        await watched.settle()
         return older, younger
 
     older, younger = run(go)
@@ -250,11 +250,11 @@ def test_minute_that_comes_while_the_signals_are_still_being_read_is_not_missed(
 def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCaptureFixture) -> None:
     signal = make_published()
 
-    async def go(room: WatchedEngine) -> None:
-        room.watcher.hear([TickAccepted("EURUSD", "no price", 1.0, NOON_MS, 1.0, 1)])  # type: ignore[arg-type]
-        await room.settle()
-        room.tick(1.0790, 1.0791, NOON_MS + 1000)
-        await room.settle()
+    async def go(watched: WatchedEngine) -> None:
+        watched.watcher.hear([TickAccepted("EURUSD", "no price", 1.0, NOON_MS, 1.0, 1)])  # type: ignore[arg-type]
+        await watched.settle()
+        watched.tick(1.0790, 1.0791, NOON_MS + 1000)
+        await watched.settle()
 
     run(go)
 
@@ -263,10 +263,10 @@ def test_tick_that_cannot_be_judged_makes_it_read_all_anew(caplog: pytest.LogCap
 
 
 def test_what_is_published_after_the_engine_ended_is_not_remembered() -> None:
-    async def go(room: WatchedEngine) -> WatchedEngine:
-        return room
+    async def go(watched: WatchedEngine) -> WatchedEngine:
+        return watched
 
-    room = run(go)
-    room.watcher.read_soon({"signal": str(make_published().pk)})
+    watched = run(go)
+    watched.watcher.read_soon({"signal": str(make_published().pk)})
 
-    assert room.watcher._news == set()
+    assert watched.watcher.unread == set()

@@ -83,13 +83,13 @@ class WatchedEngine:
 
 
 def run(act: Callable[[WatchedEngine], Awaitable[T]], tail: Iterable[AnyRecord] = ()) -> T:
-    """In a room of its own, which ends in order."""
+    """Ends in order."""
 
     async def within() -> T:
-        room = await WatchedEngine(tail).enter()
+        watched = await WatchedEngine(tail).enter()
         try:
-            return await act(room)
+            return await act(watched)
         finally:
-            await room.leave()
+            await watched.leave()
 
     return asyncio.run(within())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-from signals_feed.publishers.equity import EDGE, HEIGHT, MOST_ROWS, WIDTH, EquityPoint, draw, rows
+from signals_feed.publishers.equity import EDGE, HEIGHT, MOST_ROWS, WIDTH, EquityPoint, draw, table_rows
 from tests.factories import NOON
 
 
@@ -45,7 +45,7 @@ def test_a_curve_that_never_moves_can_be_drawn() -> None:
 
 def test_the_table_is_short_and_has_the_last_point() -> None:
     many = points(*range(1, 1_001))
-    shown = rows(many)
+    shown = table_rows(many)
     assert len(shown) <= MOST_ROWS
     assert shown[-1] == many[-1]
     assert [point.signals for point in shown] == sorted(point.signals for point in shown)
