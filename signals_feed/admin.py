@@ -1,4 +1,4 @@
-"""Signals and their ledger in the back office: staff cancel signals with a reason, and publish their own."""
+"""Signals and their ledger in the back office: staff cancel signals with a reason and publish their own."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class CancelForm(forms.Form):
 
 @admin.register(Signal)
 class SignalAdmin(ReadOnlyAdmin[Signal]):
-    # Staff cancel anybody's: that is their work on the feed, and no way into the publisher's account.
+    # Staff may cancel anybody's signal: that gives no access to the publisher's account.
     owner = NOBODY
     list_display = (
         *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),

@@ -1,4 +1,4 @@
-"""Published signals, the evidence of their prices, and what the watcher must not forget."""
+"""Published signals, their announcements and evidence, and the notes of the watcher."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Signal(models.Model):
         return f"{self.direction} {self.instrument_id} at {self.entry}"
 
     def entry_quote(self) -> Quoted | None:
-        """The one it was published at; None for a signal of a time when none was kept."""
+        """The quote it was published at; None for a signal older than this record."""
         entry = Evidence.objects.filter(signal=self, kind=Evidence.Kind.ENTRY).first()
         return None if entry is None else entry.quote
 
@@ -156,17 +156,17 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
         return self.aggregate(last=models.Max("position"))["last"] or 0
 
     def position_of(self, signal_id: uuid.UUID, kind: str, since: datetime) -> int | None:
-        """Where a signal was published or closed; None where that is longer ago, or nobody knows it."""
+        """Where a signal was published or closed; None if that was before `since`, or it is unknown."""
         at = "signal__closed_at" if kind == Announcement.Kind.CLOSED else "signal__published_at"
         told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
         return told.values_list("position", flat=True).first()
 
     def is_whole_after(self, position: int, since: datetime) -> bool:
-        """Whether such a place was given, and all that was announced after it is of `since` or later."""
+        """Whether the position was ever reached and everything announced after it is of `since` or later."""
         columns = ("kind", "signal__published_at", "signal__closed_at")
         first = self.filter(position__gt=position).order_by("position").values_list(*columns).first()
         if first is None:
-            # A database that was restored may end before it.
+            # A restored database may end before it.
             return position <= self.last_position()
         kind, published_at, closed_at = first
         at: datetime = closed_at if kind == Announcement.Kind.CLOSED else published_at
@@ -174,8 +174,8 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
 
 
 class Announcement(models.Model):
-    """What the stream tells of a signal, and the place of it in commit order. It has a table of its own,
-    so that what is told again for days depends on nobody's keeping control events for as long."""
+    """What the stream says of a signal, at its position in commit order. It has a table of its own, so that
+    what is replayed for days does not depend on how long control events are kept."""
 
     class Kind(models.TextChoices):
         PUBLISHED = "published"
@@ -200,7 +200,7 @@ class Announcement(models.Model):
 
 
 class Evidence(models.Model):
-    """Written with the fact that it proves and never changed: triggers refuse it (trigger_rules.py)."""
+    """Written with the fact that it proves; triggers refuse to change it (trigger_rules.py)."""
 
     class Kind(models.TextChoices):
         ENTRY = "entry"
@@ -218,7 +218,7 @@ class Evidence(models.Model):
     at = models.DateTimeField(help_text="The tick's own time, or the open of the minute.")
     bid = price_field(null=True, blank=True)
     ask = price_field(null=True, blank=True)
-    # Where the tick stands in its stream; 0 where nobody knows.
+    # The tick's number in its stream; 0 if unknown.
     epoch = models.CharField(max_length=32, blank=True)
     seq = models.PositiveBigIntegerField(default=0)
     bid_open = price_field(null=True, blank=True)
@@ -255,7 +255,7 @@ class Evidence(models.Model):
 
     @property
     def quote(self) -> Quoted | None:
-        """None where it is a minute."""
+        """None if it is a minute."""
         if self.bid is None or self.ask is None:
             return None
         return Quoted(self.bid, self.ask, epoch_ms_after(self.at), self.epoch, self.seq)
@@ -275,7 +275,7 @@ class Hit(models.Model):
 
 
 class WatchMark(models.Model):
-    """Up to where the prices in the database have been judged. One row."""
+    """The time up to which the stored prices have been judged. One row."""
 
     watched_until = models.DateTimeField()
 

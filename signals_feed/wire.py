@@ -116,7 +116,7 @@ class SignalRow(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def encode_signal(columns: tuple[Any, ...]) -> bytes:
-    """Remembered by all that the database said of it: when that changes, it is another row."""
+    """Cached by all columns: a signal that changes is another row."""
     row = SignalRow(*columns)
     if row.status == "active":
         return encode(ActiveSignal(**row.facts(), status="active"))
@@ -124,7 +124,7 @@ def encode_signal(columns: tuple[Any, ...]) -> bytes:
 
 
 def encode_new_signal(row: SignalRow) -> bytes:
-    """A signal may be closed by the time its publication is told: its terms are still the same."""
+    """A signal may be closed by the time its publication is sent; its terms are still the same."""
     return encode(NewSignal(**row.facts(), time=epoch_ms_before(row.published_at)))
 
 

@@ -1,4 +1,4 @@
-"""Staff say what is wrong, and later what was."""
+"""Incidents in the back office."""
 
 from __future__ import annotations
 

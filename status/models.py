@@ -9,7 +9,7 @@ from django.db.models import ExpressionWrapper, F, Q
 from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
-# A process tells each few seconds; who said nothing for this long has ended.
+# Processes report every few seconds; one that has not reported for this long has ended.
 KEPT = timedelta(minutes=1)
 
 

@@ -22,7 +22,7 @@ from .models import Minute
 logger = logging.getLogger(__name__)
 
 KEPT = timedelta(days=31)
-# A little into the next minute, so that the last one is whole.
+# A little into the next minute, so that the last one is complete.
 LATE_MS = 1_500
 
 
@@ -43,7 +43,7 @@ class MinuteRecorder:
         await in_thread(self.write, now_ms(), is_heard=is_heard())
 
     def write(self, at_ms: int, *, is_heard: bool) -> None:
-        """The last full minute. Without an engine, prices stand still: nobody is served by that."""
+        """Write down the last full minute. Without an engine prices stand still, so nobody was served."""
         at = moment(interval_start(at_ms, MINUTE_MS) - MINUTE_MS)
         if is_heard:
             took = prices.latency.quantiles(at_ms)

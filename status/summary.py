@@ -21,7 +21,7 @@ DAYS = 30
 MINUTES_A_DAY = 1440
 
 
-# From so many seconds on, an age is said in units of so many.
+# An age of at least the first number of seconds is given in units of the second.
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
 
@@ -64,7 +64,7 @@ class Summary(msgspec.Struct):
     message: str
     at: datetime
     uptime_percent: float | None
-    """Of the last 30 days, or of the time since the first start."""
+    """Over the last 30 days, or since the first start."""
     days: list[DayUptime]
     latency: list[LatencyMinute]
     feeds: list[InstrumentFreshness]
@@ -84,13 +84,13 @@ def summary() -> Summary:
 
 
 def without_database(last: Summary) -> Summary:
-    """What was known last, with what is known now."""
+    """The last summary, with what is known now."""
     message = "The database does not answer: logins and changes fail. What follows was known before."
     return msgspec.structs.replace(last, status="outage", message=message)
 
 
 def verdict(feeds: Sequence[InstrumentFreshness], incidents: Sequence[Incident]) -> tuple[str, str]:
-    """Staff know more than the machine, so what they say comes first."""
+    """Staff know more than the machine, so their incidents come first."""
     impacts = {incident.impact: incident for incident in incidents}
     for impact, status in (("major", "outage"), ("minor", "degraded"), ("maintenance", "maintenance")):
         if impact in impacts:
@@ -108,14 +108,14 @@ def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
 
 
 def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
-    """Each of the last days, the first from its first minute on and the last until now; and all of it."""
+    """The uptime of each of the last days, and of all of them; the first counts from the first minute."""
     first_day = midnight(now - timedelta(days=DAYS - 1))
-    # The minute that runs, and the one that is being written down, are not counted.
+    # The current minute, and the one being written down, are not counted.
     end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
     ever = Minute.objects.first_at()
     if ever is None or ever >= end:
         return [], None
-    # Not from the first minute of these days: an outage that they begin with was one all the same.
+    # From the first minute ever, not of these days: they may begin with an outage.
     first = max(ever, first_day)
     served = Minute.objects.since(first).filter(at__lt=end).served_by_day()
     dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))

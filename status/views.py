@@ -21,7 +21,7 @@ from .picture import latency_picture
 
 logger = logging.getLogger(__name__)
 
-# However many ask: the database is asked once in this time.
+# The database is asked at most once in this time.
 FRESH_S = 5.0
 
 

@@ -1,4 +1,4 @@
-"""GET /api/signals/ledger: every fact of every signal, chained by hash."""
+"""GET /api/signals/ledger: the ledger entries of all signals, chained by hash."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LedgerViewSet(KeyedViewSet):
 
 def read_ledger(after: int, limit: int) -> bytes:
     head = LedgerHead.objects.now()
-    # What was added since the head was read is for the next page.
+    # Entries added after the head was read belong to the next page.
     entries = LedgerEntry.objects.filter(position__gt=after, position__lte=head.position).order_by("position")
     items = [
         LedgerItem(each.position, each.kind, str(each.signal), each.payload, each.previous, each.hash)

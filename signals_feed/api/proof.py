@@ -254,7 +254,7 @@ def proof_of(signal: Signal, ledger: Iterable[LedgerEntry]) -> Proof:
 
 
 def pip_size_of(signal: Signal, ledger: Iterable[LedgerEntry]) -> Decimal:
-    """What the result was computed with; the instrument's own for an open signal, and for very old ones."""
+    """The one the result was computed with; for active and very old signals the instrument's."""
     for each in ledger:
         if each.kind == LedgerEntry.Kind.CLOSE:
             return Decimal(json.loads(each.payload).get("pip_size", signal.instrument.pip_size))

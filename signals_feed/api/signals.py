@@ -1,4 +1,4 @@
-"""GET /api/signals: the public feed, newest first, and one of it by its id."""
+"""GET /api/signals, the public feed, newest first, and GET /api/signals/{id}, one signal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_SUCH_SIGNAL = "There is no signal with this id. GET /api/signals?status=all l
 
 
 def uuid_of(text: str) -> UUID | None:
-    """Only as the feed writes it: Python would also read braces, and words before it."""
+    """Only the feed's own spelling: Python would also read braces and a prefix."""
     try:
         found = UUID(text)
     except ValueError:
@@ -42,7 +42,7 @@ class SignalsQuerySerializer(QuerySerializer):
 
 
 class FilterSerializer(QuerySerializer):
-    """Read first: what is unknown is told before any other bad parameter."""
+    """Read first: an unknown symbol or user is refused before any other bad parameter."""
 
     symbol = TextParameter(help_text="Only signals for this instrument; upper or lower case.")
     user = TextParameter(help_text="Only signals of this publisher; the name as the feed writes it.")
@@ -103,11 +103,11 @@ class SignalViewSet(KeyedViewSet):
 
 def read_feed(status: str, instrument_id: int | None, limit: int, user: str | None = None) -> bytes:
     if user is not None and "\0" in user:
-        # PostgreSQL takes no such text, so nobody has that name.
+        # PostgreSQL accepts no such text, so nobody has that name.
         check_publisher(user)
     items = [encode_signal(row) for row in feed_statement(status, instrument_id, limit, user).rows()]
     if not items:
-        # A misspelt name would be an empty feed for ever.
+        # Otherwise a misspelt name would be an empty feed for ever.
         check_publisher(user)
     return b'{"items":[%s],"count":%d}' % (b",".join(items), len(items))
 

@@ -1,4 +1,4 @@
-"""Every watched signal of every symbol, in memory: ticks go in, closings come out."""
+"""Every watched signal, in memory: ticks come in, and the closings that they cause go out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SignalToWatch(NamedTuple):
     instrument_id: int
     levels: SignalLevels
     entry: Quoted | None
-    """The quote it was published at; None for one of a time when none was kept."""
+    """The quote it was published at; None for a signal older than this record."""
 
     @classmethod
     def of(cls, signal: Signal, evidence: Evidence | None) -> SignalToWatch:
@@ -56,7 +56,7 @@ class SignalToWatch(NamedTuple):
 
 
 def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
-    """All of them, or those of the given ones that are active."""
+    """All active signals, or those among the given ones."""
     signals = Signal.objects.active().select_related("instrument")
     entries = Evidence.objects.filter(kind=Evidence.Kind.ENTRY, signal__status=Signal.Status.ACTIVE)
     if ids is not None:
@@ -66,7 +66,7 @@ def read_active(ids: Collection[UUID] | None = None) -> list[SignalToWatch]:
 
 
 def judge_stored(found: Iterable[SignalToWatch], since_ms: int, until_ms: dict[str, int]) -> list[Closing]:
-    """By the minutes that opened at `since_ms` or later and ended by the moment that is given for the
+    """Judge by the minutes that opened at `since_ms` or later and were over at the moment given for their
     symbol."""
     by_instrument = defaultdict(list)
     for each in found:
@@ -91,10 +91,10 @@ class ActiveSignals:
         self._epoch, self._close = epoch, close
         self._begun_ms = at_ms
         self._dropped_ms: int | None = None
-        """Before then ticks were missed."""
+        """Ticks before this time were missed."""
         self._refilled: dict[str, list[StoredMinute]] | None = defaultdict(list)
-        """Until all signals are watched: those that are admitted later are judged by them too, and by all
-        ticks that came meanwhile."""
+        """Minutes that arrived before all signals were watched: a signal that is admitted later is judged by
+        them too."""
 
     def settle(self) -> None:
         self._refilled = None
@@ -102,7 +102,7 @@ class ActiveSignals:
             watch.remember(RECENT)
 
     def clear(self, at_ms: int) -> None:
-        """Begin anew; what was remembered can no longer be relied on."""
+        """Start over; the remembered ticks can no longer be relied on."""
         self.watches.clear()
         self.watched.clear()
         self._refilled = defaultdict(list)
@@ -119,7 +119,7 @@ class ActiveSignals:
                     watch.add(watched)
 
     def refill(self, record: HistoryMinute) -> None:
-        """A minute out of a venue's history."""
+        """Judge by a minute out of a venue's history."""
         watch = self.watches.get(record.symbol) or self._open(record.symbol)
         facts = catalogue.known(record.symbol)
         if facts is None or record.basis == "trades":
@@ -134,7 +134,7 @@ class ActiveSignals:
             self._judge_minute(watch, watched, minute)
 
     def admit(self, found: SignalToWatch) -> bool:
-        """Watch a signal from the tick on that it was published at; False if that is remembered no more."""
+        """Watch a signal from the tick it was published at; False if that tick is no longer remembered."""
         watch = self.watches.get(found.symbol) or self._open(found.symbol)
         if known := self.watched.get(found.id):
             self._change(watch, known, found)
@@ -155,7 +155,7 @@ class ActiveSignals:
             self.watches[watched.symbol].remove(watched)
 
     def end(self, symbol: str, at_ms: int) -> None:
-        """Those that are over leave at the last tick's price."""
+        """Close the signals that have expired or were cancelled, at the price of the last tick."""
         watch = self.watches[symbol]
         if watch.recent:
             tick = watch.recent[-1]
@@ -167,7 +167,7 @@ class ActiveSignals:
         return self.known_from_ms(found.symbol) <= found.levels.since_ms
 
     def known_from_ms(self, symbol: str) -> int:
-        """From when on all ticks are remembered."""
+        """The time since which all ticks are remembered."""
         watch = self.watches.get(symbol)
         missed_ms = self._dropped_ms if watch is None else self._missed_ms(watch)
         return self._begun_ms if missed_ms is None else missed_ms
@@ -180,7 +180,7 @@ class ActiveSignals:
         return watch
 
     def _change(self, watch: SymbolWatch, known: Watched, found: SignalToWatch) -> None:
-        """It was cancelled: it goes on until the next price, and has seen what it saw."""
+        """A cancelled signal is watched until the next price and keeps the extremes it has seen."""
         side = watch.side(known)
         best, worst = side.extremes(known)
         watch.remove(known)
@@ -204,7 +204,7 @@ class ActiveSignals:
         return any(self._judge_minute(watch, watched, minute) for minute in minutes)
 
     def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: SignalToWatch) -> bool:
-        """By the remembered ticks that came after its own."""
+        """Judge by the remembered ticks that came after the one it was published at."""
         entry, since_ms = found.entry, found.levels.since_ms
         # Ticks of another numbering can only be compared by their time.
         after_seq = entry.seq if entry is not None and entry.epoch == self._epoch() else 0
@@ -225,7 +225,7 @@ class ActiveSignals:
             return False
         facts = catalogue.known(tick.symbol)
         stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
-        # After a gap as long as a quote is stale after, or the first that this process hears.
+        # After a silence that makes a quote stale, or as the first tick that this process hears.
         is_after_gap = before is None or tick.time_ms - before.time_ms > stale_ms
         self._close_by_tick(watch, watched, exit_, tick, AFTER_GAP if is_after_gap else TICK, tick.time_ms)
         return True

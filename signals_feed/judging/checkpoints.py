@@ -19,13 +19,13 @@ from .rules import Quoted, price
 
 
 def read_mark_ms() -> int:
-    """Up to where the stored minutes have been judged."""
+    """The time up to which the stored minutes have been judged."""
     at = WatchMark.objects.values_list("watched_until", flat=True).first()
     return 0 if at is None else epoch_ms_after(at)
 
 
 def read_hits() -> list[Closing]:
-    """What another watcher saw and could not act upon any more."""
+    """The closings that another watcher noted but could no longer carry out."""
     Hit.objects.filter(signal__status=Signal.Status.CLOSED).delete()
     return [msgspec.convert(hit.closing, Closing) for hit in Hit.objects.order_by("pk")]
 
@@ -56,7 +56,7 @@ SERIES_ENDED = (
 
 @transaction.atomic
 def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
-    """Those that a tick has hit are closed by it, all others cancelled at the last quote."""
+    """Close the signals that a tick has hit by that tick, and cancel all others at the last quote."""
     own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
     close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
     signals = list(own.select_related("instrument"))
@@ -78,7 +78,7 @@ def _reason(ending: SeriesEnding) -> str:
 
 
 def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
-    """Of the series that ends. Should nobody know it any more, the quote at publication was of it too."""
+    """The last quote of the series; if unknown, the one at publication, which belongs to it too."""
     last = ending.last
     if last is not None:
         digits = signal.instrument.digits

@@ -1,4 +1,4 @@
-"""The one place that closes signals. Whoever finds the row active closes it; all others come too late."""
+"""The one place that closes signals: the first to find the row active closes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ closing_waits = LastingFault(logger, "Signals that were hit wait to be closed")
 
 
 class Closing(NamedTuple):
-    """How a signal ends, with what shows it: plain values, so that it can wait in the database."""
+    """How a signal ends, with its evidence, in plain values that can wait in the database."""
 
     signal: UUID
     price: Decimal
@@ -43,9 +43,9 @@ class Closing(NamedTuple):
     rule: str
     source: str
     shown: dict[str, Any]
-    """The tick or the minute, by the names of the evidence's columns."""
+    """The tick or the minute, keyed by the evidence's columns."""
     seen: SeenExtremes | None = None
-    """How far the price went, as far as somebody watched."""
+    """How far the price went while the signal was watched."""
 
     @classmethod
     def at_current(cls, signal: Signal, reason: str, quote: Quoted, at_ms: int) -> Closing:
@@ -59,13 +59,13 @@ class Closing(NamedTuple):
 
 
 def close_signal(closing: Closing) -> bool:
-    """False if somebody else was first."""
+    """False if it was closed before."""
     return bool(close_signals([closing]))
 
 
 @transaction.atomic
 def close_signals(closings: Sequence[Closing], hold: Callable[[], None] | None = None) -> set[UUID]:
-    """The identifiers of those that this closed. `hold` raises if they are another's to close by now."""
+    """Returns the ids of the signals it closed. `hold` raises if another engine has taken over."""
     wanted = {closing.signal: closing for closing in closings}
     if hold is not None:
         hold()
@@ -85,7 +85,7 @@ def close_signals(closings: Sequence[Closing], hold: Callable[[], None] | None =
 
 
 def _exit_of(signal: Signal, closing: Closing) -> Evidence:
-    """Gives the signal its result."""
+    """Set the signal's result and return its evidence."""
     terms = signal.direction, signal.entry, signal.stop_loss, signal.tradable_price
     best, worst = best_and_worst(signal, closing)
     signal.status = Signal.Status.CLOSED
@@ -109,14 +109,14 @@ def _exit_of(signal: Signal, closing: Closing) -> Evidence:
 
 
 def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
-    """How far the exit side went. What nobody watched is taken from the entry and the stored minutes."""
+    """The extremes of the exit side, completed by the stored minutes where nobody watched."""
     seen, prices = closing.seen, [closing.price]
     if seen is not None:
         prices += [seen.high, seen.low]
     if seen is None or seen.since_ms:
         prices += prices_known(signal, closing.at_ms if seen is None else seen.since_ms)
     high, low = max(prices), min(prices)
-    # At the target it is over: what the tick showed beyond it was not for the publisher.
+    # The signal ends at its target: what the tick showed beyond it was not for the publisher.
     if signal.direction == "buy":
         return min(high, signal.take_profit), low
     return max(low, signal.take_profit), high
@@ -132,23 +132,23 @@ def _announce(exits: Collection[Evidence]) -> None:
         announcements.append(
             Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
         )
-    # After the events, but locking nothing that this transaction does not hold already.
+    # After the events, but these rows lock nothing that the transaction does not hold already.
     Announcement.objects.bulk_create(announcements)
     Evidence.objects.bulk_create(exits)
     facts = []
     for exit_ in exits:
-        # Staff may change an instrument; what a result was computed with stays on record.
+        # Staff may change the instrument later; the ledger keeps what the result was computed with.
         measured = {"pip_size": plain(exit_.signal.instrument.pip_size)}
         payload = closure_payload(exit_.signal, exit_) | measured
         facts.append(Fact(LedgerEntry.Kind.CLOSE, exit_.signal_id, payload))
     LedgerEntry.objects.append(facts)
 
 
-# In one transaction, while other writers of events wait.
+# Other writers of events wait for this transaction.
 MOST_AT_ONCE = 50
 AGAIN_S = 0.25
 
-# Until a clean end gives up: what still waits then is written with the engine's state.
+# A clean end gives up after this; what still waits is then written with the engine's state.
 LAST_S = 2.0
 IMPOSSIBLE = (IntegrityError, DataError, ArithmeticError)
 
@@ -158,7 +158,7 @@ class Closer:
         self._hold = hold
         self.pending: dict[UUID, Closing] = {}
         self.refused: dict[UUID, Closing] = {}
-        """Those that the database refuses."""
+        """Closings that the database refuses."""
         self._wake = asyncio.Event()
         self._working = asyncio.Lock()
         self.loop = BackgroundLoop(
@@ -171,7 +171,7 @@ class Closer:
         )
 
     def add(self, closing: Closing) -> None:
-        """The first that hits a signal is the one that counts."""
+        """The first closing of a signal counts."""
         if closing.signal not in self.refused:
             self.pending.setdefault(closing.signal, closing)
             self._wake.set()
@@ -211,7 +211,7 @@ class Closer:
             for closing in some:
                 await self._close_one(closing)
         for closing in some:
-            # Closed by this, or by somebody who was first.
+            # It is closed now, by this or by somebody who came first.
             self.pending.pop(closing.signal, None)
 
     async def _close_one(self, closing: Closing) -> None:

@@ -1,7 +1,7 @@
-"""The levels of active signals: a tick that meets none of them is compared with two numbers a direction,
-however many there are.
+"""The levels of active signals, indexed: however many there are, a tick that meets none of them costs two
+comparisons for each direction.
 
-Prices are those of the exit side; those of sells are negative, so that up is good for both."""
+Prices are those of the exit side. Those of sells are negated, so that higher is better for both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Highs:
         self.values = [-inf]
 
     def mark(self) -> int:
-        """From here on."""
+        """Start a span here."""
         if self.values[-1] != -inf:
             self._marks += 1
             self._starts.append(self._marks)
@@ -40,7 +40,7 @@ class Highs:
         return self._starts[-1]
 
     def rise(self, value: float) -> None:
-        """One that is higher than the last of `values`."""
+        """Take a value that is higher than the last of `values`."""
         values, starts = self.values, self._starts
         while len(values) > 1 and values[-2] <= value:
             values.pop()
@@ -52,18 +52,18 @@ class Highs:
             self.rise(value)
 
     def since(self, mark: int) -> float:
-        """-inf if nothing came since."""
+        """The highest value since the mark; -inf if there is none."""
         return self.values[bisect_right(self._starts, mark) - 1]
 
 
-# Signals that were closed elsewhere stay in the heaps until they come to the top, or until there are so many.
+# Removed signals stay in the heaps until they reach the top, or until there are this many.
 MOST_REMOVED = 64
 Heap = list[tuple[float, int, "Watched"]]
 _numbers = count()
 
 
 class Watched:
-    """An active signal. The extremes are those from before it was watched here."""
+    """An active signal. `best` and `worst` are the extremes from before it was watched here."""
 
     __slots__ = ("best", "id", "is_buy", "is_watched", "levels", "mark", "since_ms", "symbol", "worst")
 
@@ -76,7 +76,7 @@ class Watched:
         self.mark = (0, 0)
         self.best, self.worst = -inf, inf
         self.since_ms = 0
-        """From when on its extremes are known; 0: from its publication."""
+        """The time since which its extremes are known; 0 means since its publication."""
 
     def see(self, price: float) -> None:
         self.best, self.worst = max(self.best, price), min(self.worst, price)
@@ -96,7 +96,7 @@ class LevelIndex:
         self.live = 0
         self.stop_at, self.target_at = -inf, inf
         self.youngest_ms: float = -inf
-        """No signal was published later."""
+        """The time of the latest publication."""
         self._removed = 0
         self.stops: Heap = []
         self.targets: Heap = []
@@ -122,7 +122,7 @@ class LevelIndex:
             self._look()
 
     def see(self, price: float) -> bool:
-        """Take the price of a tick; whether it meets a level."""
+        """Take the price of a tick and say whether it meets a level."""
         if price > self._highs.values[-1]:
             self._highs.rise(price)
         if -price > self._lows.values[-1]:
@@ -130,7 +130,7 @@ class LevelIndex:
         return price <= self.stop_at or price >= self.target_at
 
     def see_minute(self, opened_ms: int, prices: tuple[float, float], is_end: bool) -> list[Watched]:
-        """Take how far the prices of a minute went; whom it may close. It says nothing of younger signals."""
+        """Take the extremes of a minute and return the signals it may close; it judges no younger ones."""
         if opened_ms >= self.youngest_ms:
             is_met = [self.see(price) for price in prices]
             return self.all_watched() if is_end or any(is_met) else []
@@ -144,7 +144,7 @@ class LevelIndex:
         return list(dict.fromkeys(watched for _, _, watched in self.stops if watched.is_watched))
 
     def met(self, price: float) -> Iterator[Watched]:
-        """Those whose level it meets; they are watched no more."""
+        """Stop watching the signals whose level the price meets, and yield them."""
         while price <= self.stop_at:
             watched = self.stops[0][2]
             self.remove(watched)
@@ -155,7 +155,7 @@ class LevelIndex:
             yield watched
 
     def extremes(self, watched: Watched) -> tuple[float, float]:
-        """Best and worst price of its exit side, as they were quoted."""
+        """The best and the worst price of its exit side, as quoted."""
         best = max(watched.best, self._highs.since(watched.mark[0]))
         worst = min(watched.worst, -self._lows.since(watched.mark[1]))
         return self.sign * best, self.sign * worst
@@ -177,7 +177,7 @@ def _top(heap: Heap) -> float:
     return heap[0][0] if heap else inf
 
 
-# For signals that are heard of only after the next tick: three seconds of a hundred a second.
+# Ticks kept for signals that are heard of late: three seconds of a hundred a second.
 RECENT = 300
 
 
@@ -189,13 +189,13 @@ class SymbolWatch:
         self.buys, self.sells = LevelIndex(1), LevelIndex(-1)
         self.recent: deque[TickAccepted] = deque()
         self.dropped_ms: int | None = None
-        """The time of the last tick that is remembered no more."""
+        """The time of the latest tick that was dropped."""
         self.ends_ms: float = inf
-        """When the first of them ends."""
+        """The earliest end of a watched signal."""
         self._ends: list[tuple[int, int, Watched]] = []
 
     def remember(self, most: int) -> None:
-        """So many ticks from now on."""
+        """Remember this many ticks from now on."""
         self._most = most
         while len(self.recent) > most:
             self.dropped_ms = self.recent.popleft().time_ms
@@ -219,7 +219,7 @@ class SymbolWatch:
         self.side(watched).remove(watched)
 
     def see(self, minute: StoredMinute) -> list[Watched]:
-        """How far the prices of a minute went that nobody saw tick by tick; returns whom it may close."""
+        """Take a minute that nobody saw tick by tick; returns the signals it may close."""
         is_end = minute.opened_ms + MINUTE_MS > self.ends_ms
         found = []
         for side, low, high in (
@@ -232,7 +232,7 @@ class SymbolWatch:
         return found
 
     def take(self, tick: TickAccepted) -> list[Watched]:
-        """A tick; returns whom it may close, who are watched no more."""
+        """Take a tick; returns the signals it may close, which are no longer watched."""
         recent = self.recent
         if len(recent) >= self._most:
             self.dropped_ms = recent.popleft().time_ms
@@ -247,7 +247,7 @@ class SymbolWatch:
         return met + list(self.ended(tick.time_ms)) if tick.time_ms >= self.ends_ms else met
 
     def ended(self, at_ms: int) -> Iterator[Watched]:
-        """Those that are over by then; they are watched no more."""
+        """Stop watching the signals that end by then, and yield them."""
         ends = self._ends
         while ends and (ends[0][0] <= at_ms or not ends[0][2].is_watched):
             watched = heappop(ends)[2]

@@ -34,7 +34,7 @@ RULES = {
 
 
 def price(value: float) -> Decimal:
-    """As the market quoted it, digit by digit."""
+    """Exactly as the market quoted it."""
     return Decimal(str(value))
 
 
@@ -42,7 +42,7 @@ TAKE_PROFIT, STOP_LOSS, EXPIRED, CANCELLED = "take_profit", "stop_loss", "expire
 
 
 class SignalLevels(NamedTuple):
-    """What a signal waits for."""
+    """The levels and times that end a signal."""
 
     direction: str
     stop: Decimal
@@ -70,18 +70,18 @@ class StoredMinute(NamedTuple):
 
     @property
     def shown(self) -> dict[str, Any]:
-        """By the names of the evidence's columns."""
+        """Keyed by the evidence's columns."""
         prices = self._asdict()
         return {"at": moment(prices.pop("opened_ms")), **prices}
 
 
 class SeenExtremes(NamedTuple):
-    """The extremes of the exit side that a watcher saw, and from when on."""
+    """The extremes of the exit side that a watcher saw, and since when it watched."""
 
     high: Decimal
     low: Decimal
     since_ms: int
-    """0: since the publication."""
+    """0 means since the publication."""
 
 
 Price = TypeVar("Price", Decimal, float)
@@ -107,7 +107,7 @@ def is_reached(levels: SignalLevels, price: Decimal) -> bool:
 
 
 def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> Exit | None:
-    """Levels come before the end: they hold until the signal is closed."""
+    """The levels come before the end: they hold until the signal is closed."""
     price = exit_price(levels.direction, bid, ask)
     if is_stopped(levels, price):
         return Exit(price, STOP_LOSS, STOP)
@@ -117,7 +117,7 @@ def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> E
 
 
 def at_current(levels: SignalLevels, bid: Decimal, ask: Decimal) -> Exit:
-    """Whoever has ended leaves at the current price."""
+    """The exit of an expired or cancelled signal."""
     return Exit(exit_price(levels.direction, bid, ask), levels.ending, CURRENT)
 
 
@@ -134,13 +134,13 @@ def by_minute(levels: SignalLevels, minute: StoredMinute) -> Exit | None:
             return Exit(minute.bid_open, STOP_LOSS, STOP_AT_OPEN)
         return Exit(worst, STOP_LOSS, STOP_AT_WORST)
     if minute.opened_ms + MINUTE_MS > levels.ends_ms:
-        # Whether the target was reached before the end or after it, nobody knows.
+        # Nobody knows whether the target was reached before the end or after it.
         return Exit(worst, levels.ending, WORST)
     return Exit(levels.target, TAKE_PROFIT, TARGET) if is_reached(levels, best) else None
 
 
 class StoredMinutes:
-    """Those of one symbol, in order."""
+    """The stored minutes of one symbol, in order."""
 
     def __init__(self, minutes: Sequence[StoredMinute]) -> None:
         self._minutes = minutes
@@ -171,7 +171,7 @@ Range = tuple[Decimal | None, Decimal | None]
 
 
 def _extremes(ranges: Sequence[Range]) -> list[Range]:
-    """For each place the lowest and the highest from there to the end."""
+    """For each position, the lowest and the highest price from there to the end."""
     found: list[Range] = []
     lowest: Decimal | None = None
     highest: Decimal | None = None
@@ -226,7 +226,7 @@ def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, 
 
 
 def _rounded(value: Decimal, step: Decimal) -> Decimal:
-    """Half away from zero, as ROUND_HALF_UP does for Decimals of either sign; nought is never -0.0."""
+    """Rounded half away from zero, as ROUND_HALF_UP does for either sign; adding 0 turns -0.0 into 0.0."""
     return value.quantize(step, ROUND_HALF_UP) + 0
 
 
@@ -236,7 +236,7 @@ class Quoted(NamedTuple):
     time_ms: int
     epoch: str = ""
     seq: int = 0
-    """Where the tick stands in its stream; 0 where nobody knows."""
+    """The tick's number in its stream; 0 if unknown."""
 
     @property
     def at(self) -> datetime:
@@ -244,5 +244,5 @@ class Quoted(NamedTuple):
 
     @property
     def shown(self) -> dict[str, Any]:
-        """By the names of the evidence's columns."""
+        """Keyed by the evidence's columns."""
         return {"at": self.at, "bid": self.bid, "ask": self.ask, "epoch": self.epoch, "seq": self.seq}

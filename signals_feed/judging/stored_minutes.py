@@ -1,4 +1,4 @@
-"""What the stored minutes, and the quote at publication, say of a signal whose ticks nobody watched."""
+"""Stored minutes, which judge a signal whose ticks nobody watched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
 def quoted_minutes(instrument_id: int, until_ms: int) -> QuerySet[Candle]:
-    """Those that are over by then, but for trade prices and files: nobody was quoted those."""
+    """Minutes that are over by then, but none of trade prices or from files, which nobody was quoted."""
     own = Candle.objects.filter(
         instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m"
     )
@@ -44,11 +44,11 @@ def minute_of(basis: str, opened_ms: int, *prices: object) -> StoredMinute:
 
 
 def prices_known(signal: Signal, until_ms: int) -> list[Decimal]:
-    """The extremes of the exit side since the publication, as far as they were kept."""
+    """Prices of the exit side since the publication, extremes among them, as far as they were kept."""
     entry = signal.entry_quote()
     prices = [] if entry is None else [exit_price(signal.direction, entry.bid, entry.ask)]
     is_buy = signal.direction == "buy"
-    # Candles that are made of mids say nothing of the bid.
+    # Candles of mid prices say nothing about the bid.
     if is_buy and settings.CANDLE_PRICE == "mid":
         return prices
     low, high = ("low", "high") if is_buy else ("ask_low", "ask_high")

@@ -62,15 +62,14 @@ class SignalWatcher:
         self.unread: set[UUID] = set()
         """Published or cancelled, and still to be read."""
         self._judge_later: dict[UUID, int] = {}
-        """To be judged by the stored minutes from that moment on: some ticks after their publication were
-        no longer remembered."""
+        """When to judge a signal by stored minutes, because some ticks after its publication were dropped."""
         self._is_new = True
-        """All are still to be read."""
+        """No signal has been read yet, or all must be read again."""
         self._is_reading = self._is_broken = False
         self._mark_ms = 0
-        """Up to where minutes had been judged when all were read."""
+        """The time up to which minutes had been judged when all signals were read."""
         self._closed_meanwhile: set[UUID] = set()
-        """Closed while others were being read."""
+        """Signals closed while others were being read."""
         self._epoch: Callable[[], str] = str
 
     async def begin(self, start: EngineStart) -> None:
@@ -84,8 +83,8 @@ class SignalWatcher:
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self._wake.set()
         self.hear(start.tail)
-        # Now, while no stored minute has ticks of the tail in it: there they could not be told apart. And
-        # what comes from here on is judged tick by tick.
+        # Before any stored minute contains ticks of the tail, which could not be told apart in it. All later
+        # ticks are judged one by one.
         await self._read_first()
         await self.loop.start()
 
@@ -94,7 +93,7 @@ class SignalWatcher:
             found = [each for each in await in_thread(read_active) if each.symbol in symbols]
             await self._judge(found, self._mark_ms, clock.now_ms())
         except BaseException:
-            # Called off, too: the mark stays where it is until all have been judged from there.
+            # Also when cancelled: the mark stays where it is until all signals have been judged from there.
             self._is_new = self._is_broken = True
             raise
 
@@ -126,7 +125,7 @@ class SignalWatcher:
         return partial(write_notes, waiting, until_ms)
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
-        """What the last ticks and minutes have closed is closed by them, all others at the last quote."""
+        """The last ticks and minutes close the signals they have hit, the last quote all others."""
         await self.look()
         _, closer = self._parts()
         return partial(end_signals, ending, closer.waiting(), self._epoch())
@@ -196,15 +195,15 @@ class SignalWatcher:
         unread = frozenset(self.unread)
         found = await in_thread(read_active, unread)
         active, _ = self._parts()
-        # Minutes that are over need judging only where the remembered ticks do not reach back so far. Whoever
-        # is watched has been judged by every tick: a cancellation looks at nothing of the past again.
+        # Stored minutes judge only what the remembered ticks do not cover. A signal that is watched has been
+        # judged by every tick, so a cancellation judges nothing of the past again.
         unseen = [each for each in found if each.id not in active.watched and not active.covers(each)]
         await self._judge(unseen, 0)
         self._admit(found)
         self.unread -= unread
 
     async def _judge(self, found: list[SignalToWatch], since_ms: int, until_ms: int | None = None) -> None:
-        """By the stored minutes: those that were over before the ticks that are remembered."""
+        """Judge by the stored minutes that were over before the remembered ticks."""
         if not found:
             return
         active, closer = self._parts()
@@ -231,7 +230,7 @@ class SignalWatcher:
                 self._judge_later.pop(signal, None)
 
     def _end_what_is_over(self) -> None:
-        """Expired and cancelled ones leave at the current price, if there is one."""
+        """Close expired and cancelled signals at the current price, if there is one."""
         active, _ = self._parts()
         now_ms = clock.now_ms()
         for symbol, watch in active.watches.items():

@@ -14,7 +14,7 @@ from django.db import connections
 from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
 
 KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
-"""PostgreSQL empties a table past the triggers of its rows; SQLite knows no TRUNCATE."""
+"""PostgreSQL's TRUNCATE passes by the triggers of rows; SQLite has no TRUNCATE."""
 
 
 class Trigger(NamedTuple):
@@ -22,11 +22,11 @@ class Trigger(NamedTuple):
     table: str
     create: str
     body: str = ""
-    """Of PostgreSQL's function; SQLite has it in the trigger."""
+    """The body of PostgreSQL's function; in SQLite it is part of the trigger."""
 
     @property
     def definition(self) -> str:
-        """As the database tells it: a trigger of the right name may be one that refuses nothing."""
+        """As the database gives it back: a trigger of the right name may refuse nothing."""
         return self.create + self.body
 
 
@@ -77,7 +77,7 @@ def against_truncate(table: str) -> Trigger:
 
 
 def missing_triggers(using: str = "default") -> set[str]:
-    """Those that are not there, do not act, or are not what they should be."""
+    """Triggers that are missing, disabled, or not what they should be."""
     connection = connections[using]
     find = (
         "SELECT pg_get_triggerdef(t.oid, true) || p.prosrc FROM pg_trigger t"
@@ -94,7 +94,7 @@ def missing_triggers(using: str = "default") -> set[str]:
 
 
 def put_up_triggers(using: str = "default") -> None:
-    """Whatever is missing, once its table is there."""
+    """Create the missing triggers, once the tables exist."""
     connection = connections[using]
     names = missing_triggers(using)
     if not names or not set(KEPT_WHOLE) <= set(connection.introspection.table_names()):
@@ -112,7 +112,7 @@ def put_up_triggers(using: str = "default") -> None:
 
 
 def take_down_triggers(using: str = "default") -> None:
-    """For going back behind them; `put_up_triggers` brings them again."""
+    """For migrating backwards; `put_up_triggers` creates them again."""
     connection = connections[using]
     with connection.cursor() as cursor:
         for trigger in expected_triggers(connection.vendor):
@@ -125,7 +125,7 @@ def dropping(trigger: Trigger, vendor: str) -> str:
 
 
 def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Only where a database is asked for, as `migrate` and `check --database default` do. A warning, because
+    """Runs only where a database is named, as by `migrate` and `check --database default`. It warns, because
     an error would keep `migrate` from mending it."""
     return [message for alias in databases or () for message in missing_trigger_warnings(alias)]
 

@@ -24,7 +24,7 @@ SHOWN = (
     *("bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst"),
 )
 
-# As they were called then: people and symbols may be renamed, rows keep their numbers.
+# The names of that time: people and symbols may be renamed, rows keep their ids.
 NAMES = ("user", "symbol")
 
 
@@ -33,7 +33,7 @@ def canonical(payload: Payload) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as text that is the same whatever database it went through."""
+    """A value as text that does not depend on the database it went through."""
     if isinstance(value, Decimal):
         return plain_number(value)
     if isinstance(value, datetime):
@@ -42,12 +42,12 @@ def plain(value: Any) -> Any:
 
 
 def plain_number(value: Decimal) -> str:
-    """Neither 1E+2 nor trailing noughts, nor a nought with a sign."""
+    """Without an exponent, trailing zeros or a signed zero."""
     return f"{value.normalize() + 0:f}"
 
 
 def publication_payload(signal: Any, entry: Any) -> Payload:
-    """Of a signal's row and that of its evidence."""
+    """From the rows of a signal and its evidence."""
     who = {"user_id": signal.user_id, "instrument_id": signal.instrument_id}
     return who | _values(signal, TERMS) | {"evidence": evidence_payload(entry)}
 
@@ -61,7 +61,7 @@ def cancellation_payload(signal: Any) -> Payload:
 
 
 def evidence_payload(evidence: Any) -> Payload | None:
-    """None for a signal of a time when none was kept."""
+    """None for a signal older than the evidence."""
     if evidence is None:
         return None
     return {name: value for name, value in _values(evidence, SHOWN).items() if value is not None}
@@ -72,11 +72,11 @@ def _values(row: Any, names: tuple[str, ...]) -> Payload:
 
 
 NOBODY = "0" * 64
-"""What the first entry follows."""
+"""The hash that the first entry follows."""
 
 
 class Fact(NamedTuple):
-    """What an entry is about, before it has its place."""
+    """What an entry records, before it has a position."""
 
     kind: str
     signal: UUID
@@ -85,12 +85,12 @@ class Fact(NamedTuple):
 
 class LedgerHeadManager(models.Manager["LedgerHead"]):
     def now(self) -> LedgerHead:
-        """The place of the last entry; before the first one, position 0."""
+        """The last entry's position and hash; position 0 before the first."""
         return self.filter(pk=1).first() or LedgerHead(pk=1, position=0, hash=NOBODY)
 
 
 class LedgerHead(models.Model):
-    """Where the ledger ends, so that a tail that was cut off is missed. One row, moved forward only."""
+    """The end of the ledger, so that a lost tail is noticed. One row, which only moves forward."""
 
     position = models.PositiveBigIntegerField()
     hash = models.CharField(max_length=64)
@@ -106,8 +106,8 @@ class LedgerHead(models.Model):
 
 class LedgerManager(models.Manager["LedgerEntry"]):
     def append(self, facts: Sequence[Fact]) -> None:
-        """In the transaction of the facts, and after a control event: its lock makes writers take turns,
-        so that the order of entries is that of the commits."""
+        """Call it in the transaction of the facts and after a control event, whose lock makes writers take
+        turns: entries are then in commit order."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("The ledger is written with the fact.")
         head = LedgerHead.objects.now()
@@ -142,7 +142,7 @@ class LedgerEntry(models.Model):
 
     position = models.BigIntegerField(primary_key=True)
     kind = models.CharField(max_length=7, choices=Kind)
-    # No foreign key: what is said of a signal outlives its row.
+    # No foreign key: the entry outlives the signal's row.
     signal = models.UUIDField()
     payload = models.TextField(help_text="Canonical JSON: sorted keys, no spaces.")
     previous = models.CharField(max_length=64)

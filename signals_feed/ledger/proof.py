@@ -1,4 +1,4 @@
-"""How a result came about, as steps that anyone can repeat: each names its formula and what it gave. Pure."""
+"""How a result came about, in steps that anyone can repeat, each with its formula and value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from signals_feed.judging import rules
 
-# The price at which each rule closes a buy and a sell, by its name among the inputs.
+# The name of the input at which each rule closes a buy and a sell.
 CLOSES_AT = {
     rules.TARGET: ("take_profit", "take_profit"),
     rules.STOP: ("exit_bid", "exit_ask"),
@@ -32,11 +32,11 @@ class ComputedValue(NamedTuple):
     """In the names of inputs and of steps before."""
     value: Decimal
     decimals: int | None = None
-    """To which it is rounded, half away from zero; None where it is exact."""
+    """It is rounded to these, half away from zero; None if it is exact."""
 
 
 def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> list[KnownValue]:
-    """Of a signal's row and those of its evidence, which old signals lack."""
+    """From the rows of a signal and its evidence, which old signals lack."""
     named = [KnownValue(name, getattr(signal, name)) for name in TERMS]
     named += [*quoted("entry", entry), *quoted("exit", exit_), KnownValue("pip_size", pip_size)]
     if entry is None:

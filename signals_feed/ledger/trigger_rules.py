@@ -1,4 +1,4 @@
-"""What the database refuses of signals and their ledger, as conditions of triggers (guards.py). Pure."""
+"""The changes of signals and their ledger that the database refuses, as conditions of triggers."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ BATCH = 500
 
 class LedgerVerdict(NamedTuple):
     entries: int
-    """As many as hold."""
+    """How many entries hold."""
     head: str
     fault: str = ""
-    """The first that does not, and why."""
+    """The first that does not hold, and why."""
 
 
 class Altered(Exception):
@@ -47,7 +47,7 @@ class NotedHead(NamedTuple):
 
 
 def verify(noted: NotedHead | None = None) -> LedgerVerdict:
-    """Up to the head as it is now: what is written meanwhile is for the next time."""
+    """Verify up to the present head; what is written meanwhile is left for the next time."""
     checked, previous = 0, NOBODY
     head = LedgerHead.objects.now()
     try:
@@ -70,7 +70,7 @@ def verify(noted: NotedHead | None = None) -> LedgerVerdict:
 
 
 def _batches(upto: int) -> Iterator[Sequence[LedgerEntry]]:
-    """By position, so that nothing is held but one batch."""
+    """Read by position, so that only one batch is in memory."""
     last = -(2**62)
     entries = LedgerEntry.objects.filter(position__lte=upto).order_by("position")
     while batch := list(entries.filter(position__gt=last)[:BATCH]):
@@ -93,7 +93,7 @@ def _check_chain(entry: LedgerEntry, position: int, previous: str) -> None:
 
 
 def _written(entry: LedgerEntry) -> Payload:
-    """Nothing where it is no payload of ours, however well it is chained."""
+    """Empty if it is no payload of ours, however well it is chained."""
     try:
         written = json.loads(entry.payload)
     except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ MOST_POINTS = 400
 
 
 class EquityPoint(NamedTuple):
-    """Equity after `signals` of them; low and high are of the signals since the point before."""
+    """Equity after this many signals; low and high cover the signals since the point before."""
 
     signals: int
     closed_at: datetime
@@ -27,8 +27,8 @@ class EquityPoint(NamedTuple):
 
 @dataclass(slots=True)
 class EquityCurve:
-    """One point for each signal. Where that would be too many, neighbours become one, so that memory and
-    answers stay small and no fall is smoothed away."""
+    """One point for each signal. Where there are too many, neighbours are joined, so that memory and answers
+    stay small and no fall is smoothed away."""
 
     points: list[EquityPoint] = field(default_factory=list)
     step: int = 1
@@ -52,7 +52,7 @@ class EquityCurve:
 
 WIDTH, HEIGHT = 700, 220
 
-# Half of the line's width stays inside the picture.
+# Half the width of the line, so that it stays inside the picture.
 EDGE = 2
 MOST_ROWS = 20
 
@@ -62,7 +62,7 @@ class EquityPicture(NamedTuple):
 
     line: str
     band: str
-    """Between the lowest and the highest of the signals that share a point."""
+    """The area between the lowest and the highest sums of the points."""
     nought_y: str
     top_r: Decimal
     bottom_r: Decimal
@@ -93,6 +93,6 @@ def draw(points: Sequence[EquityPoint]) -> EquityPicture:
 
 
 def table_rows(points: Sequence[EquityPoint]) -> list[EquityPoint]:
-    """Few enough to read, evenly spaced, the last one among them."""
+    """A few evenly spaced points, the last among them."""
     step = -(-len(points) // MOST_ROWS)
     return list(reversed(points[::-1][::step])) if points else []

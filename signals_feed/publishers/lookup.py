@@ -1,4 +1,4 @@
-"""Who publishes, and how well: scorecards are kept and only added to when somebody asks."""
+"""Publishers and their scorecards, which are kept in memory and completed when somebody asks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .scorecards import Scorecard, ScoredSignal
 
 T = TypeVar("T")
 
-# The same for a name that nobody has: nobody learns from it who has an account.
+# The same for unknown names, so that nobody learns from it who has an account.
 NO_SUCH_PUBLISHER = "Nobody of this name has published a signal. The name is written as in the feed."
 MOST_KEPT = 1_000
 COLUMNS = ("instrument__symbol", "close_reason", "closed_at", "pnl_r", "best_r", "worst_r")
@@ -34,9 +34,9 @@ class Publisher(NamedTuple):
 
 
 def find(name: str) -> Publisher | None:
-    """None for those who never published, whether or not somebody has the name."""
+    """None for a user who never published, and for a name that nobody has."""
     if "\0" in name:
-        # PostgreSQL cannot even be asked.
+        # PostgreSQL accepts no such text.
         return None
     found = User.objects.filter(username=name).annotate(
         is_demo=F("account__is_demo"),
@@ -54,7 +54,7 @@ def has_published(name: str) -> bool:
 
 
 def counted(status: str) -> Coalesce:
-    """Each from the index alone, however many there are."""
+    """Counted from the index alone."""
     own = Signal.objects.filter(user=OuterRef("pk"), status=status).order_by().values("user")
     return Coalesce(Subquery(own.annotate(count=Count("pk")).values("count")), 0)
 
@@ -78,7 +78,7 @@ class KeptScorecard:
             self.begin()
         self._read(of)
         if self.scorecard.all.signals < closed:
-            # Some closed before the last one that was known, as those do that are judged after an outage.
+            # Some closed before the last known one: signals judged after an outage do.
             self.begin()
             self._read(of)
 
@@ -93,14 +93,14 @@ class KeptScorecard:
 
 
 class Scorecards:
-    """Of this process. What is closed never changes, so any process comes to the same numbers."""
+    """The scorecards that this process keeps; closed signals never change, so all processes agree."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
         self._lock = Lock()
 
     def read(self, publisher: Publisher, describe: Callable[[Scorecard], T]) -> T:
-        """What `describe` says of the scorecard as it is now; nobody adds to it meanwhile."""
+        """What `describe` makes of the present scorecard, which nobody changes meanwhile."""
         kept = self._get(publisher.user_id)
         closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
         with kept.lock:

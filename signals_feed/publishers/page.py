@@ -43,7 +43,7 @@ def publisher_page(request: HttpRequest, user: str) -> HttpResponse:
 
 
 def scorecard_context(card: Scorecard) -> dict[str, Any]:
-    """Values rather than the scorecard, which the next request may add to."""
+    """Values instead of the scorecard, which the next request may change."""
     points = list(card.equity.points)
     return {
         "signals": card.all.signals,

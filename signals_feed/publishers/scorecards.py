@@ -1,5 +1,5 @@
-"""How well a publisher does, over every closed signal. Pure, and added to signal by signal: what is
-closed never changes, so a scorecard of yesterday only needs what closed since."""
+"""How well a publisher does, over every closed signal. Signals are added one by one: closed ones never
+change, so yesterday's scorecard needs only those that closed since."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ScoredSignal(NamedTuple):
 
 @dataclass(slots=True)
 class TrackRecord:
-    """Of all signals, or of those of one symbol."""
+    """The record of all signals, or of those of one symbol."""
 
     signals: int = 0
     wins: int = 0
@@ -82,7 +82,7 @@ class Scorecard:
     worst_r: Decimal | None = None
 
     def add(self, outcome: ScoredSignal) -> None:
-        """In the order of closing: drawdowns depend on it."""
+        """Call it in the order of closing, on which drawdowns depend."""
         self.all.add(outcome.pnl_r)
         self.by_symbol.setdefault(outcome.symbol, TrackRecord()).add(outcome.pnl_r)
         self.by_reason[outcome.reason] += 1

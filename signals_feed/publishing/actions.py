@@ -1,4 +1,5 @@
-"""Acts on signals. Each writes the fact, its evidence, its event and its ledger entry in one transaction."""
+"""Publishing, closing and cancelling signals: each writes the fact, its evidence, its event and its ledger
+entry in one transaction."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class SignalNotActive(Exception):
 
 
 def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UUID | None = None) -> Signal:
-    """Put a new signal into the feed, or raise why not. The same form again, by its token, gives the
-    first signal."""
+    """Put a new signal into the feed, or raise SignalRefused. A form that is sent twice, by its token, is one
+    signal."""
     if not publisher.has_perm(PERMISSION):
         raise SignalRefused("", f"{publisher} may not publish: staff give the permission.")
     if token is not None and (first := _sent_before(terms, publisher, token)):
@@ -51,7 +52,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms, "symbol")
     entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
-    # The machine's clock may have been set: a signal is not of before the quote that it was made on.
+    # The clock may have been set back: a signal is never older than its quote.
     at = moment(max(now_ms, quote.time_ms))
     signal = Signal(
         user=publisher,
@@ -71,7 +72,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
             _check_series(facts, quote)
             enter_feed(signal, quote)
     except IntegrityError:
-        # The same form at the same moment: the other was first.
+        # The same form was sent at the same moment, and the other request was first.
         first = None if token is None else _sent_before(terms, publisher, token)
         if first is None:
             raise
@@ -81,7 +82,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
 
 @transaction.atomic
 def enter_feed(signal: Signal, quote: Quoted) -> None:
-    """Into the feed, with the quote that stood when it was made."""
+    """Publish the signal with the quote of its making."""
     signal.save(force_insert=True)
     entry = Evidence.objects.create(
         signal=signal,
@@ -91,7 +92,7 @@ def enter_feed(signal: Signal, quote: Quoted) -> None:
         **quote.shown,
     )
     event = ControlEvent.objects.publish(EventKind.SIGNAL_PUBLISHED, signal=str(signal.pk))
-    # After the event, but locking nothing that this transaction does not hold already.
+    # After the event, but this row locks nothing that the transaction does not hold already.
     Announcement.objects.create(position=event.position, signal=signal, kind=Announcement.Kind.PUBLISHED)
     names = {"user": signal.user.username, "symbol": signal.instrument.symbol}
     LedgerEntry.objects.append(
@@ -116,10 +117,10 @@ def close_by_hand(signal: Signal, *, by: User, quote: Quoted | None) -> None:
 
 @transaction.atomic
 def cancel(signal: Signal, *, reason: str, by: str) -> None:
-    """Staff take a signal back. It closes at the next tradable price, and its result counts."""
+    """Staff take a signal back: it closes at the next tradable price, and its result counts."""
     if not reason.strip():
         raise ValueError("A cancellation needs a written reason.")
-    # By the market's time, as it ends at the market's next price.
+    # The market's time, because it ends at the market's next price.
     at = max(moment(clock.now_ms()), signal.published_at)
     signal.cancel_reason, signal.cancelled_at = reason.strip(), at
     marked = (
@@ -133,14 +134,14 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
         EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )
     LedgerEntry.objects.append(
-        # The ledger is public: who of the staff it was is in the event.
+        # The ledger is public; the event says who of the staff it was.
         [Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal))]
     )
 
 
 @transaction.atomic
 def remove_demo(publishers: list[int]) -> None:
-    """The demo goes, and the ledger says so; the database removes the signals of nobody else."""
+    """Remove the demo's signals and record it in the ledger; the database refuses to remove any others."""
     signals = Signal.objects.filter(user__in=publishers)
     ControlEvent.objects.publish(EventKind.SIGNALS_REMOVED, by="demo")
     LedgerEntry.objects.append(
@@ -153,7 +154,8 @@ def remove_demo(publishers: list[int]) -> None:
 
 
 def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: str = "") -> Quoted:
-    """Stale also as soon as the engine is not heard: others may know a newer price then."""
+    """The quote, unless the market is closed or the quote stale, as it also is once the engine is not heard:
+    others may know a newer price then."""
     if not facts.hours.is_open(now_ms):
         state = "closed"
     elif quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000 or not market.is_heard():
@@ -164,13 +166,13 @@ def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: 
 
 
 def _check_series(facts: InstrumentFacts, quote: Quoted) -> None:
-    """Simulated prices may have given way to real ones since it was quoted, or real ones to simulated."""
+    """The prices may have changed from simulated to real since the quote, or back."""
     if quote.time_ms < hold_series(facts.id):
         raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
 
 
 def _sent_before(terms: SignalTerms, publisher: User, token: UUID) -> Signal | None:
-    """Whoever goes back to a form that was sent, changes it and sends it again means another signal."""
+    """The signal of this form, if it was sent before. Sent again with other terms, it is refused."""
     first = Signal.objects.filter(user=publisher, token=token).select_related("instrument").first()
     if first is None:
         return None
@@ -193,7 +195,7 @@ TOO_MANY_ACTIVE = "{most} of your signals are active, which is the most. Close o
 
 
 def _check_room(publisher: User, at: datetime) -> None:
-    """In the transaction that publishes: the lock makes those of one publisher take turns."""
+    """Call it in the publishing transaction: the lock makes one publisher's requests take turns."""
     User.objects.select_for_update(no_key=True).get(pk=publisher.pk)
     own = Signal.objects.filter(user=publisher)
     most = settings.PUBLICATIONS_PER_MINUTE
@@ -205,7 +207,7 @@ def _check_room(publisher: User, at: datetime) -> None:
 
 
 def current_quote(symbol: str) -> Quoted | None:
-    """From this process' board; a command has none, and asks the engine's last checkpoint."""
+    """This process' last quote; a command has none and reads the engine's last checkpoint."""
     quote = market.quote(symbol)
     if quote is not None:
         return Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)

@@ -43,7 +43,7 @@ def price_input(help_text: str) -> forms.DecimalField:
 
 
 def traded(wanted: str) -> str:
-    """The instrument that is asked for, or the first of which something can be published now."""
+    """The wanted instrument if it is offered, or else the first whose market is open."""
     found = [facts for symbol, _ in offered() if (facts := catalogue.find(symbol)) is not None]
     if any(facts.symbol == wanted for facts in found):
         return wanted
@@ -62,7 +62,7 @@ class PublishForm(forms.Form):
 
     @property
     def chosen_symbol(self) -> str:
-        """Whose quote stands beside the form."""
+        """The instrument whose quote is shown beside the form."""
         return traded(str(self["symbol"].value()))
 
 
@@ -85,7 +85,7 @@ def quote_of(facts: InstrumentFacts) -> dict[str, Any]:
 
 
 def age_words(age_ms: int) -> str:
-    """As the page's script says it."""
+    """In the words of the page's script."""
     seconds = round(age_ms / 1000)
     if seconds < 1:
         return "now"
@@ -96,7 +96,7 @@ def age_words(age_ms: int) -> str:
 
 
 def result_now(signal: Signal) -> dict[str, Any]:
-    """What closing it at this moment would earn; nothing where there is no quote."""
+    """What closing it now would earn; empty if there is no quote."""
     quote = current_quote(signal.instrument.symbol)
     if quote is None:
         return {}
@@ -133,7 +133,7 @@ def publish_signals(request: PersonRequest) -> HttpResponse:
 
 
 def publish_form(form: PublishForm, user: User) -> Signal | None:
-    """None where it is refused; the reason then stands beside its field."""
+    """None if it is refused; the form then shows the reason beside its field."""
     values = dict(form.cleaned_data)
     token: UUID = values.pop("token")
     try:
@@ -164,7 +164,7 @@ def close_signal(request: PersonRequest, pk: UUID) -> HttpResponse:
 @login_required
 @never_cache
 def live_signals(request: PersonRequest) -> HttpResponse:
-    """For the page's script: the quote of one instrument, and where the person's signals stand."""
+    """For the page's script: the quote of one instrument and the results of the person's active signals."""
     if not request.user.has_perm(PERMISSION):
         raise PermissionDenied
     facts = catalogue.find(request.GET.get("symbol", ""))

@@ -1,4 +1,4 @@
-"""The checks of a new signal: nobody gets a price that the market did not offer. Pure."""
+"""The checks of a new signal: nobody gets a price that the market did not offer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class SignalTerms(NamedTuple):
     stop_loss: Decimal
     take_profit: Decimal
     entry: Decimal | None = None
-    """None: whatever the market offers."""
+    """None means whatever the market offers."""
 
 
 class SignalRefused(Exception):
-    """Why not, in a sentence for the one who asked; `field` is empty where none is to blame."""
+    """The reason, in a sentence for the publisher; `field` is empty if no field is to blame."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -33,7 +33,7 @@ def tradable_price(direction: str, bid: Decimal, ask: Decimal) -> Decimal:
 
 
 def check(terms: SignalTerms, bid: Decimal, ask: Decimal, digits: int) -> tuple[Decimal, Decimal]:
-    """The entry and the tradable price, or the first reason to refuse."""
+    """The entry and the tradable price; raises the first reason to refuse."""
     if terms.direction not in ("buy", "sell"):
         raise SignalRefused("direction", "The direction is buy or sell.")
     tradable = tradable_price(terms.direction, bid, ask)
@@ -77,7 +77,7 @@ def _check_entry(direction: str, entry: Decimal, tradable: Decimal) -> None:
 
 
 def _check_levels(terms: SignalTerms, entry: Decimal, bid: Decimal, ask: Decimal) -> None:
-    """Also beyond the price at which it could be closed now, or the spread alone would close it."""
+    """The stop lies beyond the price at which it could be closed now, or the spread would close it."""
     is_buy = terms.direction == "buy"
     stop, target = terms.stop_loss, terms.take_profit
     if not (stop < entry if is_buy else stop > entry):

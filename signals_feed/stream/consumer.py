@@ -1,4 +1,4 @@
-"""/ws/signals."""
+"""The socket /ws/signals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SignalsConsumer(StreamSession):
     stream = signals
 
     _goes_on_after: int | None = None
-    """After which the client goes on, if it was away."""
+    """The position after which a returning client continues."""
 
     async def take(self, message: AnyMessage) -> None:
         self._goes_on_after, missed = None, None
@@ -25,7 +25,7 @@ class SignalsConsumer(StreamSession):
             await self.identity.show(message.api_key)
             self._goes_on_after = await signals.find(message.since)
             if self._goes_on_after is not None:
-                # Before the reply: a client that is told it goes on must not learn that nobody can read it.
+                # Before the reply, because a client that was promised a continuation must get it.
                 missed = await signals.look_back(self._goes_on_after)
         await super().take(message)
         if missed is not None and self.is_open:

@@ -1,4 +1,4 @@
-"""Signals in this process: what is announced goes to its hub in commit order, and to those who were away."""
+"""Announced signals go to the hub of this process in commit order, and to clients that were away."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CLOSED = "closed/"
 AFTER_CLOSURE = "closed:"
 AFTER_POSITION = "after:"
 
-# As long as a signal lives that nothing else closes.
+# The lifetime of a signal that nothing else closes.
 REPLAYED_FOR = LIFETIME
 LATEST = 2**63 - 1
 DIGITS = re.compile("[0-9]{1,18}")
@@ -58,7 +58,7 @@ DIGITS = re.compile("[0-9]{1,18}")
 class Announced(NamedTuple):
     position: int
     topics: frozenset[str]
-    """Of which a client has one, if it is to hear of it."""
+    """A client that has one of them hears of it."""
     frame: bytes
 
 
@@ -70,7 +70,7 @@ def topics_of(subscribed: Subscriptions) -> set[str]:
 
 
 def variant_of(subscribed: Subscriptions) -> int:
-    """Frames have no numbers here: those of the outbox have holes where nothing was lost."""
+    """Frames have no numbers here: positions in the outbox have holes where nothing was lost."""
     return SENT * ("lag" in subscribed.features)
 
 
@@ -78,7 +78,7 @@ ROW = [f"signal__{name}" for name in COLUMNS]
 
 
 def read(after: int, upto: int, limit: int) -> list[Announced]:
-    """In commit order, without the first position and with the last."""
+    """Announcements after the first position up to the last, in commit order."""
     announcements = Announcement.objects.filter(position__gt=after, position__lte=upto)
     rows = announcements.order_by("position").values_list("position", "kind", *ROW)
     return [
@@ -98,12 +98,12 @@ def closed(position: int, row: SignalRow) -> Announced:
 
 
 def since_of(position: int) -> str:
-    """What a client says in `since` that has heard of no signal yet."""
+    """What a client sends as `since` that has not heard of any signal yet."""
     return f"{AFTER_POSITION}{position}"
 
 
 def position_of(since: str) -> int | None:
-    """Where a client goes on that had this last: a signal, its end or a place; None where nobody can say."""
+    """The position of what a client had last, a signal, its end or a position; None if it is unknown."""
     announcements, replayed_since = Announcement.objects, timezone.now() - REPLAYED_FOR
     if since.startswith(AFTER_POSITION):
         digits = since.removeprefix(AFTER_POSITION)
@@ -122,7 +122,7 @@ logger = logging.getLogger(__name__)
 announcements_wait = LastingFault(logger, "Announced signals wait for the database")
 Read = Callable[[int, int, int], Awaitable[list[Announced]]]
 
-# Fewer than may wait for a slow reader.
+# Less than may wait for a slow reader.
 CHUNK = 500
 AGAIN_S = 0.25
 
@@ -132,21 +132,21 @@ async def read_in_thread(after: int, upto: int, limit: int) -> list[Announced]:
 
 
 class Missed(NamedTuple):
-    """The first portion of what a client missed."""
+    """A portion of what a client missed."""
 
     upto: int
-    """So far it was looked for; there may be more before, if the portion is full."""
+    """The position up to which it was read, unless the portion is full."""
     found: list[Announced]
 
 
 class SignalStream(Stream):
-    """Control events only say that there is something to read: what is told, and its order, is in the
-    database. So none is lost while the database is away, and none comes twice."""
+    """Control events only say that there is something to read; what is sent, and in which order, is in the
+    database. So nothing is lost while the database is away, and nothing comes twice."""
 
     def __init__(self, read: Read = read_in_thread, chunk: int = CHUNK) -> None:
         super().__init__(SIGNALS)
         self.position = 0
-        """Of the last announcement that the hub was given."""
+        """The position of the last announcement that the hub was given."""
         self._read, self._chunk = read, chunk
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
         self._loop = BackgroundLoop(
@@ -162,7 +162,7 @@ class SignalStream(Stream):
         return {topic for topic in topics if not topic.startswith(CLOSED)}
 
     async def start(self) -> None:
-        """After the control events: what is announced from now on wakes it."""
+        """Start after the control events, so that whatever is announced from now on wakes it."""
         self._wake, self._telling = asyncio.Event(), asyncio.Lock()
         self.position = await in_thread(Announcement.objects.last_position)
         await self._loop.start()
@@ -175,28 +175,28 @@ class SignalStream(Stream):
         return await in_thread(position_of, signal_id)
 
     async def tell(self) -> None:
-        """All that is new, to whoever listens."""
+        """Send everything new to the clients that listen."""
         async with self._telling:
             is_more = True
             while is_more:
                 found = await self._read(self.position, LATEST, self._chunk)
-                # What is committed after the read wakes this again.
+                # Whatever is committed after the read wakes it again.
                 is_more = len(found) == self._chunk
                 sent_ms = now_ms()
                 for announced in found:
-                    # Both in one step: whoever joins has either had it or will.
+                    # Both in one step: a client that joins has either had it or will get it.
                     self.position = announced.position
                     self.hub.publish(OutgoingFrame(announced.frame, 0, sent_ms), *announced.topics)
 
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
-            # It was told by another process, which is ahead of this one.
+            # Another process sent it, which is ahead of this one.
             await self.tell()
         upto = self.position
         return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
 
     async def replay(self, subscriber: Subscriber, missed: Missed, topics: set[str], variant: int) -> None:
-        """What `topics` bring that the subscriber did not hear before, then have the hub go on from there."""
+        """Send what `topics` add to what the subscriber heard, then let the hub continue from there."""
         had = subscriber.topics
         await subscriber.drained()
         while subscriber.is_open:
@@ -212,11 +212,11 @@ class SignalStream(Stream):
             await subscriber.drained()
             if subscriber.is_open:
                 missed = await self.look_back(after)
-        # No await since the comparison: nothing was told meanwhile.
+        # There was no await since the comparison, so nothing was sent meanwhile.
         self.move(subscriber, topics, variant)
 
     def move(self, subscriber: Subscriber, topics: set[str], variant: int) -> None:
-        """From now on it hears these."""
+        """Subscribe it to these topics alone."""
         self.hub.unsubscribe(subscriber, subscriber.topics - topics)
         self.hub.subscribe(subscriber, topics, variant)
 
@@ -244,5 +244,5 @@ signals = SignalStream()
 
 
 def tell_ended(gone: list[str]) -> None:
-    """They stay subscribed to: what was published before still closes."""
+    """Clients stay subscribed: what was published before still closes."""
     signals.tell_ended(gone, now_ms())
