@@ -56,12 +56,12 @@ class Stream:
     def tell_ended(self, gone: Collection[str], now_ms: int) -> None:
         """Those who named instruments that are not offered any more, or asked for all."""
 
-        def told(topics: frozenset[str]) -> bytes | None:
+        def make(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
             ended = gone if ALL in symbols else symbols.intersection(gone)
             return notice("deactivated", ended, now_ms) if ended else None
 
-        self.hub.notify(told)
+        self.hub.notify(make)
 
     def clear(self) -> None:
         """When the process ends, or the loop on which all of this lived."""
@@ -126,9 +126,9 @@ class NumberedStream(Stream):
         self._changes += 1
         if self._held is None:
             self._held = []
-        self.hub.notify(make, self._told_change, variant)
+        self.hub.notify(make, self._end_change, variant)
 
-    def _told_change(self) -> None:
+    def _end_change(self) -> None:
         self._changes -= 1
         if not self._changes and self._held is not None:
             held, self._held = self._held, None
@@ -149,20 +149,20 @@ class NumberedStream(Stream):
             return
         self.recent.begin_series(symbol, last_tick)
 
-        def told(topics: frozenset[str]) -> bytes | None:
+        def make(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
             return notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
 
-        self._tell_change(told)
+        self._tell_change(make)
 
     def tell_heard(self, is_heard: bool, now_ms: int) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
         code: NoticeCode = "live" if is_heard else "stale"
 
-        def told(topics: frozenset[str]) -> bytes | None:
+        def make(topics: frozenset[str]) -> bytes | None:
             return notice(code, self.symbols_of(topics), now_ms) if topics else None
 
-        self.hub.notify(told)
+        self.hub.notify(make)
 
     def end_symbols(self, gone: Collection[str], now_ms: int) -> None:
         """Nobody is subscribed to them after this."""

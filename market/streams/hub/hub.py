@@ -169,11 +169,11 @@ class Hub:
                 self._is_flushing = True
                 self.loop.call_soon(self.flush)
 
-    def notify(self, make: Make, told: Callable[[], None] = ignore_end, variant: int = 0) -> None:
+    def notify(self, make: Make, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
         """Tell everybody what `make` says of their topics, after all that was published before; with a
-        `variant`, those who asked for that. `told` is called in the end."""
+        `variant`, those who asked for that. `on_end` is called when all have been told."""
         self.settle()
-        self._notices.tell([group for group in self._members.groups if group.has(variant)], make, told)
+        self._notices.tell([group for group in self._members.groups if group.has(variant)], make, on_end)
 
     def flush(self) -> None:
         self._is_flushing = False

@@ -1,5 +1,5 @@
-"""What becomes of symbols, told to all whom it concerns: each list of symbols is encoded once, and a crowd
-is told part by part, so that nobody else waits for it."""
+"""Notices of what becomes of symbols. Each list of symbols is encoded once, and a crowd is told part by part,
+so that nobody else waits for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .subscribers import AnyHub, Group, Subscriber, ignore_end
 # In one turn of the loop: some milliseconds.
 AT_ONCE = 500
 Make = Callable[[frozenset[str]], bytes | None]
-"""From the topics of somebody to what they are told, or None."""
+"""Makes the notice for clients with these topics, or None where it does not concern them."""
 
 
 class Notices:
@@ -25,20 +25,17 @@ class Notices:
         self._hub = hub
         self._waiting: deque[tuple[Iterator[tuple[Subscriber, bytes]], Callable[[], None]]] = deque()
 
-    def clear(self) -> None:
-        self._waiting.clear()
-
-    def tell(self, groups: Iterable[Group], make: Make, told: Callable[[], None] = ignore_end) -> None:
-        """`told` is called when everybody was."""
-        # Settled now: who subscribes later is told by the answer to that.
+    def tell(self, groups: Iterable[Group], make: Make, on_end: Callable[[], None] = ignore_end) -> None:
+        """`on_end` is called when everybody has been told."""
+        # Settled now: a client that subscribes later learns it from the answer.
         due = [(list(group.subscribers), topics_of(group)) for group in groups if group.subscribers]
-        self._waiting.append((_each(due, make), told))
+        self._waiting.append((_each(due, make), on_end))
         if len(self._waiting) == 1:
             self._go_on()
 
     def _go_on(self) -> None:
         while self._waiting:
-            each, told = self._waiting[0]
+            each, on_end = self._waiting[0]
             some = list(islice(each, AT_ONCE))
             for subscriber, data in some:
                 # What was published before comes before it, and nothing newer stands for that.
@@ -49,16 +46,16 @@ class Notices:
                 self._hub.loop.call_soon(self._go_on)
                 return
             self._waiting.popleft()
-            told()
+            on_end()
 
 
 def _each(
     due: list[tuple[list[Subscriber], frozenset[str]]], make: Make
 ) -> Iterator[tuple[Subscriber, bytes]]:
     for subscribers, topics in due:
-        told = make(topics)
-        if told is not None:
-            data = frame(told)
+        text = make(topics)
+        if text is not None:
+            data = frame(text)
             yield from ((subscriber, data) for subscriber in subscribers if subscriber.is_open)
 
 
