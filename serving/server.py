@@ -22,7 +22,6 @@ from serving.websocket.protocol import WEBSOCKET_OPTIONS
 
 from .draining import draining
 
-BACKLOG = 2048
 UNREAD_MS = 60_000
 
 # The kernel doubles it. Clients have little to say, and what is refused is not taken in before.

@@ -19,8 +19,9 @@ from django.db import DatabaseError, close_old_connections
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.events.feed import feed
+from core.fault_log import EachFault
 from serving.draining import draining
 
 from .findings import OK, Findings, Readiness
@@ -104,19 +105,27 @@ class ReadinessMonitor:
         self._looking: tuple[DatabaseProbe, Future[None]] | None = None
         self._looked_at = float("-inf")
         self._told: list[str] = []
-        self._task: asyncio.Task[None] | None = None
+        text = "Could not look what is in order"
+        self._loop = BackgroundLoop(
+            "readiness",
+            self.look,
+            fault=EachFault(logger, text),
+            broke=text,
+            passing=(),
+            after=LOOK_EVERY_S,
+        )
 
-    def start(self, states: States, reports: Reports) -> None:
+    async def start(self, states: States, reports: Reports) -> None:
         self._states, self._reports = states, reports
         self.picture, self._looking, self._looked_at = Findings(), None, float("-inf")
         if settings.REDIS_URL:
             self._redis = Redis.from_url(settings.REDIS_URL)
-        self._task = asyncio.create_task(self._watch(), name="readiness")
+        await self._loop.start()
         self.is_started = True
 
     async def stop(self) -> None:
         self.is_started = False
-        await cancel_and_wait(self._task)
+        await self._loop.stop()
         if self._redis is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 async with asyncio.timeout(REDIS_PATIENCE_S):
@@ -135,14 +144,6 @@ class ReadinessMonitor:
         # Read when the process starts: who collects them later has to start it again.
         if settings.PRODUCTION and not getattr(staticfiles_storage, "hashed_files", None):
             yield "static_files"
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except Exception:  # noqa: BLE001 - the top of the task: what broke is logged and tried again
-                logger.exception("Could not look what is in order")
-            await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
         self._look_here()

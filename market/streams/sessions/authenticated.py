@@ -15,9 +15,10 @@ from typing import Any, Protocol
 from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
 from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Caller
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events.feed import EventFeed, feed
+from core.fault_log import EachFault
 
 Find = Callable[[str], Awaitable[Caller | None]]
 
@@ -48,7 +49,7 @@ LOOK_EVERY_S = 1.0
 
 
 class AuthenticatedSessions:
-    LOOK_EVERY_S = 1.0
+    LOOK_EVERY_S = LOOK_EVERY_S
     PARTS = 19
     """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
     in memory, of which hashes are made, spread over all of them."""
@@ -177,27 +178,19 @@ authenticated_sessions = AuthenticatedSessions(key_cache)
 AT_ONCE, PAUSE_S = 100, 0.05
 
 
-class TrustWatch:
+class TrustWatch(BackgroundLoop):
     def __init__(self, events: EventFeed, held: AuthenticatedSessions) -> None:
+        text = "Could not look whether keys may still be trusted"
+        fault = EachFault(logger, text)
+        super().__init__("trust in known keys", self._look, fault=fault, broke=text, before=LOOK_EVERY_S)
         self._events, self._sockets = events, held
-        self._task: asyncio.Task[None] | None = None
+        self._was_over = False
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="trust in known keys")
-
-    async def stop(self) -> None:
-        await cancel_and_wait(self._task)
-        self._task = None
-
-    async def _run(self) -> None:
-        was_over = False
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            is_over = self._events.is_trust_over
-            # Twice: a process that was frozen finds much time gone, and reads what it missed at once.
-            if is_over and was_over:
-                await self._end_all()
-            was_over = is_over
+    async def _look(self) -> None:
+        was_over, self._was_over = self._was_over, self._events.is_trust_over
+        # Twice: a process that was frozen finds much time gone, and reads what it missed at once.
+        if was_over and self._was_over:
+            await self._end_all()
 
     async def _end_all(self) -> None:
         ending = self._sockets.all()
