@@ -1,4 +1,4 @@
-"""Whose allowance an analysis is counted to, also where the database answers too late."""
+"""Charges an analysis to the caller's allowance of AI calls, even if the database answers too late."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class AiCallCharge:
-    """A caller during one request, and where the account stands."""
+    """The caller of one request, and what is left of the account's AI calls."""
 
     def __init__(self, caller: Caller, standing: AiCallStanding) -> None:
         self.standing = standing
@@ -44,7 +44,7 @@ class AiCallCharge:
 
     @contextlib.asynccontextmanager
     async def paying(self) -> AsyncIterator[None]:
-        """Counted before and not after: no crash and no crowd gets more than the day allows."""
+        """The call is counted in advance, so that neither crashes nor crowds get more than the day allows."""
         now = datetime.now(UTC)
         reservation = await self._reserve(now)
         if reservation is None:
@@ -86,7 +86,7 @@ class CancellableReservation:
         self._is_given_up = False
 
     def run(self) -> AiCallReservation | None:
-        """In a thread."""
+        """Runs in a thread."""
         reservation = reserve_ai_call(*self._asked)
         with self._lock:
             if not self._is_given_up:
@@ -97,7 +97,7 @@ class CancellableReservation:
         return None
 
     def give_up(self) -> AiCallReservation | None:
-        """What had been counted already; what is counted later goes back by itself."""
+        """Returns what has been counted already; a call that is counted later is given back at once."""
         with self._lock:
             self._is_given_up = True
             return self._made

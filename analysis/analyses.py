@@ -1,4 +1,4 @@
-"""Analyses: made once for all who ask at the same time, and paid by the one whose request made it."""
+"""Makes an analysis once for all who ask at the same time, and charges the one whose request began it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answered(NamedTuple):
 
 
 class Analyses:
-    """Of this process; its answers are shared with the others over Redis."""
+    """The analyses of one process, which shares its answers with the others over Redis."""
 
     def __init__(self, answers: AnswerCache | None = None) -> None:
         self._answers = answers or AnswerCache()
@@ -46,7 +46,7 @@ class Analyses:
         flows.clear()
 
     async def answer(self, instrument: InstrumentFacts, model: str | None, charge: AiCallCharge) -> Answered:
-        """By the model of that name, or by the best that answers."""
+        """Asks the named model, or else the best one that answers."""
         analyst = analysts.preferred() if model is None else analysts.named(model)
         try:
             return await self.answer_by(analyst, instrument, charge)
@@ -71,13 +71,13 @@ class Analyses:
             try:
                 return (await asyncio.shield(making))._replace(was_made_before=True)
             except AiQuotaExceeded:
-                # Whose request it was could not pay. This one may.
+                # The caller who began it had no calls left, but this one may.
                 continue
 
     def _begin(
         self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
     ) -> asyncio.Task[Answered]:
-        """A task of its own: others may wait for it when the one who began it has gone."""
+        """Runs as a separate task, because others may wait for it after its first caller has gone."""
         making = asyncio.create_task(self._make(key, analyst, instrument, charge), name=f"analysis {key}")
         self._under_way[key] = making
         making.add_done_callback(lambda ended: self._end(key, ended))
@@ -86,7 +86,7 @@ class Analyses:
     def _end(self, key: AnswerKey, making: asyncio.Task[Answered]) -> None:
         del self._under_way[key]
         if not making.cancelled():
-            # Asked for, so that nobody is warned where all who waited have gone.
+            # Retrieved, so that asyncio does not warn if all waiting callers have gone.
             making.exception()
 
     async def _make(

@@ -1,4 +1,4 @@
-"""Who can be asked for an analysis: the model that is always there, and language models if there are any."""
+"""Who can be asked for an analysis: the built-in model, which always answers, and any language models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .opinion import INSTRUCTIONS, Opinion, Unfounded, material_of, with_opinion
 
 
 class ModelFailed(Exception):
-    """No analysis; the sentence says why."""
+    """There is no analysis; the message says why."""
 
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
         super().__init__(why)
@@ -30,7 +30,7 @@ class ModelFailed(Exception):
 class Analyst(CheckedModel, Protocol):
     @property
     def patience_s(self) -> float:
-        """It has answered or failed by then."""
+        """After this many seconds it has either answered or failed."""
 
     async def analyse(self, facts: Facts) -> Analysis: ...
 
@@ -47,7 +47,7 @@ class OfflineAnalyst:
 
 
 class LanguageAnalyst:
-    """Judges what the offline model found: drivers and levels stay as they were computed."""
+    """Judges the findings of the offline model; drivers and levels stay as computed."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.identifier = model.identifier
@@ -85,12 +85,12 @@ def named(identifier: str) -> Analyst:
 
 
 def preferred() -> Analyst:
-    """Whom to ask where nobody was named."""
+    """The analyst to ask if none was named."""
     return next((LanguageAnalyst(model) for model in language_models() if model.is_healthy()), always)
 
 
 def available_models() -> list[str]:
-    """Of analyses and of sentiment; a language model may be both."""
+    """Models for analyses and for sentiment; a language model may do both."""
     return identifiers_of_healthy((always, *sentiment_models()))
 
 

@@ -1,4 +1,4 @@
-"""What an analysis says, as it is answered."""
+"""The body of an analysis, as it is sent."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ Evidence = NewsEvidence | TrendEvidence | VolatilityEvidence | OrderFlowEvidence
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a driver found: a score from -1 to 1, a sentence, and what both come from; no score, no data."""
+    """What a driver found: a sentence, a score from -1 to 1 and evidence. Without data there is no score."""
 
     text: str
     score: float | None = None
@@ -206,7 +206,7 @@ class Analysis(msgspec.Struct, frozen=True):
 
 
 class AnsweredAnalysis(Analysis, frozen=True):
-    """Its own fields are remembered encoded; `cached` is added to each answer."""
+    """The fields of `Analysis` are cached in encoded form; `cached` is added to each answer."""
 
     component: ClassVar[str] = "Analysis"
 

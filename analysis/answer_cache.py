@@ -1,4 +1,4 @@
-"""Answers of the last five minutes, in this process and, over Redis, in all of them."""
+"""The answers of the last five minutes, in this process and, through Redis, in all others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 redis_away = LastingFault(logger, "Redis does not answer, analyses are kept per process")
 KEPT_MS = 300_000
 
-# Above this many, those that have grown old are dropped.
+# Above this many, old answers are dropped.
 SWEEP_ABOVE = 1_000
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 
@@ -29,7 +29,7 @@ class AnswerKey(NamedTuple):
     symbol: str
     model: str
     simulated: bool | None = None
-    """Of which series its prices are: an answer over simulated ones is none over real ones."""
+    """Which series the prices belong to: an answer about simulated prices does not hold for real ones."""
 
     def __str__(self) -> str:
         kind = {True: "simulated", False: "real", None: ""}[self.simulated]
@@ -42,12 +42,12 @@ class CachedAnswer(NamedTuple):
     """The JSON of the answer, without its braces."""
 
     def is_fresh(self, now_ms: int) -> bool:
-        # A clock that was set back makes nothing last longer.
+        # Setting the clock back must not keep answers alive.
         return abs(now_ms - self.generated_ms) < KEPT_MS
 
 
 class AnswerCache:
-    # Nobody waits longer for Redis than this; after a failure nobody asks it for a while.
+    # The longest wait for Redis; after a failure it is left alone for a while.
     PATIENCE_S = 0.5
     AGAIN_S = 5.0
     LOOK_S = 0.02
@@ -84,7 +84,7 @@ class AnswerCache:
 
     @contextlib.asynccontextmanager
     async def turn(self, key: AnswerKey, patience_s: float) -> AsyncIterator[None]:
-        """One process at a time. A turn ends by itself after its patience: its process may have died."""
+        """Admits one process at a time. A turn expires after `patience_s`, in case its process has died."""
         name, token = f"tickwire:analysis-turn:{key}", uuid.uuid4().hex
         is_held = await self._wait_for_turn(name, token, patience_s)
         try:
@@ -115,7 +115,7 @@ class AnswerCache:
         return entry
 
     async def _ask(self, asked: Callable[[Redis], Any]) -> Any:
-        """None where Redis does not answer: then each process answers alone."""
+        """None if Redis does not answer; then each process works alone."""
         if self._redis is None or not self._is_shared:
             return None
         try:

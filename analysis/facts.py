@@ -1,4 +1,4 @@
-"""All that an analysis is made of: plain values, as they were at one moment."""
+"""The input of an analysis: plain values, all of one moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from market.prices.candles import TIMEFRAMES
 
-# What the store can hold of a price; beyond it there is a fault and no market.
+# The range of prices that can be stored; anything beyond is a fault.
 LOWEST, HIGHEST = 1e-8, 1e10
 
 
@@ -33,7 +33,7 @@ class QuoteFact(msgspec.Struct, frozen=True):
 
     @property
     def mid(self) -> float:
-        # Not the arithmetic one: seen from the other side of the pair, this is its inverse.
+        # The geometric mean, because its inverse is the mid of the inverse pair.
         return float((self.bid * self.ask) ** 0.5)
 
 
@@ -42,17 +42,17 @@ class FlowWindow(msgspec.Struct, frozen=True):
     bid_volume: float
     ask_volume: float
     count: int
-    """Ticks or trades in it."""
+    """The number of ticks or trades."""
 
 
 class FlowFact(msgspec.Struct, frozen=True):
     windows: tuple[FlowWindow, ...]
     cumulative_delta: float | None
-    """Since 00:00 UTC; None where nothing came today."""
+    """Since 00:00 UTC; None if nothing came today."""
     has_sides: bool
-    """Of trades whose side is known; else estimated by the tick rule."""
+    """Whether the sides of trades are known; otherwise the tick rule estimates them."""
     since_ms: int
-    """Nothing was heard before: a process begins anew after its start, and after a gap."""
+    """When this process began to listen: at its start, or after a gap."""
     last_ms: int
 
 
@@ -62,9 +62,9 @@ class NewsFact(msgspec.Struct, frozen=True):
     score: float
     published_ms: int
     names_symbol: bool
-    """It is about this instrument; else only about its category."""
+    """Whether it names the instrument, and not only its category."""
     side: int = 1
-    """-1 where its score is about what the price is counted in: good for the yen is bad for USDJPY."""
+    """-1 if its score is about the quote currency: what is good for the yen is bad for USDJPY."""
 
 
 class SignalFact(msgspec.Struct, frozen=True):
@@ -79,10 +79,10 @@ class Facts(msgspec.Struct, frozen=True):
     symbol: str
     digits: int
     category: str
-    """Of the news that concern it."""
+    """The category of news that concern it."""
     at_ms: int
     state: str
-    """open, closed or stale."""
+    """One of open, closed and stale."""
     quote: QuoteFact | None = None
     bars: Mapping[str, tuple[AnalysedBar, ...]] = {}
     """Closed candles by timeframe, oldest first."""
@@ -94,7 +94,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def price(self) -> float | None:
-        """What it costs now, or did last."""
+        """The current price, or else the last known one."""
         if self.quote is not None:
             return self.quote.mid
         bars = self.bars.get("1h") or next((bars for bars in self.bars.values() if bars), None)
@@ -102,7 +102,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def known_by_then(facts: Facts) -> Facts:
-    """Without what is later than its moment, or no number: an analysis never looks ahead."""
+    """Drops everything later than the moment of the facts, and values that are not sound."""
     at_ms, quote, flow, day = facts.at_ms, facts.quote, facts.flow, facts.day
     is_quoted = quote is not None and LOWEST <= quote.bid <= quote.ask <= HIGHEST and quote.time_ms <= at_ms
     return replace(

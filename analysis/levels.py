@@ -1,4 +1,4 @@
-"""Prices at which the market turned before, and how far it usually goes."""
+"""Prices at which the market turned before, and how far it usually moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .facts import AnalysedBar, Facts
 SWINGS_OF = ("1h", "4h")
 LOOKED_BACK = 240
 
-# A swing's high is the highest, and its low the lowest, of so many bars before and after it.
+# A swing is the highest high, or the lowest low, among this many bars before and after it.
 WING = 3
 SHOWN = 3
 
@@ -33,7 +33,7 @@ def levels_of(facts: Facts) -> PriceLevels:
 
 
 def turns(bars: Sequence[AnalysedBar]) -> Iterator[float]:
-    """The last bars make none: what comes after them is not known yet."""
+    """The last bars are never turns, because the bars after them are not known yet."""
     for place in range(WING, len(bars) - WING):
         around = bars[place - WING : place + WING + 1]
         if bars[place].high == max(bar.high for bar in around):
@@ -43,7 +43,7 @@ def turns(bars: Sequence[AnalysedBar]) -> Iterator[float]:
 
 
 def clusters(distances: Iterable[float], width: float) -> Iterator[list[float]]:
-    """Neighbours together, beginning with the nearest."""
+    """Groups neighbouring distances, beginning with the nearest."""
     cluster: list[float] = []
     for distance in sorted(distances):
         if cluster and distance - cluster[0] > width:
@@ -55,7 +55,7 @@ def clusters(distances: Iterable[float], width: float) -> Iterator[list[float]]:
 
 
 def _nearest(facts: Facts, price: float | None, unit: float, side: int) -> list[PriceLevel]:
-    """Broken, a resistance is a support: what counts is only on which side of the price it is now."""
+    """Only the side of the current price counts: a broken resistance is a support."""
     if price is None:
         return []
     here = log(price)
@@ -65,7 +65,7 @@ def _nearest(facts: Facts, price: float | None, unit: float, side: int) -> list[
         PriceLevel(round(exp(here + side * sum(cluster) / len(cluster)), facts.digits), len(cluster))
         for cluster in clusters(distances, TOGETHER * unit)
     ]
-    # Rounded, one may lie on the price itself.
+    # Rounding may put a level on the price itself.
     return [level for level in levels if side * (level.price - price) > 0][:SHOWN]
 
 

@@ -1,4 +1,4 @@
-"""The model that always answers: fixed weights over what the drivers found, and plain sentences of it."""
+"""The model that always answers: it weighs what the drivers found and sums it up in plain sentences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRIVERS: tuple[tuple[Callable[..., Driver], float, Callable[[Facts], Finding]], 
     (NewsDriver, 0.30, weigh_news),
     (SignalsDriver, 0.20, weigh_signals),
     (OrderFlowDriver, 0.15, weigh_order_flow),
-    # It weighs nothing by itself: it scales the confidence.
+    # This one has no weight: it scales the confidence.
     (VolatilityDriver, 0.0, weigh_volatility),
 )
 
@@ -64,9 +64,9 @@ def analyse(facts: Facts) -> Analysis:
 
 
 def driver_of(make: Callable[..., Driver], weight: float, finding: Finding) -> Driver:
-    """What is missing weighs nothing, rather than leaving its weight to the others."""
+    """A driver without data has no weight, and the others do not inherit it."""
     is_there = finding.score is not None
-    # Adding zero makes the negative one of a mirror image an ordinary zero.
+    # Adding zero turns the negative zero of a mirror image into an ordinary one.
     score = round(min(1.0, max(-1.0, finding.score or 0.0)), 3) + 0.0
     weight = weight if is_there else 0.0
     return make(
@@ -95,7 +95,7 @@ def as_of(facts: Facts) -> AsOf:
     def latest(moments: list[int]) -> str | None:
         return iso_ms(max(moments)) if moments else None
 
-    # The finest tells best: at a market's close a longer interval has not ended yet.
+    # The finest timeframe is the most recent: when a market closes, longer intervals have not ended.
     finest = min((name for name, bars in facts.bars.items() if bars), key=TIMEFRAMES.__getitem__, default="")
     return AsOf(
         quote=latest([facts.quote.time_ms] if facts.quote else []),
@@ -114,14 +114,14 @@ MARKET_FACTORS = {"open": 1.0, "closed": 0.7, "stale": 0.5, "unquoted": 0.3}
 def confidence_of(
     drivers: Sequence[Driver], score: float, weights_sum: float, market: str, volatility_factor: float
 ) -> float:
-    """What is missing, contradicts itself, swings wildly or is not fresh takes from it."""
+    """Missing, contradictory or old data and wild swings reduce it."""
     clear = clarity(score)
     agreed = agreement([driver.contribution for driver in drivers])
     return round(weights_sum * (clear + agreed) / 2 * MARKET_FACTORS[market] * volatility_factor, 2)
 
 
 def clarity(score: float) -> float:
-    """Of a neutral answer: how near it is to zero. Of another: how far from it."""
+    """For a neutral answer, how near it is to zero; for any other, how far from it."""
     distance = abs(score)
     if distance < BULLISH_FROM:
         return 1 - distance / BULLISH_FROM
@@ -129,7 +129,7 @@ def clarity(score: float) -> float:
 
 
 def agreement(contributions: Sequence[float]) -> float:
-    """1 where all pull the same way, 0 where they cancel each other out."""
+    """1 if all point the same way, 0 if they cancel each other out."""
     pull = fsum(abs(each) for each in contributions)
     return abs(fsum(contributions)) / pull if pull else 1.0
 
@@ -150,7 +150,7 @@ def summarise(
         sentences.append("It has no quote yet.")
     elif facts.state in WARNINGS:
         sentences.append(WARNINGS[facts.state])
-    # The strongest first; those without data say so at the end.
+    # The strongest drivers come first, and those without data last.
     ordered = sorted(drivers, key=lambda driver: (not driver.available, -abs(driver.contribution)))
     sentences += [driver.text for driver in ordered]
     return " ".join([*sentences, *level_sentences(levels)])

@@ -1,4 +1,4 @@
-"""What a language model is asked about an analysis, and what is taken of its answer."""
+"""What a language model is asked about an analysis, and which part of its answer is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSTRUCTIONS = (
     "is not in the material, promise nothing, and give no advice."
 )
 
-# It read the same data, so where it says the opposite one of the two is wrong.
+# It read the same data, so if it disagrees, one of the two is wrong.
 CONFIDENCE_WHERE_THEY_DIFFER = 0.5
 VERDICT = {"model", "direction", "score", "confidence", "summary"}
 LINK = re.compile(r"://|\bwww\.", re.IGNORECASE)
@@ -37,11 +37,11 @@ class Opinion(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Unfounded(Exception):
-    """It says what nothing in the material says."""
+    """The answer says something that the material does not support."""
 
 
 def material_of(draft: Analysis) -> dict[str, Any]:
-    """Without the verdict of the model before it."""
+    """The analysis without the offline model's own verdict."""
     material: dict[str, Any] = msgspec.to_builtins(draft)
     return {name: value for name, value in material.items() if name not in VERDICT}
 
@@ -51,7 +51,7 @@ def with_opinion(draft: Analysis, model: str, opinion: Opinion, material: Mappin
     direction = sentiment_label(score)
     summary = " ".join(opinion.summary.split())
     if LINK.search(summary):
-        # Titles come from anywhere, and one may have talked the model into it.
+        # Titles come from anywhere, and one may have made the model write it.
         raise Unfounded("the summary has a link")
     if invented := list(invented_numbers(summary, {**material, "score": [draft.score, score]})):
         raise Unfounded(f"the summary has numbers that are not in the data: {', '.join(invented[:3])}")
@@ -63,7 +63,7 @@ def with_opinion(draft: Analysis, model: str, opinion: Opinion, material: Mappin
 
 
 def invented_numbers(summary: str, material: Mapping[str, Any]) -> Iterator[str]:
-    """Those that are not in the material, nor one of it rounded or in percent."""
+    """Numbers that do not occur in the material, not even rounded or as a percentage."""
     known = [number_of(text) for text in NUMBER.findall(msgspec.json.encode(material).decode())]
     for text in NUMBER.findall(summary):
         decimals = len(text.partition(".")[2])

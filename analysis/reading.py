@@ -1,4 +1,4 @@
-"""The facts of an analysis: prices from memory, on the event loop; the rest from a thread."""
+"""Reads the facts of an analysis: prices from memory on the event loop, the rest in a thread."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .facts import AnalysedBar, Facts, NewsFact, QuoteFact, SignalFact
 BARS = 260
 MOST_ITEMS, MOST_SIGNALS = 30, 500
 
-# Of which those are left out that say nothing of the instrument.
+# Read from the database; items that say nothing about the instrument are then left out.
 MOST_READ = 120
 flows = Flows()
 
 
 async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
-    """As they are now: `at_ms` is the present, by which later ones are told apart."""
+    """`at_ms` is the present; anything later is left out."""
     prices = market.prices
     history, quote = prices.history(instrument), prices.quotes.get(instrument.symbol)
     rows = {name: history.rows(name, BARS, closed_only=True) for name in TREND_WEIGHTS}
@@ -43,7 +43,7 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         category=category_of(instrument.symbol, instrument.type),
         at_ms=at_ms,
         state=prices.quotes.state(instrument, at_ms),
-        # Known now, though the clock of its source may run a little ahead of ours.
+        # The quote is known now, even if the clock of its source runs a little ahead of ours.
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )
@@ -71,7 +71,7 @@ def bar_of(row: CandleRow) -> AnalysedBar:
 
 
 def read_news(instrument: InstrumentFacts, category: str, at_ms: int) -> tuple[NewsFact, ...]:
-    """What names the instrument, and what is of its category and names none; if its score is about it."""
+    """Items that name the instrument, and items of its category that name none, if the score concerns it."""
     now = moment(at_ms)
     feed = NewsItem.objects.for_feed().filter(
         published_at__lte=now, published_at__gt=now - timedelta(milliseconds=LOOKED_BACK_MS)

@@ -1,4 +1,4 @@
-"""An analysis as the reference shows it: made by the model itself, of a made-up afternoon."""
+"""The example in the API reference: an analysis that the model makes of an invented afternoon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOUR_MS = TIMEFRAMES["1h"]
 
 
 def bars_of(timeframe: str, count: int = 120) -> tuple[AnalysedBar, ...]:
-    """A wave that rises."""
+    """Candles of a rising wave."""
     span_ms = TIMEFRAMES[timeframe]
     last_ms = AT_MS - AT_MS % span_ms - span_ms
     height = 0.0004 * (span_ms / HOUR_MS) ** 0.5

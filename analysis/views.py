@@ -62,7 +62,7 @@ class AnalysisViewSet(KeyedViewSet):
         try:
             instrument, model = self._asked(request, symbol)
         except ApiError:
-            # A limit is told before a mistake, here as everywhere.
+            # As everywhere, a used-up limit is reported before a mistake in the request.
             if charge.has_none_left:
                 raise charge.refusal() from None
             raise

@@ -19,7 +19,7 @@ CHECK_EVERY_S = 60.0
 
 
 class NewsTasks:
-    """Of this process, for as long as it serves."""
+    """The background tasks of one process, for as long as it serves."""
 
     def __init__(self) -> None:
         self._loops: list[BackgroundLoop] = []
@@ -52,13 +52,13 @@ async def check(model: SentimentModel) -> None:
         await model.check()
     except SentimentFailed:
         raise
-    except Exception as error:  # noqa: BLE001 - a model of anybody's: it may raise what it likes
+    except Exception as error:  # noqa: BLE001 - a third-party model may raise anything
         logger.exception("Checking the model %s broke", model.identifier)
         raise SentimentFailed(f"a fault of our own ({type(error).__name__})") from None
 
 
 class HealthLog:
-    """One line whenever a model is well again, or is unwell in another way."""
+    """Logs one line whenever the health of a model changes."""
 
     def __init__(self, model: SentimentModel) -> None:
         self.logger = logger

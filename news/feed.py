@@ -111,8 +111,8 @@ def feed_statement(categories: tuple[str, ...], limit: int, expansions: tuple[st
 
 
 class Newest(CompiledQuery):
-    """The newest rows of several queries that each begin with their newest. With a category IN (…) instead, a
-    database reads the whole feed for two categories that are rare in it."""
+    """The newest rows of several queries, each of which starts with its own newest. For a category IN (…), a
+    database would read the whole feed to find two rare categories."""
 
     def __init__(self, parts: Sequence[QuerySet[Any, Any]], limit: int) -> None:
         compiled = [part.query.sql_with_params() for part in parts]
@@ -128,7 +128,7 @@ def joined_symbols() -> QuerySet[Any, Any]:
 
 
 class Joined(Aggregate):
-    """With commas between; in no order, which is made where they are read."""
+    """The values joined by commas, in no particular order."""
 
     function = "group_concat"
     output_field = CharField()
@@ -153,12 +153,12 @@ def encode_item(
     item_id: int,
     *expanded: Any,
 ) -> bytes:
-    """Remembered by all that it is made of."""
+    """Cached under everything that the bytes depend on."""
     values = dict(zip((name for name in expansions if name != "id"), expanded, strict=True))
     if "id" in expansions:
         values["id"] = item_id
     if SYMBOLS in values:
-        # They come joined and in any order.
+        # They arrive joined, in any order.
         values[SYMBOLS] = sorted(values[SYMBOLS].split(",")) if values[SYMBOLS] else []
     label, time = sentiment_label(score), iso_time(published_at)
     return encode(NewsFeedItem(title, category, label, score, time, **values))

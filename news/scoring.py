@@ -1,4 +1,4 @@
-"""The sentiment models there are, and the one place where the newsroom asks one."""
+"""The available sentiment models, and the one place where they are asked for a score."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Apart from the threads of the API: a model at an endpoint takes seconds for each title.
+# Separate from the threads of the API: a model at an endpoint takes seconds for each title.
 _pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 
-# What is not scored by then waits for staff, as a draft: others wait for the thread.
+# Titles that are not scored by then stay drafts and wait for staff, because others need the thread.
 PATIENCE_S = 25.0
 Scorer = Callable[[str, str], Score | None]
-"""Title and category to a score; None where there is no model that can tell."""
+"""From title and category to a score, or None where no model has one."""
 
 
 def score_title(title: str, category: str) -> Score | None:
@@ -44,14 +44,14 @@ def score_by(model: ScoringModel, title: str, category: str) -> Score | None:
     except SentimentFailed as failure:
         logger.warning("A title waits for staff, the sentiment model has no score: %s", failure)
         return None
-    except Exception:  # noqa: BLE001 - a model of anybody's: without a score the item waits for staff
+    except Exception:  # noqa: BLE001 - a third-party model: without a score the item waits for staff
         logger.exception("The sentiment model broke on a title; staff score it")
         return None
     return found._replace(score=max(-1.0, min(1.0, float(found.score))))
 
 
 def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
-    """Asks the model for so long and no longer; after that there is none."""
+    """Asks the model until the time is up; titles after that get no score."""
     until = time.monotonic() + patience_s
     return lambda title, category: scorer(title, category) if time.monotonic() < until else None
 
@@ -61,8 +61,8 @@ async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kw
 
 
 async def make_ready() -> str:
-    """Before a model is asked that nobody looks after: one that is plugged in scores only after a check.
-    What is wrong with it; empty if nothing is."""
+    """Check the current model where no background task does, as one that is plugged in scores only after a
+    check. Returns what is wrong with it, or an empty text."""
     model = current_model()
     for each in sentiment_models():
         if each.identifier == model.identifier:
@@ -83,7 +83,7 @@ class Builtin:
         return self._is_well
 
     async def check(self) -> None:
-        """Reads the file too, so that no request waits for that."""
+        """Reads the file as well, so that no request has to wait for it."""
         try:
             model = await asyncio.to_thread(linear_model)
             self._is_well = model.identifier == self.identifier and model.score("Gold rises") > 0
@@ -97,7 +97,7 @@ class Builtin:
 
 
 class WithFallback:
-    """The model that was chosen; where it has no score now, the built-in one, which the score then says."""
+    """Asks the chosen model, and the built-in one where that has no score; each score names its model."""
 
     def __init__(self, chosen: SentimentModel, fallback: Builtin) -> None:
         self.chosen, self.fallback = chosen, fallback
@@ -115,12 +115,12 @@ class WithFallback:
 
 
 def current_model() -> Builtin | WithFallback:
-    """The one that SENTIMENT_MODEL names; the built-in one by default."""
+    """The model that SENTIMENT_MODEL names; by default the built-in one."""
     named = settings.SENTIMENT_MODEL
     if not named or named == builtin().identifier:
         return builtin()
     chosen = next((model for model in sentiment_models() if model.identifier == named), None)
-    # A name that nobody has is told by a system check; until it is mended, scores go on.
+    # A system check reports an unknown name; until it is corrected, scoring goes on.
     return builtin() if chosen is None else WithFallback(chosen, builtin())
 
 

@@ -1,6 +1,6 @@
-"""What candles tell: where prices have been going, and how far they swing.
+"""The trend and the volatility, both from candles.
 
-Averages and ranges are of logarithms, so that an instrument and its inverse are mirror images."""
+Averages and ranges are computed on logarithms, so that an instrument and its inverse are mirror images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def closes(bars: Sequence[AnalysedBar]) -> list[float]:
 
 
 def ema(values: Sequence[float], length: int) -> list[float]:
-    """Begins as the mean of the first `length` values; empty where there are fewer."""
+    """Starts with the mean of the first `length` values; empty if there are fewer."""
     if len(values) < length:
         return []
     share = 2 / (length + 1)
@@ -32,7 +32,7 @@ def ema(values: Sequence[float], length: int) -> list[float]:
 
 
 def atr(bars: Sequence[AnalysedBar]) -> list[float]:
-    """Wilder's average true range, as a share of the price; empty where there are too few bars."""
+    """Wilder's average true range, as a share of the price; empty if there are too few bars."""
     ranges = [_true_range(before, bar) for before, bar in pairwise(bars)]
     if len(ranges) < ATR_LENGTH:
         return []
@@ -43,7 +43,7 @@ def atr(bars: Sequence[AnalysedBar]) -> list[float]:
 
 
 def percentile(values: Sequence[float], value: float) -> float:
-    """The share of values below, those alike counted half: 0.5 where all are."""
+    """The share of smaller values, with equal ones counted half, so 0.5 if all are equal."""
     ordered = sorted(values)
     return (bisect_left(ordered, value) + bisect_right(ordered, value)) / (2 * len(ordered))
 
@@ -55,7 +55,7 @@ def _true_range(before: AnalysedBar, bar: AnalysedBar) -> float:
 TREND_WEIGHTS = {"15m": 0.2, "1h": 0.3, "4h": 0.3, "1d": 0.2}
 FAST, SLOW, SLOPE_OVER = 20, 50, 5
 
-# An average that begins at its own first values is still settling there.
+# An average needs some values to settle after its start.
 FEWEST = SLOW + 10
 
 
@@ -119,7 +119,7 @@ def weigh_volatility(facts: Facts) -> Finding:
 
 
 def confidence_factor(rank: float) -> float:
-    """The upper half of what is usual takes from the confidence, up to 40 %."""
+    """Volatility above the median reduces the confidence, by up to 40 %."""
     return 1 - LOST_AT_MOST * max(0.0, 2 * rank - 1)
 
 

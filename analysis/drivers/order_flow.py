@@ -24,7 +24,7 @@ class FlowMinute:
 
 
 class Flow:
-    """Of one instrument."""
+    """The order flow of one instrument."""
 
     __slots__ = ("cumulative_delta", "last_ms", "minutes", "since_ms")
 
@@ -47,12 +47,12 @@ class Flow:
         windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
         is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
         cumulative_delta = self.cumulative_delta if is_todays else None
-        # What was heard is known, though the clock of its source may run a little ahead of ours.
+        # What was heard is known, even if the clock of its source runs a little ahead of ours.
         since_ms, last_ms = min(self.since_ms, now_ms), min(self.last_ms, now_ms)
         return FlowFact(windows, cumulative_delta, has_sides, since_ms, last_ms)
 
     def _window(self, minutes: int, now_ms: int) -> FlowWindow:
-        """Whole minutes, the present one among them."""
+        """Sums whole minutes, including the present one."""
         since_ms = interval_start(now_ms, MINUTE_MS) - (minutes - 1) * MINUTE_MS
         inside = [minute for minute in self.minutes if minute.opened_ms >= since_ms]
         return FlowWindow(
@@ -64,13 +64,13 @@ class Flow:
 
 
 class Flows:
-    """Of all instruments, as this process heard them."""
+    """The order flow of all instruments, as this process heard it."""
 
     def __init__(self) -> None:
         self._flows: dict[str, Flow] = {}
 
     def hear(self, records: Iterable[AnyRecord]) -> None:
-        """On the path of every tick: nothing is made here but a sum."""
+        """Called for every tick, so it only adds up."""
         for record in records:
             if type(record) is TickAccepted and record.flow_seq:
                 flow = self._flows.get(record.symbol)
@@ -78,11 +78,11 @@ class Flows:
                     flow = self._flows[record.symbol] = Flow(record.time_ms)
                 flow.take(record)
             elif type(record) is SeriesBegan:
-                # What was traded before was traded at prices of another kind.
+                # Earlier trades belong to a series of another kind.
                 self._flows.pop(record.symbol, None)
 
     def begin(self, epoch: str, checkpoints: Mapping[str, object]) -> None:
-        """Something may have been missed, and half an hour would look like a whole one."""
+        """Starts again: records may have been missed, and part of an hour would look like a whole one."""
         self.clear()
 
     def clear(self) -> None:
@@ -94,12 +94,12 @@ class Flows:
 
 
 WINDOW_WEIGHTS = {5: 0.2, 15: 0.3, 60: 0.5}
-"""By the minutes of a window."""
+"""By the length of the window in minutes."""
 
-# A window with this many ticks counts half; with few of them, one more would turn the sign.
+# A window with this many ticks counts half: with few ticks, a single one could change the sign.
 COUNTS_HALF_AT = 20
 
-# The tick rule guesses the side from the last move, so it says less, and says the trend again.
+# The tick rule guesses sides from price moves, so it says less and partly repeats the trend.
 TRUST_IN_TICK_RULE = 0.7
 DECIMALS = 8
 
@@ -130,7 +130,7 @@ def weigh_order_flow(facts: Facts) -> Finding:
 
 
 def pressure(window: FlowWindow) -> float:
-    """From -1, all sold into the bid, to 1."""
+    """From -1 (only sellers) to 1 (only buyers)."""
     total = window.ask_volume + window.bid_volume
     if total <= 0:
         return 0.0

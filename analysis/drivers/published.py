@@ -1,4 +1,4 @@
-"""What was published of late: news of the instrument and its category, and active signals on it."""
+"""Recent publications: news about the instrument and its category, and active signals on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOKED_BACK_MS = 72 * HOUR_MS
 HALVES_AFTER_MS = 12 * HOUR_MS
 OF_CATEGORY = 0.5
 
-# Half a fresh item of doubt: what is old or alone moves the score less.
+# Doubt worth half a fresh item: old or single items move the score less.
 DOUBT = 0.5
 SHOWN = 8
 
@@ -56,7 +56,7 @@ def describe_news(number: int, score: float, first: WeighedItem) -> str:
     return f"The news of three days is {sentiment_label(score)} ({counted}), foremost “{first.title}”."
 
 
-# So many opinions of nobody in particular keep one or two signals from being a chorus.
+# As if this many neutral signals were active, so that one or two signals decide little.
 DOUBTS = 2
 
 
@@ -72,7 +72,7 @@ def weigh_signals(facts: Facts) -> Finding:
 
 
 def r_at_risk(signal: SignalFact, quote: QuoteFact | None) -> float:
-    """What is lost from here to the stop, in units of what was risked."""
+    """The loss from the current price to the stop, in units of the initial risk."""
     if quote is None:
         return 1.0
     # A buyer gets out on the bid, a seller on the ask.

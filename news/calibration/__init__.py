@@ -1,4 +1,4 @@
-"""Whether the scores mean anything: what an item said when it entered the feed, and how prices moved then."""
+"""Whether scores mean anything: the score of an item when it entered the feed, and how prices moved then."""
 
 from .outcomes import category_of, open_outcomes, side_of
 

@@ -21,7 +21,7 @@ from news.models import Outcome
 from news.models.items import NewsCategory
 from news.models.outcomes import HORIZONS_H
 
-# Fewer say nothing: with thirty fair coins, twenty heads are no wonder.
+# Fewer items say nothing: of thirty fair coins, twenty may well show heads.
 ENOUGH = 30
 
 
@@ -52,7 +52,7 @@ class Figures(msgspec.Struct, frozen=True):
     ] = True
 
 
-# The middle one, or the two in the middle, of each group in order of their move.
+# The median is the middle row, or the mean of the two middle rows, of each group ordered by move.
 ADD_UP = f"""
 WITH ranked AS (
     SELECT category, label, horizon, move_percent, settled_at,
@@ -76,7 +76,7 @@ FROM ranked GROUP BY category, label, horizon
 
 
 def add_up() -> list[Figures]:
-    """Every category, label and horizon, also those of which there is nothing yet."""
+    """Every category, label and horizon, including those without outcomes yet."""
     with connection.cursor() as cursor:
         cursor.execute(ADD_UP)
         found = {row[:3]: _figures(row) for row in cursor.fetchall()}
@@ -115,7 +115,7 @@ class Report:
         self._lock: asyncio.Lock | None = None
 
     async def read(self) -> tuple[datetime, list[Figures]]:
-        """Who comes while it is made waits for it, so that a crowd adds up once."""
+        """Concurrent readers wait for one computation."""
         self._lock = self._lock or asyncio.Lock()
         async with self._lock:
             if self._at is None or time.monotonic() - self._made_at > KEPT_S:

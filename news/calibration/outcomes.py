@@ -17,7 +17,7 @@ from news.sentiment.features import plain, words
 from news.sentiment.lexicon import kinds
 from news.sentiment.signs import CURRENCY
 
-# What items are judged by that name no instrument which their score is about; macro is about risk assets.
+# Used for items that name no instrument which their score is about; macro means risk assets.
 MAIN_SYMBOLS = {"forex": "EURUSD", "gold": "XAUUSD", "crypto": "BTCUSD", "macro": "US500"}
 KINDS = {"forex": "forex", "gold": "commodity", "crypto": "crypto", "macro": "index"}
 Named = tuple[str, str]
@@ -29,7 +29,7 @@ METALS = ("XAU", "XAG", "XPT", "XPD")
 
 
 def open_outcomes(items: Sequence[NewsItem], entered_at: datetime) -> None:
-    """An item that entered before keeps its first ones."""
+    """An item that has entered before keeps its first outcomes."""
     symbols = _symbols_of(items)
     Outcome.objects.bulk_create(
         (
@@ -60,7 +60,7 @@ def _symbols_of(items: Sequence[NewsItem]) -> dict[int, str]:
 
 
 def _judged_by(item: NewsItem, named: Sequence[Named]) -> str:
-    """Empty where no price tells: what is said of the peso, EURUSD does not know."""
+    """Empty where no price reflects the news: EURUSD says nothing about the peso."""
     main = (MAIN_SYMBOLS[item.category], KINDS[item.category])
     return _sided(item, named, is_named=True) or _sided(item, [main], is_named=False)
 
@@ -79,21 +79,21 @@ def _joined(symbols: Sequence[str]) -> str:
 
 
 def category_of(symbol: str, kind: str) -> str:
-    """Whose news are about it, by its kind of instrument; empty for oil and the like: no category is."""
+    """The category whose news concern an instrument; empty for oil and others that no category covers."""
     if kind == "commodity":
         return "gold" if symbol.startswith(METALS) else ""
     return CATEGORIES[kind]
 
 
 def side_of(title: str, category: str, symbol: str, kind: str, *, is_named: bool) -> int:
-    """1 where a positive score should raise the price, -1 where lower it, 0 where it says nothing."""
+    """1 if a positive score should raise the price, -1 if it should lower it, 0 if it says nothing."""
     if category == "forex":
         return _side_of_pair(title, symbol, is_named=is_named)
     return 1 if category_of(symbol, kind) == category else 0
 
 
 def currency_of(title: str) -> str:
-    """The one named first, of a pair its base: the one that a forex score is about. Empty where none is."""
+    """The currency that a forex score is about: the first one named, or the base of a pair; or empty."""
     found = (kind.name for kind in kinds(words(plain(title))) if kind.name.startswith(CURRENCY))
     return next(found, "").removeprefix(CURRENCY).upper()
 
@@ -103,6 +103,6 @@ def _side_of_pair(title: str, symbol: str, *, is_named: bool) -> int:
     if pair is None:
         return 0
     if not currency:
-        # Staff tied it to the pair, and of a pair the score is about the base.
+        # Staff linked the item to the pair, and the score is then about the base.
         return 1 if is_named else 0
     return (currency == pair[1]) - (currency == pair[2])

@@ -26,16 +26,16 @@ from news.models.outcomes import INVERSE
 
 logger = logging.getLogger(__name__)
 ROUND_S = 60.0
-# Prices that were not there at first are looked for in every so many rounds: over a weekend they pile up.
+# Outcomes whose prices were missing are looked at in every so many rounds: they pile up over weekends.
 LATE_EVERY = 15
 LATE_AFTER = timedelta(minutes=10)
 BATCH = 200
-# By then the last minute is closed and written.
+# After this the last minute has been closed and written.
 SETTLED_AFTER = timedelta(minutes=2)
-# Prices that are missing may still be filled in from a venue's history; after a day they will not.
+# Missing prices may still be filled in from a venue's history, but not after a day.
 GIVEN_UP_AFTER = timedelta(days=1)
 HOUR_MS = TIMEFRAMES["1h"]
-# Further from a moment than this there was no price at it: the market was closed, or the feed away.
+# A price further away than this does not count: the market was closed, or the feed was down.
 NEAR_MS = 15 * MINUTE_MS
 NEAR_BY_HOURS_MS = HOUR_MS
 
@@ -69,7 +69,7 @@ def settling_loop() -> BackgroundLoop:
 
 
 async def settle_all(now: datetime, *, since: datetime | None = None) -> None:
-    """Batch by batch, so that no thread of the API is away for long."""
+    """Works in batches, so that no thread of the API is busy for long."""
     last = 0
     while (last := await in_thread(settle, now, after=last, since=since)) > 0:
         pass
@@ -82,7 +82,7 @@ def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> i
     for outcome in due:
         move = measure(outcome)
         if move is not None or not outcome.symbols or now - outcome.due_at > GIVEN_UP_AFTER:
-            # Another process may have settled it meanwhile, to the same end.
+            # Another process may have settled it in the meantime, with the same result.
             Outcome.objects.filter(pk=outcome.pk, settled_at=None).update(settled_at=now, move_percent=move)
     return due[-1].pk if due else 0
 
@@ -101,13 +101,13 @@ def _move_of(symbol: str, outcome: Outcome) -> float | None:
     by_minutes = move_percent(list(_bars(symbol, "1m", span, NEAR_MS)), span, MINUTE_MS, NEAR_MS)
     if by_minutes is not None or span.end_ms - span.start_ms < 24 * HOUR_MS:
         return by_minutes
-    # Where minutes are not kept, hours tell of a day well enough; of an hour they tell nothing.
+    # Where no minutes are kept, hourly candles are precise enough for a day, but not for an hour.
     bars = list(_bars(symbol, "1h", span, NEAR_BY_HOURS_MS))
     return move_percent(bars, span, HOUR_MS, NEAR_BY_HOURS_MS)
 
 
 def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[CandleEnds]:
-    """Those about the two ends, in order."""
+    """The candles around both ends, in order."""
     length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
     about_start = Q(opened_at__gte=moment(span.start_ms), opened_at__lte=moment(span.start_ms + near_ms))
     about_end = Q(opened_at__gte=moment(span.end_ms - near_ms - length_ms), opened_at__lt=moment(span.end_ms))
@@ -121,7 +121,7 @@ def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[Can
 
 
 def move_percent(bars: Sequence[CandleEnds], span: Span, length_ms: int, near_ms: int) -> float | None:
-    """None where there was no price at either end."""
+    """None if the price is missing at one of the ends."""
     entry = first_after(bars, span.start_ms, near_ms)
     leave = last_before(bars, span.end_ms, length_ms, near_ms)
     return None if not entry or leave is None else (leave / entry - 1) * 100
@@ -144,6 +144,6 @@ def inverse(move: float | None) -> float | None:
 
 
 def mean_move(moves: Iterable[float | None]) -> float | None:
-    """Of an item's instruments together: one item is one observation."""
+    """The mean over the item's instruments: one item is one observation."""
     priced = [move for move in moves if move is not None]
     return fmean(priced) if priced else None

@@ -1,1 +1,1 @@
-"""Feeds become drafts: fetched with suspicion, read in a process apart, cleaned, told from what is known."""
+"""Feeds become drafts: they are fetched with care, parsed in a separate process, cleaned and deduplicated."""

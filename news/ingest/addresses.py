@@ -11,7 +11,7 @@ import httpx2
 LONGEST = 500
 SCHEMES = {"http": 80, "https": 443}
 PORTS = (80, 443, 8080, 8443)
-# How a reader came to a story is no part of where it stands.
+# Parameters that only say how a reader came to a story.
 TRACKING = re.compile(
     r"utm_.*|(fb|g|ms|tw|dc|wb)clid|gclsrc|mc_[ce]id|_hsenc|_hsmi|igshid|ito|cmpid|cmp|ncid|smid|taid|"
     r"guccounter|guce_.*|at_(medium|campaign|custom\d?)|ref(_src|errer)?|rss|partner|ocid|sr_share|__twitter_.*"
@@ -19,11 +19,11 @@ TRACKING = re.compile(
 
 
 class AddressRefused(Exception):
-    """No feed is fetched from there; the sentence says why."""
+    """No feed is fetched from this address; the message says why."""
 
 
 def read_feed_address(text: str, *, any_port: bool = False) -> httpx2.URL:
-    """An address that may be asked for a feed, as far as its letters tell. Where it leads is checked then."""
+    """Checks the text of an address; where its host leads is checked when it is fetched."""
     if len(text) > LONGEST:
         raise AddressRefused(f"the address is longer than {LONGEST} characters")
     try:
@@ -41,7 +41,7 @@ def read_feed_address(text: str, *, any_port: bool = False) -> httpx2.URL:
 
 
 def read_story_address(link: str, feed_address: str) -> str:
-    """The whole address of a story, or nothing: half an address, or a script, leads nowhere."""
+    """The absolute address of a story; empty for incomplete addresses and for scripts."""
     if not link.strip():
         return ""
     try:
@@ -54,7 +54,7 @@ def read_story_address(link: str, feed_address: str) -> str:
 
 
 def story_key(address: str) -> str:
-    """Equal for addresses of the same story: what only tells how a reader came to it is left out."""
+    """Equal for all addresses of one story: tracking parameters are left out."""
     if not address:
         return ""
     parts = urlsplit(address)

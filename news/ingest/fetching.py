@@ -23,7 +23,7 @@ MAX_HOPS = 5
 MOST_TRIED = 3
 LONGEST_VALIDATOR = 300
 
-# What may come, and is unpacked where feeds are read (parsing_process.py).
+# Accepted here and unpacked where feeds are parsed (parsing_process.py).
 GZIP = frozenset(("gzip", "x-gzip"))
 REDIRECTS = (301, 302, 303, 307, 308)
 ASKS = {
@@ -34,7 +34,7 @@ ASKS = {
 
 
 class FetchFailed(Exception):
-    """There is no feed; the sentence says why. It may tell how long to stay away."""
+    """There is no feed; the message says why, and `retry_after_s` when to come back."""
 
     def __init__(self, reason: str, retry_after_s: int = 0) -> None:
         super().__init__(reason)
@@ -44,10 +44,10 @@ class FetchFailed(Exception):
 @dataclass(frozen=True)
 class Fetched:
     body: bytes | None
-    """As it came over the wire; None where nothing is new since the validators were given."""
+    """As it came over the wire; None if nothing is new since the validators were issued."""
     content_type: str = ""
     address: str = ""
-    """Where it came from at last."""
+    """Where it came from in the end, after redirects."""
     etag: str = ""
     modified: str = ""
     is_packed: bool = False
@@ -90,7 +90,7 @@ class Fetcher:
         raise FetchFailed(f"it redirects more than {MAX_HOPS} times")
 
     async def _ask(self, client: httpx2.AsyncClient, url: httpx2.URL) -> Fetched | str:
-        """The answer, or where it sends us."""
+        """The answer, or the address that it redirects to."""
         failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
         for host in (await self._resolve(url))[:MOST_TRIED]:
             try:
@@ -100,7 +100,7 @@ class Fetcher:
         raise failed or FetchFailed(f"{url.host} has no address")
 
     async def _ask_at(self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL) -> Fetched | str:
-        # To the address that was checked, under the name that was asked for: another look-up could lie.
+        # Connect to the address that was checked, under the original name: a second look-up could differ.
         request = client.build_request(
             "GET",
             url.copy_with(host=str(host)),
@@ -138,7 +138,7 @@ class Fetcher:
         except (OSError, UnicodeError):
             raise FetchFailed(f"{url.host} cannot be found") from None
         hosts = [host for *_, place in found if (host := read_address(str(place[0]))) is not None]
-        # One that is not public among others is reason enough: nobody publishes such a name by mistake.
+        # A single address that is not public is enough to refuse: nobody publishes such a name by mistake.
         if not hosts or not all(self._may_ask(host) for host in hosts):
             raise AddressRefused(f"{url.host} leads to an address that is not public")
         return hosts
@@ -148,7 +148,7 @@ class Fetcher:
 
 
 def validator(response: httpx2.Response, name: str) -> str:
-    """To be given back as it came; one that would not fit is as good as none."""
+    """Sent back unchanged next time; one that cannot be stored is dropped."""
     value: str = response.headers.get(name, "")
     return value if len(value) <= LONGEST_VALIDATOR and value.isascii() and value.isprintable() else ""
 
@@ -158,8 +158,8 @@ def retry_after_s(response: httpx2.Response) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-# Everything in IANA's registry of special-purpose addresses, whether this version of Python knows it or not,
-# and whether it is globally reachable or not: none of it is where a publisher has a feed.
+# All of IANA's registry of special-purpose addresses, whether or not they are globally reachable and this
+# version of Python knows them: no publisher has a feed there.
 NO_HOSTS_4 = tuple(
     ip_network(block)
     for block in (
@@ -167,14 +167,14 @@ NO_HOSTS_4 = tuple(
         *("192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
         *("192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
         *("224.0.0.0/4", "240.0.0.0/4"),
-        # Azure answers every machine of its own here, with their certificates and settings.
+        # Azure serves its own machines their certificates and settings here.
         "168.63.129.16/32",
     )
 )
 UNICAST_6 = ip_network("2000::/3")
 
-# Teredo and its neighbours, 6to4, documentation, the anycast of AS112, SRv6: an IPv4 address may hide
-# inside, or nothing at all.
+# Teredo and its neighbours, 6to4, documentation, the anycast of AS112, SRv6: these may embed an IPv4 address
+# or lead nowhere.
 NO_HOSTS_6 = tuple(
     ip_network(block)
     for block in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")

@@ -1,5 +1,5 @@
-"""Stories of a feed become drafts, each once, whatever feed told it first; of a trusted source they may be
-published at once. A draft takes the new title that its feed gives it later."""
+"""Turns the stories of a feed into drafts, each story once whichever feed had it first. Stories of a trusted
+source may be published at once, and a draft follows its feed when the title changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .stories import (
 Status = NewsItem.Status
 Judged = tuple[Story, Score | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
-# Newer ones first; nobody writes more in nine days, and a machine that does is compared with its latest.
+# The newest titles: nobody writes more in nine days, and a machine that does is compared with its latest.
 MOST_TITLES = 20_000
 ADDRESS_WITHIN = 2 * OLDEST
 
@@ -78,7 +78,7 @@ def read(source: Source, feed: ParsedFeed, polled_at: datetime) -> FeedReading:
 
 
 def judge(source: Source, reading: FeedReading, scorer: Scorer) -> list[Judged]:
-    """Before the database is held up, and only what looks new: a model may take its time, and money."""
+    """Scores what looks new, before any transaction begins: a model may be slow, and cost money."""
     if source.language != Source.Language.ENGLISH:
         return [(story, None) for story in reading.to_judge]
     ask = patiently(scorer)
@@ -87,7 +87,7 @@ def judge(source: Source, reading: FeedReading, scorer: Scorer) -> list[Judged]:
 
 def store(source: Source, reading: FeedReading, judged: Sequence[Judged]) -> IntakeTally:
     with transaction.atomic():
-        # The first source's row is the lock of the intake: two feeds with one story would both find it new.
+        # The row of the first source is the lock of the intake: else two feeds could both find a story new.
         Source.objects.select_for_update().order_by("pk").values_list("pk").first()
         seen = SeenStories(source, reading.stories)
         changes = [(seen.changed_draft(story), story, scored) for story, scored in judged]
@@ -110,7 +110,7 @@ def store(source: Source, reading: FeedReading, judged: Sequence[Judged]) -> Int
 
 
 def _store_new(source: Source, new: Sequence[Judged], instruments: Mapping[str, int]) -> int:
-    """All at once; returns how many were published."""
+    """Stores everything in bulk, and returns how many items were published."""
     items = NewsItem.objects.bulk_create(_item(source, story, scored) for story, scored in new)
     rows = list(zip(items, new, strict=True))
     through = NewsItem.symbols.through
@@ -150,7 +150,7 @@ def _item(source: Source, story: Story, scored: Score | None) -> NewsItem:
 
 
 class SeenStories:
-    """What is stored already of the stories at hand, and what was taken since."""
+    """Which of the given stories are stored already, or were taken since."""
 
     def __init__(self, source: Source, stories: Sequence[Story]) -> None:
         guids = [story.entry.guid_key for story in stories]
@@ -161,7 +161,7 @@ class SeenStories:
         self._titles = _seen_titles(stories)
 
     def take(self, story: Story) -> bool:
-        """Whether it is new, which it is once: a feed does not repeat itself either."""
+        """Whether the story is new. It counts as known afterwards, also within the same feed."""
         title, published_at = story.entry.title, story.published_at
         if (
             story.entry.guid_key in self._guids
@@ -176,7 +176,7 @@ class SeenStories:
         return True
 
     def changed_draft(self, story: Story) -> NewsItem | None:
-        """A draft that reads as it came; what staff edited or decided stays as it is."""
+        """The draft whose title changed in the feed, unless staff have edited or decided it."""
         item = self._by_guid.get(story.entry.guid_key)
         is_changed = (
             item is not None
@@ -202,7 +202,7 @@ def _seen_titles(stories: Sequence[Story]) -> SeenTitles:
     if stories:
         earliest = min(story.published_at for story in stories) - TOLD_ANEW_AFTER
         latest = max(story.published_at for story in stories) + TOLD_ANEW_AFTER
-        # By status, because that is how they are indexed.
+        # The status is named because the index begins with it.
         items = NewsItem.objects.filter(
             status__in=NewsItem.Status.values, published_at__gte=earliest, published_at__lte=latest
         )
@@ -213,7 +213,7 @@ def _seen_titles(stories: Sequence[Story]) -> SeenTitles:
 
 
 def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[str, int]) -> Story:
-    """In the category that the new title tells, unless staff chose another than the old one told."""
+    """In the category of its new title, unless staff had chosen another one than the old title suggested."""
     by_title = category_of(find_subjects(item.title, instruments), source.category)
     return story if item.category == by_title else story._replace(category=item.category)
 
@@ -221,10 +221,10 @@ def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[
 def take_change(
     item: NewsItem, story: Story, scored: Score | None, source: Source, instruments: Mapping[str, int]
 ) -> bool:
-    """False where staff were first."""
+    """False if staff were faster."""
     category = as_filed(story, item, source, instruments).category
     symbols_by_title = set(find_subjects(item.title, instruments).symbols)
-    # Only if it is still what was looked at: staff decide at any moment.
+    # Only if it is unchanged since it was read: staff may decide at any moment.
     unchanged = NewsItem.objects.filter(
         pk=item.pk, status=Status.DRAFT, title=item.title, category=item.category, model=item.model
     )
@@ -241,7 +241,7 @@ def take_change(
         return False
     if {instrument.symbol for instrument in item.symbols.all()} == symbols_by_title:
         item.symbols.set([instruments[symbol] for symbol in story.symbols])
-    # A score is about its category's asset.
+    # A score is about the asset of its category.
     if scored is not None and category == story.category:
         give_score(item, scored, by="")
     return True

@@ -1,4 +1,4 @@
-"""Bytes of a feed, whatever they are, to entries of plain text. Run in a process apart."""
+"""Turns the bytes of a feed, whatever they are, into entries of plain text. Runs in a separate process."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .addresses import digest, read_story_address
 MAX_ENTRIES = 200
 NEW = datetime.max.replace(tzinfo=UTC)
 LONGEST_GUID = 2_000
-# An entity of one's own is a way to say a word a billion times; those of RSS 1.0 name a file (`ENTITY %`).
+# A custom entity can expand to a billion words; the ones of RSS 1.0 only name a file (`ENTITY %`).
 OWN_ENTITY = re.compile(rb"<!ENTITY\s+(?!%)", re.IGNORECASE)
 LONGEST_TITLE = 300
 LONGEST_SUMMARY = 2_000
-# Cleaning costs by length, and whatever stands this far behind is cut off anyway.
+# Cleaning takes time in proportion to the length, and anything this far back is cut off anyway.
 LONGEST_READ = 20_000
-# They shape letters in several scripts and emoji; every other format character hides or turns text.
+# Joiners shape letters and emoji; every other format character hides or reverses text.
 JOINERS = "\u200c\u200d"
 DROPPED = ("Cf", "Cs", "Co", "Cn")
 SPACES = ("Cc", "Zl", "Zp", "Zs")
-# More marks on one letter than any script stacks are there to cover the lines around.
+# No script stacks more marks on a letter; more of them are meant to cover the lines around it.
 MOST_MARKS = 4
 MAX_BYTES = 2_000_000
 GZIP, MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
@@ -46,20 +46,20 @@ class FeedEntry(msgspec.Struct, frozen=True):
 
 class ParsedFeed(msgspec.Struct, frozen=True):
     entries: list[FeedEntry]
-    """The newest ones, the newest first; those without a date count as new."""
+    """The newest, in descending order; entries without a date count as new."""
     left_out: int = 0
     untitled: int = 0
 
 
 class NoFeed(Exception):
-    """The bytes are no feed; the sentence says what they seem to be."""
+    """The bytes are no feed; the message says what they seem to be."""
 
 
 def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
-    # Without the zeros UTF-16 and UTF-32 read as ASCII does.
+    # Without the zero bytes, UTF-16 and UTF-32 look like ASCII.
     if OWN_ENTITY.search(body.replace(b"\0", b"")):
         raise NoFeed("it declares entities of its own, which no feed needs")
-    # A stream: bytes alone feedparser would first try as the name of a file.
+    # As a stream, because feedparser takes plain bytes for a file name first.
     read: Any = feedparser.parse(
         io.BytesIO(body),
         response_headers={"content-type": content_type} if content_type else {},
@@ -102,12 +102,12 @@ def _text(found: Any, name: str) -> str:
 
 
 def _published_at(found: Any) -> datetime | None:
-    # Past feedparser's own lookup, which takes one name for the other and warns of it.
+    # Bypasses feedparser's own lookup, which maps one name to the other and warns about it.
     return read_time(dict.get(found, "published_parsed") or dict.get(found, "updated_parsed"))
 
 
 def read_time(parsed: tuple[int, ...] | None) -> datetime | None:
-    """What feedparser made of a date; None where it made none, or what is none."""
+    """The time that feedparser parsed; None if it parsed none, or an impossible one."""
     if parsed is None:
         return None
     try:
@@ -121,8 +121,8 @@ def _newness(found: Any) -> datetime:
 
 
 def clean(text: str, longest: int) -> str:
-    """Without tags, with entities unescaped once, on one line."""
-    # Half a surrogate pair is no letter of any text, and cannot be handed on.
+    """One line of text, without tags and with entities unescaped once."""
+    # A lone surrogate is not a character and cannot be encoded.
     whole = text[:LONGEST_READ].encode(errors="ignore").decode()
     without_tags = nh3.clean(whole, tags=set())
     plain = "".join(visible(unicodedata.normalize("NFC", html.unescape(without_tags))))
@@ -143,7 +143,7 @@ def visible(text: str) -> list[str]:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Cut between words where that does not lose half of it."""
+    """Cut between words, unless that would lose half of the text."""
     if len(text) <= longest:
         return text
     cut = text[: longest - 1]
@@ -152,7 +152,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def unpack(body: bytes) -> bytes:
-    """Member by member; what stands behind the last one is passed over, as browsers do."""
+    """Unpacks each gzip member; like browsers, it ignores what follows the last one."""
     unpacked = b""
     try:
         while True:

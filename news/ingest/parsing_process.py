@@ -18,7 +18,7 @@ from .parsing import NoFeed, ParsedFeed, read_feed, unpack
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = __name__
 
-# The largest feed of honest entries takes three seconds, on a busy machine a few more.
+# The largest honest feed takes three seconds, and a few more on a busy machine.
 PATIENCE_S = 20.0
 MOST_CPU_S = 15
 MOST_MEMORY = 1_000_000_000
@@ -39,7 +39,7 @@ class ParseReply(msgspec.Struct):
 
 async def read_apart(body: bytes, content_type: str, address: str, *, is_packed: bool = False) -> ParsedFeed:
     question = msgspec.msgpack.encode(ParseQuestion(body, content_type, address, is_packed))
-    # Nothing of our environment: there are secrets in it, and a parser needs none.
+    # The parser gets nothing of our environment, which holds secrets.
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", PROGRAM),
         cwd=ROOT,
@@ -90,7 +90,7 @@ def answer_to(question: ParseQuestion) -> ParseReply:
     except NoFeed as error:
         return ParseReply(problem=str(error))
     except (RecursionError, MemoryError, ValueError, LookupError, TypeError, AttributeError) as error:
-        # feedparser raises what it likes on what nobody should write.
+        # feedparser may raise anything on malformed input.
         return ParseReply(problem=f"it cannot be read ({type(error).__name__})")
 
 

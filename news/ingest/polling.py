@@ -1,6 +1,6 @@
-"""Polls the sources that are due, from the question to the drafts, and notes what goes wrong.
+"""Polls the sources that are due, from the request to the drafts, and records what goes wrong.
 
-On any number of processes, whoever moves the next poll of a source on is the one who polls it."""
+However many processes there are, the one that moves the next poll of a source forward polls it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .parsing_process import read_apart
 
 logger = logging.getLogger(__name__)
 LOOK_S = 5.0
-# At once, so that one slow server keeps few others waiting and a hundred sources no thread of the API.
+# Few at a time, so that a slow server holds up few others, and many sources do not use up the API's threads.
 AT_ONCE = 4
-# If the one who claimed it dies, the source is free again after this.
+# If the process that claimed a source dies, the source is free again after this.
 CLAIM = timedelta(minutes=2)
-# A poll has no longest time: it waits for threads, for a model, for the database. So it renews its claim.
+# A poll may take any time, as it waits for threads, a model and the database, so it renews its claim.
 RENEW_S = 30.0
 LONGEST = timedelta(hours=24)
-# Servers tell clients to stay away for as long as they like; a day is as long as we believe.
+# A server may ask clients to stay away for any time; we heed at most a day.
 MOST_DOUBLINGS = 12
 UNCHANGED = "nothing new"
 ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
@@ -65,7 +65,7 @@ def claim_due(now: datetime, most: int) -> list[Source]:
 
 
 def claim(source: Source, now: datetime) -> bool:
-    """The row count decides: of many who saw it due, one moves it. Renewed in the same way."""
+    """Of all processes that saw it due, only one updates the row. A claim is renewed in the same way."""
     seen = Source.objects.filter(pk=source.pk, next_poll_at=source.next_poll_at)
     if seen.update(next_poll_at=now + CLAIM) == 0:
         return False
@@ -74,11 +74,11 @@ def claim(source: Source, now: datetime) -> bool:
 
 
 class RenewedClaim:
-    """It stays with whoever polls, however long that takes."""
+    """Keeps the claim on a source for as long as its poll takes."""
 
     def __init__(self, source: Source, renew_s: float) -> None:
         self._source, self._renew_s = source, renew_s
-        # Two at once would each take the other's renewal for somebody else's claim.
+        # Two renewals at once would each mistake the other for another process's claim.
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -114,7 +114,7 @@ class Polled(NamedTuple):
 async def poll(
     source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None, renew_s: float = RENEW_S
 ) -> Polled:
-    """Of a source that was claimed."""
+    """Expects a source that this process has claimed."""
     async with RenewedClaim(source, renew_s) as renewed:
         return await _poll(source, renewed, scorer, fetcher)
 
@@ -132,7 +132,7 @@ async def _poll(source: Source, renewed: RenewedClaim, scorer: Scorer, fetcher: 
     except UNANSWERED as error:
         logger.warning("The news of %s wait for the database: %s", source, error)
         return Polled(problem="the database did not answer")
-    except Exception as error:  # noqa: BLE001 - the top of a poll: a fault of one source is none of the others'
+    except Exception as error:  # noqa: BLE001 - the top of a poll: a fault of one source must not stop the others
         logger.exception("Polling %s broke", source)
         return await _failed(source, now, f"a fault of our own ({type(error).__name__}); the log has more")
     return polled
@@ -146,12 +146,12 @@ async def _take(
         return Polled()
     feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
     reading = await in_thread(intake.read, source, feed, now)
-    # Before what would be paid for twice.
+    # Checked before scoring, which would otherwise be paid for twice.
     if reading.to_judge and not await renewed.renew():
         return Polled(problem=ANOTHER)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
     tally = await in_thread(intake.store, source, reading, judged)
-    # After the intake: had that failed, the validators would hide the same feed next time.
+    # Only after the intake: had that failed, the validators would hide the same feed next time.
     await in_thread(note_success, source, now, str(tally) or UNCHANGED, fetched.etag, fetched.modified)
     return Polled(tally)
 
@@ -165,7 +165,7 @@ async def _failed(source: Source, now: datetime, reason: str, retry_after_s: int
 
 
 def note_success(source: Source, now: datetime, outcome: str, etag: str, modified: str) -> None:
-    # Only what polling writes: staff may be editing the rest.
+    # Only the fields that polling owns: staff may be editing the rest.
     Source.objects.filter(pk=source.pk).update(
         etag=etag,
         modified=modified,
@@ -187,7 +187,7 @@ def note_failure(source: Source, now: datetime, reason: str, retry_after_s: int 
 
 
 def pause(interval_s: int, failures: int, retry_after_s: int = 0) -> timedelta:
-    """The interval, doubled with each failure in a row up to a day; never less than the server asked for."""
+    """The interval, doubled with each failure in a row up to a day, but at least what the server asks for."""
     wanted = timedelta(seconds=interval_s)
     if failures:
         wanted = max(wanted, min(wanted * 2 ** min(failures, MOST_DOUBLINGS), LONGEST))

@@ -1,7 +1,7 @@
-"""An entry of a feed as a story of ours: when it was, what it is about, which titles tell the same.
+"""Turns the entries of a feed into stories: when they happened, what they are about, and which are the same.
 
-A title is about what its names mean (names.csv). A name without a symbol tells only the category; one without
-either means something else (a gold medal)."""
+What a title is about follows from the names in it (names.csv). A name without a symbol gives only the
+category; one without either means something else, such as a gold medal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .addresses import digest, story_key
 from .parsing import FeedEntry
 
 WORD = re.compile(r"(?:(?<!\w)[+−-](?=\d))?[^\W_]+(?:[.,'’/-][^\W_]+)*")
-# "… - Reuters", "… | Kitco News": who says it is not what is said.
+# "… - Reuters", "… | Kitco News": the publisher is not part of the story.
 SIGNATURE = re.compile(r"\s[-–—|]\s(?!.*\s[-–—|]\s)(?P<who>[^-–—|]{2,40})$")
 SIGNATURE_WORDS = 3
-# Else it may be the end of the story: “… - Tokyo Up”.
+# Anything else may be the end of the title: “… - Tokyo Up”.
 PUBLISHER = re.compile(
     r"(?:^|\s)(?:(?:news|times|post|journal|finance|street|today|daily|herald|tribune|insider|review|wire|press|media|tv"
     r"|radio|magazine|agency|telegraph|guardian|bulletin|gazette|observer|report|asia|europe|live|network|business)"
@@ -29,11 +29,11 @@ PUBLISHER = re.compile(
     r"|\.[a-z]{2,6}$"
 )
 SPELT = str.maketrans({"-": " ", "/": " ", "’": "'"})
-# All else decides what happened: rejects for approves, bad for good, French for German, by for to.
-# A story that is told twice is rejected with a key; one that was taken for another is lost without a word.
+# Every other word may decide what happened: rejects or approves, bad or good, French or German, by or to.
+# Staff reject a duplicate with one key, but a story that is mistaken for another is lost silently.
 ARTICLES = frozenset(("a", "an", "the"))
 TOLD_ANEW_AFTER = timedelta(hours=48)
-# A feed may keep months of stories; what is older than this is no news when it is first seen.
+# A feed may keep stories for months; older ones are no news when they are first seen.
 OLDEST = timedelta(days=7)
 NO_SUBJECT = "macro"
 Words = tuple[str, ...]
@@ -45,7 +45,7 @@ class Story(NamedTuple):
     category: str
     symbols: tuple[str, ...]
     is_recognised: bool
-    """Whether its title, or its source, tells what it is about."""
+    """Whether its title or its source says what it is about."""
     title_key: str
     address_key: str
 
@@ -61,7 +61,7 @@ def read_stories(
     stories = []
     for entry, at in fresh:
         subjects = find_subjects(entry.title, known)
-        # An address that several stories of a feed share is that of a page about all of them.
+        # An address shared by several stories of a feed is that of a page about all of them.
         key = keys[entry.address] if times[keys[entry.address]] == 1 else ""
         stories.append(
             Story(
@@ -82,7 +82,7 @@ def category_of(subjects: Subjects, hint: str) -> str:
 
 
 def published_at(claimed: datetime | None, polled_at: datetime) -> datetime | None:
-    """Without a date it is new now; a date to come is brought back to now; None for what is too old."""
+    """Now, if there is no date or if it lies in the future; None for a story that is too old."""
     if claimed is None:
         return polled_at
     return None if claimed < polled_at - OLDEST else min(claimed, polled_at)
@@ -92,7 +92,7 @@ NAME_WORD = re.compile(r"[^\W_]+(?:[&.][^\W_]+)*")
 CURRENCY_PAIR = re.compile(r"\b([A-Z]{3})[/-]?([A-Z]{3})T?\b")
 MARKET_OF = {"XAU": "gold", "XAG": "gold", "BTC": "crypto", "ETH": "crypto", "SOL": "crypto"}
 
-# An asset says more of what a title is about than the data that moved it; a pair says it all.
+# An asset says more about the subject of a title than the data that moved it; a pair settles it.
 CATEGORY_WEIGHTS = {"macro": 1.5}
 ASSET_WEIGHT, PAIR_WEIGHT = 2.0, 6.0
 MOST_SYMBOLS = 6
@@ -105,7 +105,7 @@ class Subjects(NamedTuple):
 
 
 def find_subjects(title: str, known: Container[str]) -> Subjects:
-    """Of the symbols only the known ones, in the order of the title."""
+    """Only known symbols are returned, in the order of the title."""
     votes: defaultdict[str, float] = defaultdict(float)
     symbols: list[str] = []
     paired, rest = _pairs(title, known)
@@ -113,7 +113,7 @@ def find_subjects(title: str, known: Container[str]) -> Subjects:
         votes[category] += PAIR_WEIGHT
         symbols.append(symbol)
     for place, name in enumerate(_names(rest), start=1):
-        # What a headline is about comes first; why it happened comes after.
+        # A headline begins with its subject and gives the reasons later.
         votes[name.category] += CATEGORY_WEIGHTS.get(name.category, ASSET_WEIGHT) / place
         if name.symbol in known:
             symbols.append(name.symbol)
@@ -141,7 +141,7 @@ class Name(NamedTuple):
 
 
 def _names(title: str) -> Iterator[Name]:
-    """The longest name at each place; the words of one are used up by it."""
+    """Finds the longest name at each place; each word belongs to one name at most."""
     words = tuple(word.removesuffix("'s").removesuffix("’s") for word in NAME_WORD.findall(title.casefold()))
     place = 0
     while place < len(words):
@@ -174,7 +174,7 @@ LONGEST_NAME = max(len(name.split()) for name in NAMES)
 
 
 def title_key(title: str) -> str:
-    """Equal for titles that differ in case, punctuation or who signs."""
+    """Equal for titles that differ only in case, punctuation or publisher."""
     return digest(" ".join(words_of(title)))
 
 
@@ -190,7 +190,7 @@ def is_publisher(text: str) -> bool:
 
 
 def normalised(words: Words) -> Words:
-    """What is said, without how it is written: U.S. and US, three-week and three week, ’ and '."""
+    """Removes differences of spelling: U.S. and US, three-week and three week, ’ and '."""
     signed = (f"−{word[1:]}" if word[0] == "-" else word for word in words)
     parts = " ".join(signed).translate(SPELT).split()
     plain = [part.replace(".", "") if "." in part and not has_digit(part) else part for part in parts]
@@ -202,7 +202,7 @@ def has_digit(text: str) -> bool:
 
 
 class SeenTitles:
-    """Titles are near where they have the same words in the same order, in all that decides what happened."""
+    """Two titles are near if they have the same words in the same order, apart from articles and spelling."""
 
     def __init__(self) -> None:
         self._times: defaultdict[Words, list[datetime]] = defaultdict(list)
@@ -211,6 +211,6 @@ class SeenTitles:
         self._times[normalised(words_of(title))].append(at)
 
     def has_near(self, title: str, at: datetime) -> bool:
-        """Whether the same was told within 48 hours. Of a title without words nothing is known."""
+        """Whether the same title appeared within 48 hours. A title without words is near to none."""
         words = normalised(words_of(title))
         return bool(words) and any(abs(at - each) <= TOLD_ANEW_AFTER for each in self._times.get(words, ()))

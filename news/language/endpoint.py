@@ -1,4 +1,4 @@
-"""Where a language model is asked, how much of it is allowed, and the exception of whatever goes wrong."""
+"""The endpoint of a language model with its limits, and the exception for whatever goes wrong there."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def identifier(self) -> str:
-        """As configured: it stands on items that the model scored, and in `ai_models_available`."""
+        """As configured; shown on the items that the model scored and in `ai_models_available`."""
         return self.model[:LONGEST_IDENTIFIER]
 
     def fault(self) -> str:
-        """What is wrong with the settings, in one sentence; empty if nothing is."""
+        """What is wrong with the settings, in one sentence, or an empty text."""
         if not self.base_url.startswith(("https://", "http://")):
             return f"{self._name('BASE_URL')} should start with https:// or http://."
         if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
@@ -37,11 +37,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class LanguageFailed(Exception):
-    """No answer; the sentence says why."""
+    """There is no answer; the message says why."""
 
     def __init__(self, why: str, *, wait_s: float = 0.0, is_lasting: bool = False) -> None:
         super().__init__(why)
         self.wait_s = wait_s
-        """Seconds after which asking again makes sense; 0 where nobody knows."""
+        """Seconds after which it makes sense to ask again; 0 if unknown."""
         self.is_lasting = is_lasting
-        """Asking again at once would fail again."""
+        """Whether asking again at once would fail again."""

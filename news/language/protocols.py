@@ -1,4 +1,4 @@
-"""What is sent to an endpoint and where in its answer the answer is, in the two protocols there are."""
+"""The requests of the two supported protocols, and where their responses hold the answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OpenAi:
 
 
 class Anthropic:
-    """Messages. The one tool that the model has to use carries the schema."""
+    """Messages with a single tool, which the model must use and which carries the schema."""
 
     def headers(self, endpoint: Endpoint) -> dict[str, str]:
         return {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
@@ -122,12 +122,12 @@ def _without_version(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
 
 
-# Refused by strict modes. The bounds hold all the same: the answer is validated here.
+# Strict modes refuse these keywords. The bounds hold all the same, because the answer is validated here.
 NOT_IN_STRICT = {"minLength", "maxLength", "minItems", "maxItems", "title"}
 
 
 def schema_of(shape: type[msgspec.Struct], *, strict: bool) -> dict[str, Any]:
-    """The root has to be an object itself, not a reference to one."""
+    """The root must be an object itself, not a reference to one."""
     (root,), definitions = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     name = root["$ref"].rpartition("/")[2]
     schema = definitions.pop(name)
@@ -137,7 +137,7 @@ def schema_of(shape: type[msgspec.Struct], *, strict: bool) -> dict[str, Any]:
 
 
 def without(unwanted: set[str], schema: Any) -> Any:
-    """The keywords are dropped; a property that has the name of one stays."""
+    """Drops the keywords, but keeps properties of the same name."""
     if isinstance(schema, list):
         return [without(unwanted, part) for part in schema]
     if not isinstance(schema, dict):

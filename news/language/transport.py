@@ -1,4 +1,4 @@
-"""One request to an endpoint, bounded in time and size, and none while the endpoint does not answer."""
+"""Requests to an endpoint, bounded in time and size, and paused while the endpoint fails."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_WAIT_S = 900.0
 async def ask(
     method: str, url: str, headers: dict[str, str], *, body: dict[str, Any] | None = None, ends: float
 ) -> tuple[httpx2.Response, bytes]:
-    """Until a moment of the loop's clock."""
-    # Reading the certificates takes milliseconds that belong to the ticks on the event loop.
+    """`ends` is a time of the event loop's clock."""
+    # Reading the certificates would block the event loop, and the ticks on it, for milliseconds.
     await asyncio.to_thread(tls, trust_env=True)
     client = open_client(headers={**headers, "Content-Type": "application/json"}, timeout=None)
     content = None if body is None else msgspec.json.encode(body)
@@ -36,14 +36,14 @@ async def ask(
 
 def refusal(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> LanguageFailed:
     status = response.status_code
-    # Only the request is at fault, or only this moment; anything else among them would come again.
+    # The excluded codes blame this request or this moment; the others would come back for the next request.
     is_lasting = 300 <= status < 500 and status not in (400, 408, 413, 422)
     why = f"the endpoint answered {status}{explanation(endpoint, body)}"
     return LanguageFailed(why, wait_s=retry_after(response), is_lasting=is_lasting)
 
 
 def explanation(endpoint: Endpoint, body: bytes) -> str:
-    """What an error's body says; both protocols say it in the same place."""
+    """The message in the body of an error, which is in the same place in both protocols."""
     try:
         text = msgspec.json.decode(body)["error"]["message"]
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):
@@ -53,12 +53,12 @@ def explanation(endpoint: Endpoint, body: bytes) -> str:
 
 def retry_after(response: httpx2.Response) -> float:
     text = response.headers.get("Retry-After", "")
-    # Where it is a date, the breaker's own wait does.
+    # A date is ignored: the breaker's own wait applies.
     return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
 
 
 class Breaker:
-    """Closed while all is well; open for a while after faults; then one may try."""
+    """Closed while all is well, open for a while after faults; after that one request may try."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -70,7 +70,7 @@ class Breaker:
         return self._open_until is None
 
     def wait_s(self, now: float) -> float:
-        """Until one may try."""
+        """Seconds until a request may try."""
         return 0.0 if self._open_until is None else max(0.0, self._open_until - now)
 
     def admit(self, now: float) -> bool:
@@ -78,7 +78,7 @@ class Breaker:
             return True
         if now < self._open_until:
             return False
-        # Who comes next waits for what becomes of this one, which may never be heard of again.
+        # Later requests wait for the outcome of this one, but not for ever: it may never report back.
         self._open_until = now + self._wait_s
         return True
 
@@ -88,7 +88,7 @@ class Breaker:
         self._open_until = None
 
     def fail(self, now: float, *, wait_s: float = 0.0, is_lasting: bool = False) -> None:
-        """After a few in a row, after one that asks for patience, and after one that would come again."""
+        """Opens after a few faults in a row, or at once if the fault is lasting or asks for a wait."""
         self._failures += 1
         if self._failures < FAILURES_THAT_OPEN and not wait_s and not is_lasting and self.is_closed:
             return

@@ -26,7 +26,7 @@ class NewsCategory(models.TextChoices):
 
 
 class NewsItem(models.Model):
-    """One piece of news. Drafts wait for staff; what is published always has a score."""
+    """One piece of news. Drafts wait for staff; a published item always has a score."""
 
     Category = NewsCategory
 
@@ -47,7 +47,7 @@ class NewsItem(models.Model):
     published_at = models.DateTimeField(default=timezone.now)
     is_demo = models.BooleanField(default=False, editable=False)
 
-    # By these the ingest knows what it has seen; empty for what staff wrote.
+    # The ingest recognises known stories by these; they are empty for what staff wrote.
     origin = models.ForeignKey(
         "news.Source", on_delete=models.SET_NULL, null=True, editable=False, related_name="items"
     )
@@ -86,7 +86,7 @@ class NewsItem(models.Model):
 
     @property
     def mark(self) -> str:
-        """Another one whenever what staff read before they decide reads differently."""
+        """Changes whenever anything changes that staff read before they decide."""
         read = (self.title, self.summary, self.category, self.sentiment_score, self.model)
         return digest(repr(read))[:16]
 
@@ -96,7 +96,7 @@ class NewsItem(models.Model):
 
 
 class ItemScore(models.Model):
-    """One judgement of one title. Rows are added, never changed: the database refuses."""
+    """One score of one title. Rows are added and never changed, which the database enforces."""
 
     item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="scores")
     title = models.CharField(max_length=300, help_text="As it read when it was scored.")

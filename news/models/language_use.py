@@ -1,4 +1,4 @@
-"""How often endpoints were asked: they cost money, and processes come and go."""
+"""How often language models were called: calls cost money, and the count must survive processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said of an item when it entered the feed, and how prices moved after that."""
+"""What was said about an item when it entered the feed, and how prices moved after that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .items import NewsCategory
 
 HORIZONS_H = {"1h": 1, "24h": 24}
 INVERSE = "-"
-"""Before a symbol: the score is about what its price is counted in, as the yen in USDJPY."""
+"""Prefix of a symbol whose quote currency the score is about, such as the yen in USDJPY."""
 
 
 class OutcomeQuerySet(models.QuerySet["Outcome"]):
@@ -20,8 +20,8 @@ class OutcomeQuerySet(models.QuerySet["Outcome"]):
 
 
 class Outcome(models.Model):
-    """Made when an item enters the feed for the first time, with what it said then; settled when the horizon
-    has passed. Nothing said later, with the move already seen, changes what is judged."""
+    """Made when an item first enters the feed, with the score of that moment, and settled after the horizon.
+    Nothing that is said later, in knowledge of the move, changes what is judged."""
 
     item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="outcomes")
     horizon = models.CharField(max_length=3, choices=[(name, name) for name in HORIZONS_H])

@@ -30,7 +30,7 @@ class SourceQuerySet(models.QuerySet["Source"]):
 
 
 class Source(models.Model):
-    """A feed that is asked again and again. What polling writes, staff do not edit."""
+    """A feed that is polled regularly. Staff do not edit the fields that polling writes."""
 
     class Trust(models.TextChoices):
         REVIEW = "review", "staff publish"
@@ -58,7 +58,7 @@ class Source(models.Model):
     etag = models.CharField(max_length=300, blank=True, editable=False)
     modified = models.CharField(max_length=300, blank=True, editable=False)
     polled_at = models.DateTimeField("last polled", null=True, blank=True, editable=False)
-    # Also the claim: who moves it on is who polls.
+    # This is also the claim: the process that moves it forward polls the source.
     next_poll_at = models.DateTimeField("next poll", default=timezone.now, editable=False)
     failures = models.PositiveIntegerField("failures in a row", default=0, editable=False)
     last_error = models.CharField(max_length=300, blank=True, editable=False)

@@ -34,7 +34,7 @@ def calibration_page(request: HttpRequest) -> HttpResponse:
 
 
 def tables(figures: list[Figures]) -> list[dict[str, Any]]:
-    """One a category, one row a label and horizon."""
+    """One table for each category, with a row for each label and horizon."""
     return [
         {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": [texts_of(row) for row in rows]}
         for category, rows in groupby(figures, key=lambda row: row.category)

@@ -1,4 +1,4 @@
-"""Decisions about items. A draft is decided once: the row count tells who was first."""
+"""Decisions about items. A draft is decided once, under a lock on its row."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Unscored(Exception):
 
 
 class AlreadyDecided(Exception):
-    """Somebody else was first: the item is no draft any more."""
+    """Somebody else was faster: the item is no longer a draft."""
 
 
 class Reworded(Exception):
-    """The draft is not what was read before it was decided."""
+    """The draft has changed since staff read it."""
 
 
 @transaction.atomic
 def publish(item: NewsItem, *, seen: str | None = None) -> None:
     """Put an item into the feed, with the time at which its source published it.
 
-    `seen` is the mark of a draft as it was read: if it reads differently now, nothing is done. Below too."""
+    `seen`, here and below, is the mark of the draft as staff read it: if it has changed, nothing is done."""
     found = _locked(item, seen)
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
@@ -46,20 +46,20 @@ def reject(item: NewsItem, *, seen: str | None = None) -> None:
 
 @transaction.atomic
 def take_back(item: NewsItem) -> None:
-    """To the drafts again, out of the feed. What was promised when it entered stays on record."""
+    """Move an item from the feed back to the drafts. Its outcomes stay on record."""
     NewsItem.objects.filter(pk=item.pk).update(status=Status.DRAFT)
 
 
 @transaction.atomic
 def choose_category(item: NewsItem, category: str, scored: Score | None, *, by: str, seen: str) -> None:
-    """Of a draft, from the queue; with what the model says of its title for that category."""
+    """Change the category of a draft, with the model's score of its title for that category."""
     found = _locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(category=category)
     replace_model_score(found, scored, by=by)
 
 
 def replace_model_score(item: NewsItem, scored: Score | None, *, by: str) -> None:
-    """A score is about the category's asset and says nothing of another. Staff knew what theirs is about."""
+    """A score is about the category's asset and says nothing about another one. A score by staff stays."""
     if item.model in ("", STAFF):
         return
     if scored is not None:
@@ -70,7 +70,7 @@ def replace_model_score(item: NewsItem, scored: Score | None, *, by: str) -> Non
 
 @transaction.atomic
 def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | None = None) -> None:
-    """Staff know better than the model, or take their own score back."""
+    """Staff replace the model's score, or withdraw their own."""
     found = _locked(item, seen)
     if score is None:
         if found.status == Status.PUBLISHED:
@@ -81,7 +81,7 @@ def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | 
 
 
 def ask_again(item: NewsItem, scorer: Scorer) -> Score:
-    """Outside of any transaction: a model takes its time, and writes down that it was asked."""
+    """Call this outside of transactions: a model is slow, and writes down that it was asked."""
     scored = scorer(item.title, item.category)
     if scored is None:
         raise Unscored(f"“{item.title}” cannot be scored by the model. Give it a score of your own.")
@@ -90,7 +90,7 @@ def ask_again(item: NewsItem, scorer: Scorer) -> Score:
 
 @transaction.atomic
 def take_answer(item: NewsItem, scored: Score, *, by: str, replace_published: bool = False) -> bool:
-    """Every answer is kept; a published item takes it only if staff say so."""
+    """Every answer is recorded; a published item takes it only if staff say so."""
     is_taken = replace_published or _locked(item).status != Status.PUBLISHED
     give_score(item, scored, by=by, is_taken=is_taken)
     return is_taken
@@ -127,7 +127,7 @@ def _locked(item: NewsItem, seen: str | None = None) -> NewsItem:
 
 
 def lock_as_read(item: NewsItem, seen: str) -> None:
-    """Within a transaction, before an act upon an item in whatever state."""
+    """Call this within a transaction, before acting on an item in any state."""
     _be_as_read(_locked(item), seen)
 
 

@@ -46,7 +46,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         *("title", "state", "category", "sentiment_label", "score", "model", "source", "published_at"),
     )
     list_filter = ("status", "category", "origin")
-    # The names of the states happen to sort as the work does: draft, published, rejected.
+    # The states happen to sort alphabetically as the work does: draft, published, rejected.
     ordering = ("status", "-published_at", "-pk")
     sortable_by = ()
     search_fields = ("title",)
@@ -72,7 +72,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, item: NewsItem) -> SafeString:
-        """With the mark of what the row shows, so that nothing else is published."""
+        """Carries the mark of what the row shows, so that nothing else is published."""
         box = super().action_checkbox(item)
         return format_html('{}<input type="hidden" name="seen" value="{}:{}">', box, item.pk, item.mark)
 
@@ -92,11 +92,11 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         if "sentiment_score" in form.changed_data:
             override_score(obj, score, by=request.user.get_username())
         elif change and "category" in form.changed_data:
-            # After the page's own transaction: a model may take its time.
+            # After the transaction of the page, because a model may be slow.
             transaction.on_commit(
                 partial(score_for_category, obj.pk, obj.category, by=request.user.get_username())
             )
-        # Only what was edited: a colleague may have published or rejected the item meanwhile.
+        # Only the edited fields: a colleague may have published or rejected the item in the meantime.
         obj.save(update_fields=set(form.changed_data) - {"symbols", "sentiment_score"})
 
     def response_post_save_change(self, request: HttpRequest, obj: NewsItem) -> HttpResponseRedirect:
@@ -163,7 +163,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         prepare: Callable[[NewsItem], Callable[[], object]],
         done: str,
     ) -> None:
-        """One by one: what one refuses holds up none of the others, nor what one waits for the database."""
+        """Each item has its own transaction: a refusal or a wait concerns no other item."""
         count = 0
         for item in self.few_enough(request, queryset) or ():
             try:
@@ -179,13 +179,13 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
 
 def score_for_category(pk: int, category: str, *, by: str) -> None:
-    """Of a draft that was put into another one. What is published keeps the score that it promised."""
+    """Score a draft again that was moved to another category. A published item keeps its score."""
     item = NewsItem.objects.filter(pk=pk, category=category, status=NewsItem.Status.DRAFT).first()
     if item is not None:
         replace_model_score(item, score_title(item.title, category), by=by)
 
 
 def score_history(item: NewsItem) -> str:
-    """The newest first. No formset: nothing here is sent back."""
+    """The newest scores first. This is no formset, because nothing is sent back."""
     scores = list(ItemScore.objects.filter(item=item)[:SHOWN]) if item.pk else []
     return render_to_string("admin/_news_scores.html", {"scores": scores, "title": item.title})

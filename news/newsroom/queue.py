@@ -1,4 +1,4 @@
-"""The queue: one draft after another is published, rejected or put right, with the keyboard if you like."""
+"""The queue, where staff publish, reject or correct one draft after another, by keyboard if they like."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def act(request: HttpRequest) -> HttpResponse:
-    """`act` says what, `item` on which: one, or several ticked ones, each with the mark of what was read."""
+    """`act` says what to do, and each `item` names a draft with the mark of what was read."""
     chosen = marks_of(request.POST.getlist("item"))
     if not chosen:
         messages.warning(request, "Choose at least one draft.")
     for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
         wanted, score = request.POST.get("act", ""), request.POST.get("score", "")
         act_on(request, item, wanted, score, seen=chosen[item.pk])
-    # On to the next, unless the one at hand is still to be decided.
+    # Go on to the next draft, unless the current one is still undecided.
     first = next(iter(chosen), 0)
     waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
     at = first if waits else whole_number(request.POST.get("next", ""))
@@ -86,7 +86,7 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
     """`seen` is the mark of the draft as the page showed it."""
     name, _, value = act.partition(":")
     try:
-        # Before the database is held up: a model may take its time.
+        # Before the transaction, because a model may be slow.
         scored = (
             score_title(item.title, value) if name == "category" and value in NewsCategory.values else None
         )

@@ -1,4 +1,4 @@
-"""Where news comes from, how it is going, and what is wrong with it."""
+"""The sources of news: their settings, their state, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from accounts.back_office.staff_pages import StaffAdmin, label
 from news.models import Source
 
-# One failure is weather; that many in a row are the source.
+# A single failure happens; this many in a row mean that the source is broken.
 BROKEN_FROM = 3
 
 
@@ -22,7 +22,7 @@ BROKEN_FROM = 3
 class SourceAdmin(StaffAdmin[Source]):
     list_display = ("name", "state", "trust", "category", "every", "polled_at", "next_poll", "what_came")
     list_filter = ("is_active", "trust", "category")
-    # What needs somebody stands first.
+    # Sources that need attention come first.
     ordering = ("-failures", "name")
     sortable_by = ()
     search_fields = ("name", "address")
@@ -88,14 +88,14 @@ class SourceAdmin(StaffAdmin[Source]):
             return
         edited = set(form.changed_data)
         if "address" in edited:
-            # What another server said of its feed means nothing to this one.
+            # The validators and faults of the old address mean nothing for the new one.
             obj.etag = obj.modified = obj.last_error = ""
             obj.failures = 0
             edited |= {"etag", "modified", "last_error", "failures"}
         if edited & {"address", "is_active", "interval_s"}:
             obj.next_poll_at = timezone.now()
             edited.add("next_poll_at")
-        # Only these: polling writes the others at any moment.
+        # Only these fields: polling may write the others at any moment.
         obj.save(update_fields=edited)
 
     @admin.action(description="Poll now", permissions=("change",))

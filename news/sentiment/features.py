@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .lexicon import WordKind, kinds
 from .signs import guessed, in_roles, signs
 
-# The longest title of an item is 300; what is longer is no headline and is read as far as this.
+# Titles of items have 300 characters at most; anything longer is no headline and is read up to here.
 LONGEST = 400
 PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": " ", "—": " ", "−": "-", "\u200b": ""})
 WORD = re.compile(r"[-+]?[$£€¥]?\d[\d,.]*|[^\W\d_]+(?:[/&'.][^\W\d_]+)*|%")
@@ -19,7 +19,7 @@ ANY_NUMBER = "0"
 
 class Features(NamedTuple):
     words: list[str]
-    """The words of which the pieces are pieces."""
+    """The words from which the pieces are cut."""
     terms: list[str]
     signs: list[str]
     category: str
@@ -52,12 +52,12 @@ def cues(text: str, roles: Sequence[WordKind]) -> list[str]:
 
 
 def plain(title: str) -> str:
-    """One form of what looks alike, in lower case, and no longer than a title can be."""
+    """Lower case, with characters that look alike made equal, and no longer than a title can be."""
     return unicodedata.normalize("NFKC", title[:LONGEST]).translate(PLAIN).lower()
 
 
 def words(text: str) -> list[str]:
-    """Of a plain text. `U.S.` and `it's` are `us` and `it`; a number is `0`."""
+    """The words of a plain text. `U.S.` and `it's` become `us` and `it`; a number becomes `0`."""
     found = []
     for word in WORD.findall(text):
         if word[-1].isdigit() or word[-1] in ",.":
@@ -67,7 +67,7 @@ def words(text: str) -> list[str]:
     return found
 
 
-# From its first digit: begun at each one, a long number would take time without an end.
+# A number matches from its first digit only: trying each digit of a long number would take forever.
 NUMBER = r"([-+]?)[$£€¥]?(?<!\d)(?<!\d,)(\d[\d,]*(?:\.\d+)?) ?(%|k\b|m\b|mln|bn?\b|million|billion|thousand)?"
 BETWEEN, BEFORE = r"[^\d+-]{0,24}?", r"[^\d+-]{0,16}?"
 AGAINST = re.compile(rf"{NUMBER}{BETWEEN}\b(?:vs|versus|against|est|exp|forecast)\b{BEFORE}{NUMBER}")
@@ -90,7 +90,7 @@ SIZES = {
 
 
 def surprise(text: str) -> str:
-    """`beyond`, `short` or `level` where a plain text compares two figures; else empty."""
+    """`beyond`, `short` or `level` if a plain text compares two figures, otherwise empty."""
     found = AGAINST.search(text)
     if found is None and EXPECTATION.search(text):
         found = COMPARED.search(text)
@@ -109,6 +109,6 @@ def surprise(text: str) -> str:
 
 def valued(sign: str, digits: str, size: str | None, other_size: str | None) -> float:
     value = float(digits.replace(",", ""))
-    # "8.1 vs 7.7 million" means two millions; 22,000 is as large as it looks.
+    # In "8.1 vs 7.7 million" both are millions, but 22,000 is written out.
     value *= SIZES.get(size or (other_size if value < WRITTEN_OUT else "") or "", 1.0)
     return -value if sign == "-" else value

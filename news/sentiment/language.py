@@ -44,7 +44,7 @@ class LanguageSentiment:
             raise SentimentFailed(str(failure)) from None
 
     def score(self, title: str, category: str = "") -> Score:
-        """One at a time: whoever waits here holds a thread that the API needs."""
+        """One title at a time: whoever waits here holds a thread that the API needs."""
         if self._loop is None or not self.is_healthy():
             raise SentimentFailed("it did not answer its last check")
         if not self._turn.acquire(blocking=False):

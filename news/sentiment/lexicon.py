@@ -1,4 +1,4 @@
-"""Kinds of words: what moves up, what is bad when it does, what is an asset. See lexicon.txt."""
+"""The kinds of words, such as movements, assets and things that are bad when they rise (lexicon.txt)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def phrase_starts() -> frozenset[str]:
 
 
 def kinds(words: Sequence[str]) -> Iterator[WordKind]:
-    """The kinds in a title in their order; the longest phrase wins."""
+    """The kinds of words in a title, in order; the longest phrase wins."""
     at = 0
     while at < len(words):
         name, length = _phrase(words, at) if words[at] in phrase_starts() else (NOTHING, 0)
@@ -60,7 +60,7 @@ def _phrase(words: Sequence[str], at: int) -> tuple[str, int]:
 
 @lru_cache(maxsize=8192)
 def kind_of(word: str) -> str:
-    """Of the word itself, or of the one it is a regular form of; of a pair of currencies, its base's."""
+    """The kind of a word or of its base form; for a pair of currencies, the kind of the base."""
     known = lexicon()
     if pair := PAIR.fullmatch(word):
         return known.get(pair[1], NOTHING)

@@ -1,4 +1,4 @@
-"""The model that is always there: linear, in pure Python, from one trained file beside this one.
+"""The built-in model, which is always there: linear, in pure Python, read from the trained file beside it.
 
 The file is a line of JSON that describes it, then three packed tables for each group of features. A
 feature's place in the tables of its group is a checksum of its text. There stand its rarity (in sixteenths)
@@ -22,10 +22,10 @@ from .features import features
 
 FILE = Path(__file__).with_name("tickwire-linear-1.model")
 NEAREST_NEUTRAL = 0.149
-# A weight is a signed byte, lifted above 0; a title has a few thousand features at most.
+# A weight is a signed byte, shifted above 0; a title has a few thousand features at most.
 FIELD, LIFT = 20, 128
 FULL = (1 << FIELD) - 1
-# Of each kind; a few megabytes in all.
+# Entries of each kind, a few megabytes in all.
 REMEMBERED = 16_384
 PIECES = (3, 4, 5)
 GROUPS = ("terms", "pieces", "signs")
@@ -43,7 +43,7 @@ class LinearModel:
         self.facts = weights.facts
         self.version = weights.checksum
         self._tables = weights.tables
-        # Words and signs come again and again: what they weigh is looked up once.
+        # Words and signs recur, so their weights are cached.
         self._of_term = lru_cache(REMEMBERED)(partial(self._look_up, "terms"))
         self._of_sign = lru_cache(REMEMBERED)(partial(self._look_up, "signs"))
         self._of_pieces = lru_cache(REMEMBERED)(self._sum_of_pieces)
@@ -86,13 +86,13 @@ def linear_model() -> LinearModel:
 
 
 def pieces(word: str) -> list[str]:
-    """A word's runs of letters, with its edges; they carry over to words never seen."""
+    """The character n-grams of a word, including its edges; they carry over to unknown words."""
     edged = f" {word} "
     return [edged[at : at + size] for size in PIECES for at in range(len(edged) - size + 1)]
 
 
 def packed(squares: int, bullish: int, bearish: int) -> int:
-    """Side by side in one number, with a 1 that counts: so adding up hundreds of them is one `sum`."""
+    """Packs the values and a count of 1 into one number, so that hundreds are added by a single `sum`."""
     return ((squares << FIELD | 1) << FIELD | bullish + LIFT) << FIELD | bearish + LIFT
 
 
@@ -111,7 +111,7 @@ def odds_of(bullish: float, bearish: float) -> Odds:
 
 
 def score_of(odds: Odds) -> float:
-    """-1 to 1, so that the label by the fixed thresholds is the likeliest class."""
+    """From -1 to 1, such that the fixed thresholds give the likeliest class as the label."""
     bearish, neutral, bullish = odds
     if bullish > max(neutral, bearish):
         return round(BULLISH_FROM + (1 - BULLISH_FROM) * (bullish - max(neutral, bearish)), 3)
@@ -123,27 +123,27 @@ def score_of(odds: Odds) -> float:
 
 
 class BadModel(Exception):
-    """The file is not a model; the sentence says why."""
+    """The file is not a model; the message says why."""
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
     size: int
-    """Of its tables; a power of two."""
+    """Entries of each of its tables; a power of two."""
     scale: float
     """What one step of a weight is worth."""
     shares: tuple[float, float]
-    """Of the group in titles on companies, and on the other categories."""
+    """The group's share in titles about companies, and in those of the other categories."""
 
 
 class ModelFacts(msgspec.Struct, frozen=True):
     name: str
     version: int
     bias: tuple[float, float]
-    """Of bullish and bearish, against neutral."""
+    """For bullish and for bearish, relative to neutral."""
     groups: dict[str, GroupFacts]
     trained_on: dict[str, int]
     made_of: dict[str, str]
-    """Checksums of the files that it depends on: with other ones it has to be trained anew."""
+    """Checksums of the files it depends on: when those change, it has to be trained again."""
 
     @property
     def identifier(self) -> str:

@@ -10,11 +10,11 @@ class Score(NamedTuple):
     """-1 (bearish) to 1 (bullish), for the asset that the category is about."""
     model: str
     version: str
-    """Which training of it, as exactly as is known; empty where nobody knows."""
+    """Identifies the training of the model; empty if unknown."""
 
 
 class SentimentFailed(Exception):
-    """This model has no score now; the sentence says why."""
+    """The model has no score now; the message says why."""
 
 
 class CheckedModel(Protocol):
@@ -22,14 +22,14 @@ class CheckedModel(Protocol):
     def identifier(self) -> str: ...
 
     def is_healthy(self) -> bool:
-        """From memory: it is asked on every session request."""
+        """Answers from memory, because every session request asks."""
 
 
 class ScoringModel(Protocol):
     def score(self, title: str, category: str = "") -> Score:
-        """In a thread that may wait; SentimentFailed where there is none."""
+        """Runs in a thread that may wait; raises SentimentFailed if there is no score."""
 
 
 class SentimentModel(CheckedModel, ScoringModel, Protocol):
     async def check(self) -> None:
-        """Find out whether it works, and remember it; SentimentFailed says why not."""
+        """Find out whether the model works, and remember it; raises SentimentFailed if not."""

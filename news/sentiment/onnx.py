@@ -1,4 +1,4 @@
-"""A classifier of anybody's from a directory: model.onnx, tokenizer.json, config.json with `id2label`."""
+"""A third-party classifier from a directory: model.onnx, tokenizer.json, config.json with `id2label`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LoadedOnnx(msgspec.Struct):
     tokenizer: Any
     inputs: tuple[str, ...]
     order: tuple[int, int, int]
-    """Where bearish, neutral and bullish stand in its answer."""
+    """The positions of bearish, neutral and bullish in its output."""
     version: str
 
 
@@ -56,13 +56,13 @@ class OnnxModel:
             raise
 
     def score(self, title: str, category: str = "") -> Score:
-        """Such models know no categories: good is good for whatever the title is about."""
+        """The category is ignored: such models only say whether a title is good or bad."""
         try:
             self._loaded = self._loaded or load(self.folder)
             odds = ask(self._loaded, title)
         except SentimentFailed:
             raise
-        except Exception as error:  # noqa: BLE001 - a model of anybody's, in a library that raises what it likes
+        except Exception as error:  # noqa: BLE001 - a third-party model in a library that may raise anything
             raise SentimentFailed(f"{self.folder} does not work: {type(error).__name__}: {error}") from None
         return Score(score_of(odds), self.identifier, self._loaded.version)
 
@@ -76,7 +76,7 @@ def load(folder: Path) -> LoadedOnnx:
     if missing := [name for name in NEEDED if not (folder / name).is_file()]:
         raise SentimentFailed(f"{folder} has no {', '.join(missing)}.")
     options = onnxruntime.SessionOptions()
-    # The other cores belong to the ticks.
+    # The other cores are needed for the ticks.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     path = folder / "model.onnx"
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

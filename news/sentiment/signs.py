@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from .lexicon import WordKind
 
 OWN, RIVAL, CURRENCY = "own", "rival", "fx."
-# The assets that a category is about. Any other is a rival, whose fortune is not the item's own.
+# The assets that a category is about. Any other asset is a rival, whose rise is not the item's own.
 ASSETS = {"gold": "gold", "crypto": "coin", "macro": "stocks", "": "stocks"}
 RIVALS = {"gold", "coin", "stocks"}
 DIRECTIONS = {"up": 1, "down": -1, "more": 1, "less": -1, "hit": -1, "undo": -1}
 TRANSITIVE = {"more", "less", "hit", "undo"}
-# What it is worth that a thing goes up; for the things at the end it depends on the category.
+# Whether it is good that a thing goes up; for those further down, that depends on the category.
 WORTH = {
     "own": 1,
     "goodthing": 1,
@@ -34,7 +34,7 @@ TURN_REACH, OBJECT_REACH, ADJECTIVE_REACH = 2, 4, 1
 
 
 def guessed(found: Sequence[WordKind]) -> str:
-    """A category for a title that came without one; empty for companies and the rest."""
+    """The category of a title that came without one; empty for companies and the rest."""
     first = next((kind.name for kind in found if kind.name in RIVALS or kind.name.startswith(CURRENCY)), "")
     if first.startswith(CURRENCY):
         return "forex"
@@ -70,7 +70,7 @@ def signs(roles: Sequence[WordKind], category: str) -> list[str]:
 
 
 def clause_marks(names: Sequence[str]) -> list[str]:
-    """What stands before the first reason is said of the asset; what follows explains it."""
+    """Marks each kind with its clause: M before the first reason, R for the reasons that follow."""
     marks = []
     clause = "M"
     for name in names:
@@ -82,7 +82,7 @@ def clause_marks(names: Sequence[str]) -> list[str]:
 
 
 def events(roles: Sequence[WordKind]) -> list[str]:
-    """Directions with what they are said of."""
+    """Each direction together with the thing that moves."""
     found = []
     clause = "M"
     for at, kind in enumerate(roles):
@@ -114,7 +114,7 @@ def is_thing(name: str) -> bool:
 
 
 def leanings(roles: Sequence[WordKind], category: str) -> Iterator[tuple[str, int]]:
-    """The clause (M: what is said, R: the reasons given) and the sign of everything that has one."""
+    """The clause (M for the statement, R for the reasons) and the sign of everything that has one."""
     clause = "M"
     for at, kind in enumerate(roles):
         if kind.name == "because":
@@ -137,7 +137,7 @@ def value_at(roles: Sequence[WordKind], at: int, category: str) -> int:
 
 
 def said_of(roles: Sequence[WordKind], at: int) -> str:
-    """Of what follows an adjective or a transitive verb, else of what stood before."""
+    """What a direction is about: the thing after an adjective or transitive verb, else the last before."""
     reach = OBJECT_REACH if roles[at].name in TRANSITIVE else ADJECTIVE_REACH
     after = roles[at + 1] if at + 1 < len(roles) else None
     if after and is_thing(after.name) and after.start - roles[at].end < reach:
@@ -146,7 +146,7 @@ def said_of(roles: Sequence[WordKind], at: int) -> str:
 
 
 def turns_next(roles: Sequence[WordKind], at: int) -> bool:
-    """An undoing of what has a sign itself turns that, and says nothing else."""
+    """Whether this undoes the following sign, and so has none of its own."""
     after = roles[at + 1] if at + 1 < len(roles) else None
     has_sign = after is not None and (
         after.name in VALUES or after.name in POLICY or after.name in ("up", "down")
@@ -155,7 +155,7 @@ def turns_next(roles: Sequence[WordKind], at: int) -> bool:
 
 
 def turn(roles: Sequence[WordKind], at: int) -> int:
-    """-1 where a negation or an undoing before, or an end after, turns a sign round."""
+    """-1 if a negation or undoing before it, or an end after it, reverses a sign."""
     before = roles[at - 1] if at else None
     after = roles[at + 1] if at + 1 < len(roles) else None
     turns = 1

@@ -77,7 +77,7 @@ def evaluate(data: Path | None, plot: Path | None) -> int:
 
 
 class Report:
-    """What is told of each part, and which of them were below their floor."""
+    """Prints the result of each part, and remembers which ones were below their floor."""
 
     def __init__(self) -> None:
         self.below: list[str] = []

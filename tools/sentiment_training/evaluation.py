@@ -1,4 +1,4 @@
-"""How well the model does on headlines that it has not seen, in figures."""
+"""Measures how well the model does on headlines that it has not seen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Judged(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How many of how many were right."""
+    """The number of right answers, and of all."""
 
     right: int
     of: int
@@ -61,7 +61,7 @@ def judged_by(
 
 
 class HeldOut:
-    """Every example judged by a model that was trained without it and its near-duplicates."""
+    """Judges every example by a model that was trained without it and its near-duplicates."""
 
     def __init__(self, others: Sequence[LabelledHeadline], own: Sequence[LabelledHeadline]) -> None:
         self.prepared = Prepared(others, own)
@@ -79,7 +79,7 @@ class HeldOut:
         return self._judged(range(self._others + self._own, len(self.prepared.labels)), self.margins)
 
     def by_style_left_out(self) -> list[Judged]:
-        """Ours again: each style judged by a model that saw no headline of that style."""
+        """Judges each style of our headlines by a model that saw none of that style."""
         styles = np.array([each.style for each in self.prepared.examples])
         margins = np.zeros_like(self.margins)
         for style in sorted({style for style in styles if style}):
@@ -88,7 +88,7 @@ class HeldOut:
         return self._judged(self._range_of_own(), margins)
 
     def own_by_sentfin(self) -> list[Judged]:
-        """Ours, judged by a model that saw none of them."""
+        """Judges our headlines by a model that saw none of them."""
         return self._judged(self._range_of_own(), self._margins_by(self._is_others()))
 
     def sentfin_by_own(self) -> list[Judged]:

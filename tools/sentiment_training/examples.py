@@ -16,13 +16,13 @@ NAMES = {value: name for name, value in LABELS.items()}
 FOLDER = Path(__file__).parent
 OWN, UNSEEN = FOLDER / "headlines.csv", FOLDER / "unseen.csv"
 
-# The column is no JSON: quotes of both kinds, apostrophes within.
+# The column is not JSON: it mixes both kinds of quotes, with apostrophes inside.
 DECISION = re.compile(r":\s*['\"](positive|negative|neutral)['\"]")
 DECISIONS = {"positive": BULLISH, "negative": BEARISH, "neutral": NEUTRAL}
 
 
 class BadData(Exception):
-    """The file cannot be used; the sentence says why."""
+    """The file cannot be used; the message says why."""
 
 
 class LabelledHeadline(NamedTuple):
@@ -41,7 +41,7 @@ def read_own(path: Path = OWN) -> list[LabelledHeadline]:
 
 
 def read_sentfin(path: Path) -> list[LabelledHeadline]:
-    """Headlines whose entities have one label; what is good for one and bad for another is left out."""
+    """Headlines whose entities share one label; those good for one and bad for another are left out."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -63,7 +63,7 @@ def read_sentfin(path: Path) -> list[LabelledHeadline]:
 SHINGLE = 5
 ALIKE = 0.5
 
-# A shingle of more headlines than this is a common word and brings nobody together.
+# A shingle of more headlines than this is a common word and proves no similarity.
 COMMON = 60
 
 
@@ -73,7 +73,7 @@ def shingles(title: str) -> frozenset[str]:
 
 
 def groups(titles: Sequence[str]) -> list[int]:
-    """For each title the first that it is like, directly or through others (Jaccard of shingles)."""
+    """For each title the first that it resembles, directly or through others (Jaccard index of shingles)."""
     sets = [shingles(title) for title in titles]
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for number, found in enumerate(sets):
@@ -96,5 +96,5 @@ def leader(leaders: list[int], number: int) -> int:
 
 
 def folds(titles: Sequence[str], count: int = 5) -> list[int]:
-    """The same for the same titles, on any machine."""
+    """Deterministic: the same titles give the same folds on any machine."""
     return [zlib.crc32(str(each).encode()) % count for each in groups(titles)]

@@ -21,7 +21,7 @@ from .examples import OWN, LabelledHeadline, folds
 
 SIZES = {"terms": 1 << 16, "pieces": 1 << 17, "signs": 1 << 15}
 
-# In titles on companies, of which there are thousands, words say more; elsewhere the signs carry further.
+# For titles about companies, of which there are thousands, words say more; elsewhere signs carry further.
 SHARES = {"terms": (1.0, 0.35), "pieces": (1.0, 0.35), "signs": (0.6, 1.0)}
 SEEN_AT_LEAST = 2
 Matrix = Any
@@ -63,19 +63,19 @@ def of_group(group: str, seen: Features) -> list[str]:
 
 
 def rarities(counts: Counts) -> dict[str, Any]:
-    """In sixteenths, as they are stored; 0 for what was seen too seldom to learn from."""
+    """In sixteenths, as stored; 0 for features that were seen too seldom to learn from."""
     found = {}
     for group, matrix in counts.groups.items():
         titles = matrix.shape[0]
         holders = np.asarray((matrix > 0).sum(0)).ravel()
         steps = np.rint((np.log((1 + titles) / (1 + holders)) + 1) * RARITY_STEPS)
-        # A byte holds the rarest of two million titles.
+        # A byte is enough for the rarest feature of two million titles.
         found[group] = np.where(holders >= SEEN_AT_LEAST, np.minimum(steps, 255), 0)
     return found
 
 
 def rows(counts: Counts, rarity: dict[str, Any]) -> Matrix:
-    """Each group has length 1, times its share in titles of this kind."""
+    """Scales each group to length 1, times its share in titles of this kind."""
     parts = []
     for group in GROUPS:
         matrix, steps = counts.groups[group], rarity[group]
@@ -89,7 +89,7 @@ def rows(counts: Counts, rarity: dict[str, Any]) -> Matrix:
 NAME, VERSION = "tickwire-linear", 1
 STRENGTH = 0.2
 
-# Ours are few against SEntFiN's, and nearer to what the service reads; without category they count half.
+# Ours are fewer than SEntFiN's but closer to what the service reads; without category they count half.
 WEIGHT_OF_OWN, WEIGHT_WITHOUT_CATEGORY = 2.0, 1.0
 
 
@@ -117,7 +117,7 @@ class Prepared:
         return model
 
     def held_out_margins(self) -> Any:
-        """Of every example by a model that saw neither it nor a near-duplicate of it."""
+        """The margins of every example by a model that saw neither it nor a near-duplicate."""
         margins = np.zeros((len(self.labels), 3))
         for fold in np.unique(self.folds):
             out = self.folds == fold
@@ -140,7 +140,7 @@ def train(others: Sequence[LabelledHeadline], own: Sequence[LabelledHeadline]) -
 
 
 def against_neutral(values: Any) -> Any:
-    """Of bearish, neutral, bullish (in this order): bullish and bearish, less neutral."""
+    """From values for bearish, neutral and bullish: those of bullish and of bearish, less that of neutral."""
     return np.array([values[2] - values[1], values[0] - values[1]])
 
 

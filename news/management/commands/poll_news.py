@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if sources and (problem := await make_ready()):
             self.stderr.write(f"The built-in model scores in place of {problem}")
         for source in sources:
-            # Not all at once: a claim lasts two minutes, and the last of many would have lost its own.
+            # One claim at a time: it lasts two minutes, and the last of many would expire before its turn.
             if await in_thread(claim, source, timezone.now()):
                 polled.append(await poll(source))
                 self.stdout.write(f"{source}: {polled[-1]}")

@@ -12,7 +12,7 @@ from news.labels import sentiment_label
 from news.sentiment.linear import BadModel, linear_model
 
 CATEGORIES = ("forex", "gold", "crypto", "macro")
-# What is longer is no title; the rest of such a line is passed over without being kept.
+# A longer line is no title; the rest of it is skipped without being kept in memory.
 LONGEST_LINE = 65_536
 
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 
 def titles(lines: IO[bytes]) -> Iterator[str]:
-    """Lines that say something. Bytes that are no UTF-8 become the sign for that."""
+    """Lines that are not blank. Bytes that are not UTF-8 become replacement characters."""
     while line := lines.readline(LONGEST_LINE):
         rest = line
         while rest and not rest.endswith(b"\n"):
