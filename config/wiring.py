@@ -30,10 +30,7 @@ from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from core import clock
-from core.events import feed as control_events
-from core.events.feed import feed
-from core.events.handlers import Handler
-from core.events.kinds import EventKind
+from core.events import EVENT_METRICS, EventKind, Handler, feed
 from core.process import freeze_startup_objects
 from demo import visitors
 from demo.login import came_by_demo_link
@@ -172,7 +169,7 @@ COLLECTORS = (
     MarketMetrics(),
     StreamMetrics(market_streams.prices, market_streams.order_flow, signals),
     ReadinessMetrics(),
-    *control_events.METRICS,
+    *EVENT_METRICS,
 )
 Act = Callable[[], Awaitable[None] | None]
 

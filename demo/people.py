@@ -9,8 +9,7 @@ from django.db import transaction
 from accounts.keys.issuing import issue_key
 from accounts.keys.text import derive_key, digest_of
 from accounts.models import Account, ApiKey, Tier, User
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 from . import publisher_rules
 

@@ -10,8 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import Account, User
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 from news.models import NewsItem, Source
 from signals_feed.publishing.actions import remove_demo
 

@@ -13,9 +13,8 @@ from django.utils import timezone
 from accounts.login.sessions import VISITOR
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
-from core.contract.errors import RetryLater
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.contract import RetryLater
+from core.events import ControlEvent, EventKind
 
 TIER = "pro"
 MOST_AN_HOUR = 60

@@ -14,9 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
-from core.contract.answers import Answer
-from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
-from core.contract.schema import describes
+from core.contract import Answer, IntegerParameter, QuerySerializer, WordListParameter, describes
 from core.database import CompiledQuery
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi

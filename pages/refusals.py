@@ -11,8 +11,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from core.contract.answers import ON_EVERY_ANSWER, new_request_id
-from core.contract.errors import ApiError, error_body
+from core.contract import ON_EVERY_ANSWER, ApiError, error_body, new_request_id
 
 WITH_PAGE = (400, 503)
 

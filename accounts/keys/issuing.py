@@ -10,8 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, ApiKey
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 from .text import MARK_DIGITS, digest_of, generate_key, prefix_of
 

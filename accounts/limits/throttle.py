@@ -6,7 +6,7 @@ from django.conf import settings
 
 from accounts.keys.caller import Caller
 from core.addresses import network_of
-from core.contract.errors import RateLimitExceeded
+from core.contract import RateLimitExceeded
 
 from .redis_window import RedisWindow
 from .window import MemoryWindow, Standing, Window

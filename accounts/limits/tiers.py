@@ -8,8 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account, Tier, TierRequest
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 
 @transaction.atomic

@@ -10,8 +10,7 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from accounts.models import Account, User
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 

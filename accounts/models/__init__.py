@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent
 
 from .accounts import LONGEST_REASON, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, PageSession

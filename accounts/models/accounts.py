@@ -10,8 +10,7 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 
 class User(AbstractUser):

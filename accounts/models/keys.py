@@ -12,8 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 from .accounts import Account
 

@@ -10,8 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from accounts.models import Account
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind
 
 from .requests import PersonRequest, settings_page
 

@@ -14,9 +14,10 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.request import Request
 
+from core.viewset import ApiViewSet
+
 from .answers import Document, answer_document, encode_document
 from .openapi_errors import components
-from .viewset import ApiViewSet
 
 KEY_SCHEME = {
     "type": "apiKey",

@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from core.struct_schemas import Components, schema_of
+from core.viewset import ApiViewSet
 
 from .errors import ErrorBody
 from .openapi_errors import Json, answer_headers, error_responses
@@ -23,7 +24,6 @@ from .parameters import (
     WordListParameter,
 )
 from .schema import Description, descriptions
-from .viewset import ApiViewSet
 
 
 def in_path(name: str, description: str, *examples: str) -> OpenApiParameter:

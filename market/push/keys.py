@@ -13,9 +13,7 @@ from django.utils import timezone
 from accounts.keys.cache import MarkedKeyCache
 from accounts.keys.text import MARK_DIGITS, digest_of, generate_key, prefix_of
 from accounts.limits.throttle import throttle
-from core.events.feed import feed
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events import ControlEvent, EventKind, feed
 from instruments.models import Instrument
 from market.models import IngestKey
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.contract.errors import ApiError
+from core.contract import ApiError
 
 MAX_TICKS = 1_000
 MAX_BYTES = 1_048_576

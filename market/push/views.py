@@ -8,10 +8,9 @@ from typing import Any
 from django.http import HttpRequest
 
 from core.addresses import address_of, check_host, header, note_known, refuse_plain
-from core.contract.answers import Answer
-from core.contract.errors import MethodNotAllowed
-from core.contract.viewset import ApiViewSet
+from core.contract import Answer, MethodNotAllowed
 from core.plain_json import encode
+from core.viewset import ApiViewSet
 from market import runtime
 
 from .intake import read, take

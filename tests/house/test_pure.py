@@ -21,7 +21,6 @@ PURE: tuple[str, ...] = (
     "analysis.offline",
     "analysis.opinion",
     "analysis.samples",
-    "core.events.kinds",
     "core.plain_json",
     "core.steady_clock",
     "demo.publisher_rules",

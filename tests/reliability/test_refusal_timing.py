@@ -16,7 +16,7 @@ from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
 from accounts.keys.text import generate_key
 from accounts.models import ApiKey
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from tests.core.events.following import follow
 from tests.factories import make_account, make_key
@@ -42,7 +42,7 @@ class Leaky(ApiKeyCache):
 @pytest.fixture
 async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
     """Whoever asks has it read at once: waiting for the next turn would cover what is looked for."""
-    monkeypatch.setattr("core.events.feed.SURE_EVERY_S", 0.0)
+    monkeypatch.setattr("core.events.event_feed.SURE_EVERY_S", 0.0)
     running = EventFeed()
     await running.start()
     yield running

@@ -17,7 +17,7 @@ from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Caller
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
-from core.events.feed import EventFeed, feed
+from core.events import EventFeed, feed
 from core.fault_log import EachFault
 
 Find = Callable[[str], Awaitable[Caller | None]]

@@ -17,7 +17,7 @@ from accounts.keys.issuing import revoke_key
 from accounts.keys.text import generate_key, prefix_of
 from accounts.limits.tiers import change_tier, save_tier
 from accounts.models import ApiKey, Tier, User
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.core.events.following import follow

@@ -18,7 +18,7 @@ from accounts.limits.tiers import save_user_access
 from accounts.models import ApiKey, User
 from core.addresses import network_of
 from core.contract.errors import Overloaded
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 @pytest.fixture
 async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
     """It reads when it is asked to, and at no other time."""
-    monkeypatch.setattr("core.events.feed.POLL_S", 3600)
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 3600)
     running = EventFeed()
     monkeypatch.setattr(running, "STALE_AFTER_S", 3600)
     await running.start()

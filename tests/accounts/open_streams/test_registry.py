@@ -11,7 +11,7 @@ from accounts.limits.tiers import change_tier, save_tier
 from accounts.models import Tier
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.stream_slots import SlotRefusal
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from tests.core.events.following import follow
 from tests.factories import make_account

@@ -1,7 +1,7 @@
 from types import MethodType
 
 from config.wiring import HANDLERS
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 
 
 def follow(events: EventFeed, *followers: object) -> None:

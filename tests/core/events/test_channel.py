@@ -10,7 +10,7 @@ import pytest
 from core.background import cancel_and_wait
 from core.events import channel
 from core.events.channel import EventMessage
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread

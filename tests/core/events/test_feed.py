@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, transaction
 from core.background import cancel_and_wait
 from core.contract.errors import Overloaded
 from core.events import handlers
-from core.events.feed import BATCH, EventFeed
+from core.events.event_feed import BATCH, EventFeed
 from core.events.handlers import Handler
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent

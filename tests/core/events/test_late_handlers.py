@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.contract.errors import Overloaded
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.patience import PATIENCE_S
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 @pytest.fixture
 async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
-    monkeypatch.setattr("core.events.feed.POLL_S", 0.05)
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 0.05)
     monkeypatch.setattr("core.events.handlers.HANDLE_WITHIN_S", 3600)
     running = EventFeed()
     await running.start()
@@ -119,8 +119,8 @@ async def test_control_nothing_is_current_beside_a_slow_handler_of_a_revocation(
 async def test_question_that_its_asker_left_is_still_owed(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.events.feed.SURE_WITHIN_S", 0.05)
-    monkeypatch.setattr("core.events.feed.POLL_S", 3600)
+    monkeypatch.setattr("core.events.event_feed.SURE_WITHIN_S", 0.05)
+    monkeypatch.setattr("core.events.event_feed.POLL_S", 3600)
     await feed.read()
     frozen, asked_at = Frozen(feed, monkeypatch), feed.own_now()
     with contextlib.suppress(Overloaded):

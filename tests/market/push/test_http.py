@@ -10,7 +10,7 @@ from django.test import AsyncClient
 
 from accounts.keys.text import generate_key, prefix_of
 from core.clock import now_ms
-from core.events.feed import feed
+from core.events.event_feed import feed
 from market.models import IngestKey
 from market.push.keys import LEAD, allow_symbols, ingest_key_cache, revoke_ingest_key
 from market.push.views import TickViewSet

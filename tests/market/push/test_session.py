@@ -11,7 +11,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from accounts.keys.text import generate_key, prefix_of
 from core.clock import now_ms
-from core.events.feed import feed
+from core.events.event_feed import feed
 from market.models import IngestKey
 from market.push.keys import LEAD, revoke_ingest_key
 from market.push.session import IngestConsumer

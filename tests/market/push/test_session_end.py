@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.events.feed import feed
+from core.events.event_feed import feed
 from core.threads import in_thread
 from market.push.session import IngestConsumer, open_sockets
 from tests.patience import PATIENCE_S

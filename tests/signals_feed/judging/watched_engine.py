@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from core.background import cancel_and_wait
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from market import runtime as market
 from market.engine.bus.local_bus import LocalBus

@@ -12,7 +12,7 @@ from accounts.keys.text import prefix_of
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey
 from accounts.open_streams.registry import open_streams
-from core.events.feed import feed
+from core.events.event_feed import feed
 from market.streams.sessions.authenticated import AuthenticatedSessions
 from tests.client import Api, Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, shortened

@@ -13,7 +13,7 @@ from accounts.keys import browser_tokens, cache
 from accounts.keys.browser_tokens import LIVES_S
 from accounts.limits.tiers import change_tier, save_user_access
 from accounts.models import Account, User
-from core.events.feed import feed
+from core.events.event_feed import feed
 from tests.accounts.browser import browser, logged_in, token_of
 from tests.client import Server
 from tests.contract.streams.client import Frame, Socket, code_of

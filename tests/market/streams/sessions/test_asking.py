@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from accounts.keys.cache import ApiKeyCache
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.threads import MAX_WAITING
 from market.streams.sessions.authenticated import AuthenticatedSessions
 from tests.core.events.following import follow

@@ -11,7 +11,7 @@ from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.caller import Caller
 from core.contract.errors import Overloaded
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from market.streams.sessions.authenticated import AuthenticatedSessions
 from tests.core.events.following import follow

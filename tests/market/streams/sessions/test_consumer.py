@@ -14,7 +14,7 @@ from django.db import OperationalError
 
 from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Allowances, Caller
-from core.events.feed import EventFeed
+from core.events.event_feed import EventFeed
 from market.streams.market_streams import prices
 from market.streams.protocol.messages import AnyMessage
 from market.streams.sessions.authenticated import AuthenticatedSessions

@@ -239,4 +239,4 @@ cut_off = Gauge(
     registry=None,
 )
 cut_off.set_function(lambda: feed.is_cut_off)
-METRICS = (age, cut_off)
+EVENT_METRICS = (age, cut_off)

@@ -13,10 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
 from core.addresses import check_host, header, refuse_plain
-
-from .answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
-from .errors import MethodNotAllowed, answer_error
-from .parameters import QuerySerializer, read_parameters
+from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
+from core.contract.errors import MethodNotAllowed, answer_error
+from core.contract.parameters import QuerySerializer, read_parameters
 
 access_log = logging.getLogger("accounts.access")
 
