@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES
 
 # The range of prices that can be stored; anything beyond is a fault.
 LOWEST, HIGHEST = 1e-8, 1e10

@@ -9,7 +9,7 @@ from analysis.drivers.candles import FACTOR_WHERE_UNKNOWN, weigh_trend, weigh_vo
 from analysis.drivers.order_flow import weigh_order_flow
 from analysis.drivers.published import weigh_news, weigh_signals
 from core.times import iso_ms
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES
 from news.labels import BULLISH_FROM, sentiment_label
 
 from .answer import (

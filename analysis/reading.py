@@ -15,8 +15,7 @@ from core.threads import in_thread_promptly
 from core.times import epoch_ms, moment
 from instruments.catalogue import InstrumentFacts
 from market import runtime as market
-from market.prices.candles import TIMEFRAMES, interval_start
-from market.prices.history import CandleRow
+from market.prices import TIMEFRAMES, CandleRow, interval_start
 from news.calibration import category_of, side_of
 from news.models import NewsItem
 from signals_feed.models import Signal

@@ -7,7 +7,7 @@ from math import exp, sin
 import msgspec
 
 from analysis.drivers.candles import TREND_WEIGHTS
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES
 
 from .answer import AnsweredAnalysis
 from .facts import AnalysedBar, Facts, FlowFact, FlowWindow, NewsFact, QuoteFact, SignalFact

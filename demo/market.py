@@ -11,17 +11,23 @@ from django.db import transaction
 from django.db.models import Q
 
 from core.times import epoch_ms
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, default_feed
-from market.engine.admission import feeds_of
-from market.engine.feeds.simulated.simulated_past import make_past
-from market.engine.listeners import SeriesEnding
-from market.engine.store import checkpoints
-from market.engine.store.candle_rows import Row, read_minutes_since, write_candles
-from market.engine.store.checkpoints import tick_of
-from market.engine.store.series import change_kind, lock_series, wanted_kind
+from market.engine import SeriesEnding, feeds_of
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices import MINUTE_MS, TIMEFRAMES, interval_start
+from market.simulated_past import make_past
+from market.store import (
+    Row,
+    change_kind,
+    checkpoints,
+    lock_series,
+    read_minutes_since,
+    tick_of,
+    wanted_kind,
+    write_candles,
+)
 from signals_feed.judging.checkpoints import end_signals
 
 from .instruments import Progress

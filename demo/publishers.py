@@ -16,7 +16,7 @@ from core.fault_log import EachFault
 from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
-from market.prices.candles import MINUTE_MS
+from market.prices import MINUTE_MS
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import current_quote, publish
 from signals_feed.publishing.terms import SignalRefused, SignalTerms

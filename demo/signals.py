@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 
 from accounts.models import User
 from core.times import moment
-from instruments.catalogue import InstrumentFacts
+from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
-from market.engine.feeds.simulated.simulated_past import simulated_minutes
-from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from market.prices import MINUTE_MS, PriceBar, interval_start
+from market.simulated_past import simulated_minutes
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.judging.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 from signals_feed.models import LIFETIME, Signal

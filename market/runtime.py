@@ -26,11 +26,11 @@ from market.engine.feeds.registry import make_feed
 from market.engine.listeners import EngineListener
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
-from market.engine.store.checkpoints import Checkpoint
-from market.engine.store.loading import reload_candles
 from market.prices.candles import MINUTE_MS
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, StatusRecord, Tick
+from market.store.checkpoints import Checkpoint
+from market.store.loading import reload_candles
 
 from .engine import status as engine_status
 from .models import EngineState

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES
 
 WORKER = "terminal/streams-worker.js"
 

@@ -13,7 +13,7 @@ from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import moment
-from market.prices.candles import MINUTE_MS, interval_start
+from market.prices import MINUTE_MS, interval_start
 from market.runtime import is_heard
 from market.streams.market_streams import prices
 

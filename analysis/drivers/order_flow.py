@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from analysis.answer import Finding, OrderFlowEvidence, WindowDelta
 from analysis.facts import Facts, FlowFact, FlowWindow
 from core.times import iso_ms
-from market.prices.candles import MINUTE_MS, TIMEFRAMES, interval_start
-from market.prices.records import AnyRecord, SeriesBegan, TickAccepted
+from market.prices import MINUTE_MS, TIMEFRAMES, AnyRecord, SeriesBegan, TickAccepted, interval_start
 
 WINDOWS = (5, 15, 60)
 

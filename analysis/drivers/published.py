@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.answer import Finding, NewsEvidence, SignalsEvidence, WeighedItem
 from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
 from core.times import iso_ms
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES
 from news.labels import sentiment_label
 
 HOUR_MS = TIMEFRAMES["1h"]

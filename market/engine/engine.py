@@ -11,8 +11,6 @@ from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO as DEMO
 from instruments.kinds import PUSH as PUSH
 from instruments.kinds import is_simulated
-from market.engine.store.candle_rows import Row
-from market.engine.store.checkpoints import Checkpoint
 from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import (
@@ -25,6 +23,8 @@ from market.prices.records import (
     Tick,
     TickAccepted,
 )
+from market.store.candle_rows import Row
+from market.store.checkpoints import Checkpoint
 
 from .admission import FeedChoice, FeedState, feeds_of
 from .instrument_state import InstrumentState

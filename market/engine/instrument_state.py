@@ -9,10 +9,10 @@ import msgspec
 
 from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, PUSH, is_simulated
-from market.engine.store.checkpoints import Checkpoint
 from market.prices.history import History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
 from market.prices.records import AbsorptionFound, AnyRecord, EmptyMinute, HistoryMinute, Tick, TickAccepted
+from market.store.checkpoints import Checkpoint
 
 from .admission import FeedChoice, FeedState, Outliers, reason_to_refuse, shows_another_price
 

@@ -15,10 +15,10 @@ from core.threads import in_thread
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
-from market.engine.store import retention
-from market.engine.store.loading import LoadedMarket, load
 from market.prices.candles import MINUTE_MS
 from market.prices.records import Tick
+from market.store import retention
+from market.store.loading import LoadedMarket, load
 
 from .engine import Engine
 from .listeners import EngineListener, EngineStart

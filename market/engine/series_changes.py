@@ -15,12 +15,12 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO, is_simulated
 from market.engine.bus.local_bus import LocalBus
-from market.engine.store.checkpoints import Checkpoint
-from market.engine.store.lease import LeaseLost
-from market.engine.store.loading import fill_simulated, load_series, tell_reloaded
-from market.engine.store.series import change_kind, lock_series
 from market.prices.history import History
 from market.prices.records import MarketClosed, SeriesBegan
+from market.store.checkpoints import Checkpoint
+from market.store.lease import LeaseLost
+from market.store.loading import fill_simulated, load_series, tell_reloaded
+from market.store.series import change_kind, lock_series
 
 from .admission import FeedChoice
 from .engine import NEVER_MS, Engine

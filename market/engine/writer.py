@@ -18,10 +18,10 @@ from core.threads import in_thread
 from market.engine.bus.journal import JournalPosition
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
-from market.engine.store import checkpoints
-from market.engine.store.candle_rows import Row
-from market.engine.store.checkpoints import Checkpoint
-from market.engine.store.lease import Lease, LeaseLost
+from market.store import checkpoints
+from market.store.candle_rows import Row
+from market.store.checkpoints import Checkpoint
+from market.store.lease import Lease, LeaseLost
 
 from .engine import Engine
 from .listeners import EngineListener

@@ -9,8 +9,8 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
-from market.engine.store.checkpoints import Checkpoint
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
+from market.store.checkpoints import Checkpoint
 from market.streams.protocol.messages import MARKET, ORDERFLOW
 from market.streams.sessions.authenticated import authenticated_sessions
 

@@ -18,9 +18,9 @@ from core.fault_log import EachFault
 from core.threads import in_thread
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
-from market.engine.store.series import present_kind
 from market.models import Candle
-from market.prices.candles import MINUTE_MS, TIMEFRAMES
+from market.prices import MINUTE_MS, TIMEFRAMES
+from market.store import present_kind
 from news.models import Outcome
 from news.models.outcomes import INVERSE
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
-from market.prices.records import HistoryMinute, TickAccepted
+from market.prices import HistoryMinute, TickAccepted
 from signals_feed.models import Evidence, Signal
 
 from .closing import Closing

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from core import clock
 from core.times import epoch_ms_after, moment
-from market.engine.listeners import SeriesEnding
+from market.engine import SeriesEnding
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
 

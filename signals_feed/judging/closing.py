@@ -19,8 +19,8 @@ from core.events import ControlEvent, EventKind
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import moment
-from market.engine.store.lease import LeaseLost
-from market.prices.candles import MINUTE_MS
+from market.prices import MINUTE_MS
+from market.store import LeaseLost
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Signal
 

@@ -13,8 +13,7 @@ from itertools import count
 from math import inf, isfinite
 from uuid import UUID
 
-from market.prices.candles import MINUTE_MS
-from market.prices.records import TickAccepted
+from market.prices import MINUTE_MS, TickAccepted
 
 from .rules import SeenExtremes, SignalLevels, StoredMinute, price
 

@@ -18,7 +18,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple, TypeVar
 
 from core.times import moment
-from market.prices.candles import MINUTE_MS
+from market.prices import MINUTE_MS
 
 QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"
 STOP_AT_OPEN, STOP_AT_WORST, WORST = "stop_at_open", "stop_at_worst", "worst"

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet
 
 from core.times import epoch_ms_after, moment
-from market.engine.store.series import present_kind
 from market.models import IMPORTED, Candle, FormingMinute
-from market.prices.candles import MINUTE_MS
+from market.prices import MINUTE_MS
+from market.store import present_kind
 from signals_feed.models import Signal
 
 from .rules import StoredMinute, exit_price

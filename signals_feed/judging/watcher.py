@@ -28,9 +28,8 @@ from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market import runtime as market
-from market.engine.listeners import EngineStart, SeriesEnding
-from market.prices.candles import MINUTE_MS, interval_start
-from market.prices.records import AnyRecord, HistoryMinute, TickAccepted
+from market.engine import EngineStart, SeriesEnding
+from market.prices import MINUTE_MS, AnyRecord, HistoryMinute, TickAccepted, interval_start
 
 from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
 from .checkpoints import end_signals, read_hits, read_mark_ms, write_notes

@@ -13,11 +13,12 @@ from accounts.models import User
 from core import clock
 from core.events import ControlEvent, EventKind
 from core.times import epoch_ms_after, moment
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from market import runtime as market
-from market.engine.store.series import hold_series
 from market.models import LastQuote
+from market.store import hold_series
 from signals_feed.judging import rules
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.judging.rules import Quoted, price

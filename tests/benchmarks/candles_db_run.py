@@ -12,8 +12,8 @@ import django
 import msgspec
 
 if TYPE_CHECKING:
-    from market.engine.store.candle_rows import Row
     from market.prices.candles import PriceBar
+    from market.store.candle_rows import Row
 
 ROUNDS = 3
 INSTRUMENTS, SECONDS, MINUTES = 50, 20, 2_000
@@ -41,8 +41,8 @@ def measure(ids: list[int]) -> Rates:
     from django.db import connection
 
     from core.times import moment
-    from market.engine.store.candle_rows import write_candles
-    from market.engine.store.partitions import ensure
+    from market.store.candle_rows import write_candles
+    from market.store.partitions import ensure
 
     if connection.vendor == "postgresql":
         # A year to either side, so that nobody makes a month meanwhile.
@@ -71,8 +71,8 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[R
 def write_plainly(rows: list[Row]) -> None:
     """As one would with Django alone."""
     from core.times import moment
-    from market.engine.store.candle_rows import PRICES
     from market.models import Candle
+    from market.store.candle_rows import PRICES
 
     Candle.objects.bulk_create(
         [
@@ -96,8 +96,8 @@ def checkpointing(ids: list[int]) -> Callable[[Write], Write]:
     """The engine's second: candles and where each instrument stands, in one transaction."""
     from django.db import transaction
 
-    from market.engine.store.checkpoints import Checkpoint, write_quotes
     from market.prices.records import Tick
+    from market.store.checkpoints import Checkpoint, write_quotes
 
     stands = {i: Checkpoint(Tick("BENCH", 1.1, 1.2, START_MS), None, 7) for i in ids}
 

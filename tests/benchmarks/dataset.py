@@ -9,10 +9,10 @@ from decimal import Decimal
 
 from accounts.models import User
 from instruments.models import Instrument
-from market.engine.store import candle_rows, checkpoints
 from market.prices.candles import COARSER, MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT
 from market.prices.records import Tick
+from market.store import candle_rows, checkpoints
 from news.models import NewsItem
 from signals_feed.ledger.guards import put_up_triggers, take_down_triggers
 from signals_feed.models import Signal

@@ -18,8 +18,8 @@ from demo.news import seed_news
 from demo.people import seed_people
 from demo.signals import ACTIVE_SIGNALS, PAST_SIGNALS, seed_signals
 from instruments.catalogue import catalogue
-from market.engine.feeds.simulated.simulated_past import simulated_minutes
 from market.models import Candle, LastQuote
+from market.simulated_past import simulated_minutes
 from news.models import NewsItem
 from signals_feed.models import Signal
 from tests.emptying import empty_database

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
-from market.engine.store import partitions
+from market.store import partitions
 from tests.services import postgres
 
 

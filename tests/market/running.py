@@ -12,9 +12,9 @@ from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
 from market.engine.listeners import EngineListener, EngineStart, SeriesEnding
 from market.engine.runner import Runner
-from market.engine.store.loading import load
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord
+from market.store.loading import load
 
 from .ticking import NOON_MS
 

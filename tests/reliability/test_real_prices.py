@@ -33,7 +33,7 @@ from django.core.management import call_command
 from accounts.models import User
 from instruments.models import Instrument
 from instruments.saving import save
-from market.engine.store.checkpoints import write_quote
+from market.store.checkpoints import write_quote
 from market.push.keys import issue_ingest_key
 from market.prices.records import Tick
 call_command("migrate", verbosity=0)

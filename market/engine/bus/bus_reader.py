@@ -17,11 +17,11 @@ from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from market.engine.store.checkpoints import Checkpoint
-from market.engine.store.loading import LoadedMarket, load, load_series
 from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan
+from market.store.checkpoints import Checkpoint
+from market.store.loading import LoadedMarket, load, load_series
 
 from .journal import STREAM, Hear, JournalPosition, decode, number_of
 

@@ -15,8 +15,8 @@ from redis.exceptions import BusyLoadingError, RedisError
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from core.fault_log import LastingFault
-from market.engine.store.lease import LeaseLost
 from market.prices.records import AnyRecord
+from market.store.lease import LeaseLost
 
 from .journal import (
     APPEND,

@@ -11,12 +11,12 @@ from django.db.models import Q, QuerySet
 
 from core.times import moment
 from instruments.facts import InstrumentFacts
-from market.engine.store.candle_rows import FLOATS, Row, candle_of, write_candles
-from market.engine.store.series import present_kind
 from market.models import IMPORTED, FormerQuote, LastQuote
 from market.models import Candle as CandleRow
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
+from market.store.candle_rows import FLOATS, Row, candle_of, write_candles
+from market.store.series import present_kind
 
 from .coarser import CoarserBars, CoarserKey, DayBefore
 

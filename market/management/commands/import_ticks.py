@@ -14,9 +14,9 @@ from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally, StoppedAtFault, complaints, fault_line, summary
-from market.engine.store.series import present_kind
 from market.management.symbols import find_instrument
 from market.management.terminal import ProgressBar, interruptible
+from market.store.series import present_kind
 
 SIMULATED = (
     "{symbol} is priced by a simulated source now, so these candles are stored and not shown. Give it a real "

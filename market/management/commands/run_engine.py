@@ -21,8 +21,8 @@ from core.fault_log import LastingFault
 from core.process import end_within, wait_for_database
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
-from market.engine.store.lease import LeaseLost
 from market.runtime import market
+from market.store.lease import LeaseLost
 
 logger = logging.getLogger(__name__)
 start_waits = LastingFault(logger, "The engine cannot start, trying again")

@@ -14,10 +14,10 @@ from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, JournalPosition, decode, encode
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
-from market.engine.store.lease import LeaseLost
 from market.models import EngineState
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, TickAccepted
+from market.store.lease import LeaseLost
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S

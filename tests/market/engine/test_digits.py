@@ -16,9 +16,9 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market import runtime as market
 from market.engine.engine import Engine
-from market.engine.store.loading import load
 from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound, Tick, TickAccepted
+from market.store.loading import load
 from tests.factories import make_instrument
 from tests.market.ticking import MINUTE_MS, NOON_MS
 

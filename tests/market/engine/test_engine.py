@@ -14,10 +14,10 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import CLOSE_GRACE_MS as GRACE_MS
 from market.engine.engine import Engine
-from market.engine.store.checkpoints import Checkpoint
 from market.prices.candles import COARSER, TIMEFRAMES
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.store.checkpoints import Checkpoint
 from tests.factories import make_calendar, make_instrument
 from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS, ms
 

@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from instruments.catalogue import catalogue
 from instruments.models import TradingCalendar
 from market.engine.engine import Engine
-from market.engine.store.loading import load
 from market.models import Candle as CandleRow
 from market.models import EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick, TickAccepted
+from market.store.loading import load
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush
 from tests.market.ticking import HOUR_MS, MINUTE_MS, Rows, expected, ms

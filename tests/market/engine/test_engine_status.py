@@ -9,9 +9,9 @@ import pytest
 from core.threads import in_thread
 from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.status import EngineStatus, read_status, status_of
-from market.engine.store.lease import Lease
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, StatusRecord, Tick
+from market.store.lease import Lease
 from tests.factories import make_instrument
 from tests.market.running import make_runner
 from tests.market.ticking import HOUR_MS, NOON_MS

@@ -9,10 +9,10 @@ from pytest_django.fixtures import Settings
 
 from instruments.models import Instrument
 from market.engine.importing.tally import summary
-from market.engine.store.candle_rows import write_candles
 from market.models import Candle as CandleRow
 from market.prices.candles import COARSER, TIMEFRAMES, PriceBar
 from market.prices.records import Tick
+from market.store.candle_rows import write_candles
 from tests.factories import NOON, make_instrument
 from tests.market.store.test_retention import drop_old
 from tests.market.ticking import MINUTE_MS, aggregate, minutes_of, ms

@@ -8,9 +8,9 @@ import pytest
 
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from market.engine.store import candle_rows
 from market.models import Candle as CandleRow
 from market.prices.candles import PriceBar
+from market.store import candle_rows
 from tests.factories import make_candle, make_instrument
 from tests.market.ticking import MINUTE_MS, NOON_MS
 

@@ -20,13 +20,13 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
-from market.engine.store import candle_rows, checkpoints
-from market.engine.store.lease import Lease
 from market.models import Candle as CandleRow
 from market.models import EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.store import candle_rows, checkpoints
+from market.store.lease import Lease
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import MINUTE_MS, NOON_MS, ms

@@ -17,9 +17,9 @@ from instruments.catalogue import catalogue
 from instruments.kinds import DEMO
 from market.engine.engine import Engine
 from market.engine.runner import Runner
-from market.engine.store.loading import load
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.store.loading import load
 from tests.factories import NOON, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS

@@ -18,14 +18,14 @@ from core.threads import in_thread
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.engine.listeners import EngineStart
-from market.engine.store import checkpoints
-from market.engine.store.checkpoints import Checkpoint
-from market.engine.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
 from market.models import Candle as CandleRow
 from market.models import EngineState, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.store import checkpoints
+from market.store.checkpoints import Checkpoint
+from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
 from tests.market.running import IdleListener, make_runner

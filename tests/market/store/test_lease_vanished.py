@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from market.engine.store.lease import Lease
 from market.models import EngineState
+from market.store.lease import Lease
 from tests.market.postgresql import in_place
 from tests.patience import PATIENCE_S
 from tests.queries import count_queries

@@ -10,9 +10,9 @@ import pytest
 from django.db import connection, models, transaction
 
 from instruments.models import Instrument
-from market.engine.store import candle_rows, partitions
 from market.models import Candle as CandleRow
 from market.prices.candles import PriceBar
+from market.store import candle_rows, partitions
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.postgresql import ask, in_place
 from tests.market.ticking import ms

@@ -13,11 +13,11 @@ from pytest_django.fixtures import Settings
 from core.background import cancel_and_wait
 from core.threads import in_thread
 from instruments.models import Instrument
-from market.engine.store import candle_rows, partitions, retention
 from market.models import Candle as CandleRow
 from market.models import UnfinishedImport
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.history import KEPT
+from market.store import candle_rows, partitions, retention
 from tests.factories import NOON, make_instrument
 from tests.market.ticking import HOUR_MS, NOON_MS, ms
 

@@ -20,10 +20,10 @@ from instruments.models import Instrument
 from market.engine.engine import Engine
 from market.engine.listeners import EngineListener
 from market.engine.runner import Runner
-from market.engine.store.loading import load, load_series, reload_candles
 from market.models import Candle, FormerQuote, FormingMinute, LastQuote
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan, Tick
+from market.store.loading import load, load_series, reload_candles
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS

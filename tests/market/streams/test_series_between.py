@@ -15,8 +15,8 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
-from market.engine.store.checkpoints import Checkpoint
 from market.prices.records import SeriesBegan, Tick, TickAccepted
+from market.store.checkpoints import Checkpoint
 from market.streams import market_streams
 from market.streams.protocol.messages import Resume, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions

@@ -15,9 +15,9 @@ from django.db import OperationalError
 
 from core.threads import in_thread
 from instruments.models import Instrument
-from market.engine.store.lease import LeaseLost
 from market.models import Candle, EngineState, LastQuote
 from market.prices.records import AnyRecord
+from market.store.lease import LeaseLost
 from signals_feed.judging.levels import RECENT
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Hit, Signal, WatchMark

@@ -18,9 +18,9 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market.engine.store import checkpoints
 from market.prices.records import Tick
 from market.runtime import market
+from market.store import checkpoints
 from signals_feed.judging.rules import Quoted
 from signals_feed.models import Announcement, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import isfinite
 
-from core.times import epoch_ms_before
+from core.times import EPOCH, MILLISECOND
 from market.prices.records import Tick
 
 # Two channels of a venue are not in step, and where one gives no times we stamp it by a clock of our own.
@@ -89,4 +89,5 @@ def to_ms(text: str) -> int:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"{text!r} does not say its offset from UTC")
-    return epoch_ms_before(at)
+    # On the path of every tick.
+    return (at - EPOCH) // MILLISECOND

@@ -10,9 +10,9 @@ from django.db import transaction
 
 from instruments.facts import InstrumentFacts
 from instruments.kinds import DEMO
+from market.engine.feeds.simulated.demo_feed import simulated
+from market.engine.feeds.simulated.simulated_market import SimulatedMarket
 from market.engine.importing.coarser import aggregate
-from market.engine.store import candle_rows
-from market.models import Candle as CandleRow
 from market.prices.candles import (
     COARSER,
     DAY_MS,
@@ -25,8 +25,8 @@ from market.prices.candles import (
 from market.prices.history import KEPT
 from market.prices.records import Tick
 
-from .demo_feed import simulated
-from .simulated_market import SimulatedMarket
+from .models import Candle as CandleRow
+from .store import candle_rows
 
 MINUTES_MS = 14 * DAY_MS
 

@@ -18,12 +18,12 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
-from market.engine.feeds.simulated.simulated_past import fill_gap, last_quote
 from market.models import EngineState, LastQuote
 from market.prices.candles import DAY_MS, MINUTE_MS, TIMEFRAMES, interval_start
 from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import Tick
+from market.simulated_past import fill_gap, last_quote
 
 from . import candle_rows, checkpoints
 from .checkpoints import Checkpoint, tick_of
