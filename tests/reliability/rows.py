@@ -112,7 +112,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/browser/test_hostile_text.py::test_nothing_of_what_is_typed_runs_in_a_browser",
         "tests/accounts/panel/test_keys.py::test_name_is_text_everywhere",
         "tests/news/newsroom/test_queue.py::test_a_hostile_title_is_text",
-        "tests/instruments/test_spreadsheets.py::test_no_exported_cell_starts_a_formula",
+        "tests/instruments/test_table_pages.py::test_no_exported_cell_starts_a_formula",
     ),
     27: (
         "tests/accounts/panel/test_look.py::test_page_carries_the_strict_policy",
