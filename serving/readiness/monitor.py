@@ -96,7 +96,7 @@ States = Callable[[], Iterable[tuple[str, str]]]
 
 class ReadinessMonitor:
     def __init__(self) -> None:
-        self.picture = Findings()
+        self.findings = Findings()
         self.process = secrets.token_hex(8)
         self.is_started = False
         # Of what the client answers, its types say two things at once.
@@ -117,7 +117,7 @@ class ReadinessMonitor:
 
     async def start(self, states: States, reports: Reports) -> None:
         self._states, self._reports = states, reports
-        self.picture, self._looking, self._looked_at = Findings(), None, float("-inf")
+        self.findings, self._looking, self._looked_at = Findings(), None, float("-inf")
         if settings.REDIS_URL:
             self._redis = Redis.from_url(settings.REDIS_URL)
         await self._loop.start()
@@ -134,7 +134,7 @@ class ReadinessMonitor:
             self._redis = None
 
     def verdict(self) -> Readiness:
-        return self.picture.verdict(self._own_faults(), time.monotonic())
+        return self.findings.verdict(self._own_faults(), time.monotonic())
 
     def _own_faults(self) -> Iterator[str]:
         if not self.is_started:
@@ -155,8 +155,8 @@ class ReadinessMonitor:
     def _look_here(self) -> None:
         now = time.monotonic()
         for name, why in self._states():
-            self.picture.note(name, why, now)
-        self.picture.note("control_events", OK if feed.is_current else "unread", now)
+            self.findings.note(name, why, now)
+        self.findings.note("control_events", OK if feed.is_current else "unread", now)
 
     def _look_at_database(self) -> None:
         now = time.monotonic()
@@ -170,19 +170,19 @@ class ReadinessMonitor:
             now - self._looked_at >= DATABASE_EVERY_S or not self._database_is_well
         ):
             self._looked_at = now
-            look = DatabaseProbe(self._reports, self.process, self.picture.ages_s(now))
+            look = DatabaseProbe(self._reports, self.process, self.findings.ages_s(now))
             self._looking = look, self._threads.submit(look.run)
 
     @property
     def _database_is_well(self) -> bool:
-        checks = self.picture.verdict((), 0.0).checks
+        checks = self.findings.verdict((), 0.0).checks
         return checks.get("database", OK) == checks.get("database_writes", OK) == OK
 
     def _note_database(self, look: DatabaseProbe, now: float) -> None:
-        self.picture.note("database", look.reading, now)
-        self.picture.note("database_writes", look.writing, now)
+        self.findings.note("database", look.reading, now)
+        self.findings.note("database_writes", look.writing, now)
         for ages_s in look.others:
-            self.picture.hear(ages_s, now)
+            self.findings.hear(ages_s, now)
 
     async def _look_at_redis(self, redis: Any) -> None:
         now = time.monotonic()
@@ -190,17 +190,17 @@ class ReadinessMonitor:
             async with asyncio.timeout(REDIS_PATIENCE_S):
                 told = await self._tell_redis(redis, now)
         except (RedisError, OSError, TimeoutError) as error:
-            self.picture.note("redis", "full" if "OOM" in str(error) else "away", now)
+            self.findings.note("redis", "full" if "OOM" in str(error) else "away", now)
             return
-        self.picture.note("redis", OK, now)
+        self.findings.note("redis", OK, now)
         for ages_s in told:
-            self.picture.hear(ages_s, now)
+            self.findings.hear(ages_s, now)
 
     async def _tell_redis(self, redis: Any, now: float) -> list[Ages]:
         """Each report has the time of Redis, so that nobody's own clock matters."""
         seconds, microseconds = await redis.time()
         at = seconds + microseconds / 1_000_000
-        report = msgspec.json.encode((at, self.picture.ages_s(now)))
+        report = msgspec.json.encode((at, self.findings.ages_s(now)))
         async with redis.pipeline(transaction=False) as asked:
             asked.hset(REPORTS, self.process, report)
             asked.expire(REPORTS, FORGET_AFTER_S)

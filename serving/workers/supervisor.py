@@ -32,7 +32,7 @@ class Worker:
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ends_within_s: float) -> None:
         # A context of its own for each: what is inherited is the listening socket and one end of a pipe.
         spawn = multiprocessing.get_context("spawn")
-        self.line, theirs = spawn.Pipe()
+        self.pipe, theirs = spawn.Pipe()
         self.process: SpawnProcess = spawn.Process(target=work, args=(config, sockets, theirs, ends_within_s))
         self.process.start()
         theirs.close()
@@ -45,8 +45,8 @@ class Worker:
         """Since it was last asked."""
         words = []
         try:
-            while self.line.poll():
-                words.append(self.line.recv_bytes())
+            while self.pipe.poll():
+                words.append(self.pipe.recv_bytes())
         except (OSError, EOFError):
             pass
         return words
@@ -54,7 +54,7 @@ class Worker:
     @property
     def waits_for(self) -> tuple[Connection, int]:
         """What wakes who waits: a word, or its end."""
-        return self.line, self.process.sentinel
+        return self.pipe, self.process.sentinel
 
     def stop(self, *, is_gentle: bool) -> None:
         """Gently: a proxy gets the time to notice. Else others serve at the same address."""
@@ -62,15 +62,15 @@ class Worker:
             if is_gentle:
                 self.process.terminate()
             else:
-                self.line.send_bytes(RETIRE)
+                self.pipe.send_bytes(RETIRE)
         except OSError:
             self.process.terminate()
 
-    def bury(self) -> str:
+    def reap(self) -> str:
         """What it died of."""
         self.process.join()
         code = self.process.exitcode or 0
-        self.line.close()
+        self.pipe.close()
         self.process.close()
         return cause(code)
 
@@ -132,77 +132,77 @@ class Supervisor:
     def _stop(self, number: int) -> None:
         is_second, self._is_stopping = self._is_stopping, True
         self._to_renew.clear()
-        for place, worker in list(self._workers.items()):
+        for slot, worker in list(self._workers.items()):
             if worker is None:
-                del self._workers[place]
+                del self._workers[slot]
             elif is_second:
                 worker.process.kill()
             else:
                 # The terminal has sent Ctrl-C to them too, and for them a second one would mean: at once.
-                place.stops(self._time.now, self._stops_within_s)
+                slot.stops(self._time.now, self._stops_within_s)
                 worker.stop(is_gentle=number == signal.SIGTERM)
 
     def look(self, now: float) -> None:
-        for place, worker in list(self._workers.items()):
+        for slot, worker in list(self._workers.items()):
             if worker is not None:
-                self._hear(place, worker, now)
-            elif place.is_due(now) and not self._is_stopping:
-                self._fill(place, now)
+                self._hear(slot, worker, now)
+            elif slot.is_due(now) and not self._is_stopping:
+                self._fill(slot, now)
         self._renew(now)
 
-    def _fill(self, place: WorkerSlot, now: float) -> bool:
+    def _fill(self, slot: WorkerSlot, now: float) -> bool:
         try:
-            self._workers[place] = Worker(self._config, [self._listener], self._stops_within_s)
+            self._workers[slot] = Worker(self._config, [self._listener], self._stops_within_s)
         except OSError as error:
             # Too many processes or open files, or no memory: the others go on.
             told = "Worker %s could not be started: %s; another try in %.0f s"
-            logger.error(told, place.number, error, place.ended(now))  # noqa: TRY400 - a sentence says it all
+            logger.error(told, slot.number, error, slot.ended(now))  # noqa: TRY400 - a sentence says it all
             return False
-        place.started(now)
+        slot.started(now)
         return True
 
-    def _hear(self, place: WorkerSlot, worker: Worker, now: float) -> None:
+    def _hear(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
         for word in worker.says():
-            if word == SERVING and place.state == "starting":
-                self._note_serving(place, worker, now)
+            if word == SERVING and slot.state == "starting":
+                self._note_serving(slot, worker, now)
             elif word == STOPPING:
-                place.stops(now, self._stops_within_s)
+                slot.stops(now, self._stops_within_s)
             else:
-                place.heard(now)
+                slot.heard(now)
         if not worker.process.is_alive():
-            self._note_end(place, worker, now)
-        elif place.has_to_be_killed(now):
-            logger.error("Worker %s (pid %s) hangs, so it is killed", place.number, worker.pid)
+            self._note_end(slot, worker, now)
+        elif slot.has_to_be_killed(now):
+            logger.error("Worker %s (pid %s) hangs, so it is killed", slot.number, worker.pid)
             worker.process.kill()
-        elif place.is_slow_to_start(now):
-            logger.warning("Worker %s (pid %s) has not started yet", place.number, worker.pid)
+        elif slot.is_slow_to_start(now):
+            logger.warning("Worker %s (pid %s) has not started yet", slot.number, worker.pid)
 
-    def _note_serving(self, place: WorkerSlot, worker: Worker, now: float) -> None:
-        place.serves(now)
-        logger.info("Worker %s (pid %s) serves", place.number, worker.pid)
+    def _note_serving(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
+        slot.serves(now)
+        logger.info("Worker %s (pid %s) serves", slot.number, worker.pid)
         if self._on_first_serving is not None:
             self._on_first_serving()
             self._on_first_serving = None
 
-    def _note_end(self, place: WorkerSlot, worker: Worker, now: float) -> None:
-        was, age_s, pid = place.state, place.age_s(now), worker.pid
-        delay_s, why = place.ended(now), worker.bury()
-        self._workers[place] = None
+    def _note_end(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
+        was, age_s, pid = slot.state, slot.age_s(now), worker.pid
+        delay_s, why = slot.ended(now), worker.reap()
+        self._workers[slot] = None
         if self._is_stopping or was == "leaving":
-            self._forget(place)
-        elif place is self._successor:
+            self._forget(slot)
+        elif slot is self._successor:
             logger.error("A new worker (pid %s) %s, so the old ones stay", pid, why)
             self._successor = None
             self._to_renew.clear()
-            del self._workers[place]
+            del self._workers[slot]
         else:
             told = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
-            logger.error("Worker " + told, place.number, pid, why, age_s, was, delay_s)
+            logger.error("Worker " + told, slot.number, pid, why, age_s, was, delay_s)
 
     def begin_to_renew(self) -> None:
         if not self._to_renew and not self._is_stopping:
             logger.info("The workers are replaced, one after the other")
-            self._to_renew = [place for place in self._workers if place.state != "leaving"]
+            self._to_renew = [slot for slot in self._workers if slot.state != "leaving"]
 
     def _renew(self, now: float) -> None:
         """One that serves first, then the old one may go."""
@@ -229,10 +229,10 @@ class Supervisor:
             old.leaves(now, self._stops_within_s)
             worker.stop(is_gentle=False)
 
-    def _forget(self, place: WorkerSlot) -> None:
-        del self._workers[place]
-        if place in self._to_renew:
-            self._to_renew.remove(place)
+    def _forget(self, slot: WorkerSlot) -> None:
+        del self._workers[slot]
+        if slot in self._to_renew:
+            self._to_renew.remove(slot)
 
 
 def has_terminal() -> bool:

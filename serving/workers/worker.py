@@ -30,15 +30,15 @@ def work(
     """What the process does. It ends when its supervisor does, even where that was killed."""
     # Closing a terminal tells everybody in it; what becomes of us is for the supervisor to say.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    line = SupervisorLine(supervisor, ends_within_s)
-    threading.Thread(target=line.hold, name="supervisor", daemon=True).start()
+    pipe = SupervisorPipe(supervisor, ends_within_s)
+    threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()
     # Who ends because it is refused would only be started again.
     wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
-    config.callback_notify, config.timeout_notify = line.say_alive, ALIVE_EVERY_S
-    server = Server(config, on_serving=lambda: line.say(SERVING), on_stopping=lambda: line.say(STOPPING))
-    line.retire = server.retire
+    config.callback_notify, config.timeout_notify = pipe.say_alive, ALIVE_EVERY_S
+    server = Server(config, on_serving=lambda: pipe.say(SERVING), on_stopping=lambda: pipe.say(STOPPING))
+    pipe.retire = server.retire
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets)
     if not server.started:
@@ -49,7 +49,7 @@ def end_ourselves() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-class SupervisorLine:
+class SupervisorPipe:
     """To the supervisor. It breaks only when that has ended."""
 
     def __init__(self, supervisor: Connection, ends_within_s: float) -> None:

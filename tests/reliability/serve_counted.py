@@ -30,7 +30,7 @@ counts = {"direct": 0, "wrong": 0}
 send_to_all, send_alone = delivery.send_to_all, FlushPlan.send_alone
 
 
-class KnownWire(WebSocketProtocol):
+class KnownSocket(WebSocketProtocol):
     """Remembers which socket is its own."""
 
     inode = 0
@@ -72,7 +72,7 @@ def tell(place: Path) -> None:
 
 
 def main() -> None:
-    UVICORN_OPTIONS["ws"] = KnownWire
+    UVICORN_OPTIONS["ws"] = KnownSocket
     hub.send_to_all = checked_send_to_all  # type: ignore[attr-defined]
     FlushPlan.send_alone = checked_send_alone  # type: ignore[method-assign]
     if os.environ.get("NOTICE") == "0":

@@ -54,8 +54,8 @@ class AuthenticatedSessions:
     """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
     in memory, of which hashes are made, spread over all of them."""
 
-    def __init__(self, ring: ApiKeyCache) -> None:
-        self._ring = ring
+    def __init__(self, cache: ApiKeyCache) -> None:
+        self._cache = cache
         self.clear()
         self.changes = 0
         """How often something changed that a caller, once found, does not know of."""
@@ -69,11 +69,11 @@ class AuthenticatedSessions:
 
     async def find(self, key: str) -> Caller | None:
         """Who holds a key, as of now: no event went by while the database was asked."""
-        return await self._settled(self._ring.find, key)
+        return await self._settled(self._cache.find, key)
 
     async def find_again(self, key: str) -> Caller | None:
         """The same for a key that its socket has shown before."""
-        return await self._settled(self._ring.find_again, key)
+        return await self._settled(self._cache.find_again, key)
 
     async def _settled(self, find: Find, key: str) -> Caller | None:
         while True:
@@ -160,7 +160,7 @@ class AuthenticatedSessions:
         self.changes += 1
         held = self._held(facts)
         for key in {socket.key for socket in held}:
-            caller = await self._ring.find_again(key)
+            caller = await self._cache.find_again(key)
             for socket in held:
                 if socket.key == key:
                     socket.renew(caller)

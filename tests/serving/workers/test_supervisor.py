@@ -30,7 +30,7 @@ class Started:
     def die(self) -> None:
         self.is_alive = lambda: False
 
-    def bury(self) -> str:
+    def reap(self) -> str:
         return "was killed by SIGKILL"
 
     def stop(self, *, is_gentle: bool) -> None:

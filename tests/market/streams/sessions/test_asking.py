@@ -20,9 +20,9 @@ async def test_more_than_the_database_has_room_for_wait_for_each_other() -> None
     key = await asyncio.to_thread(make_key)
     feed = EventFeed()
     await feed.start()
-    ring = ApiKeyCache(feed)
-    sockets = AuthenticatedSessions(ring)
-    follow(feed, ring, sockets)
+    cache = ApiKeyCache(feed)
+    sockets = AuthenticatedSessions(cache)
+    follow(feed, cache, sockets)
 
     found = await asyncio.gather(*(sockets.find(key) for _ in range(4 * MAX_WAITING)))
 

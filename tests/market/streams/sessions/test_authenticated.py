@@ -21,7 +21,7 @@ from .test_consumer import CALLER
 PAGE = f"{BROWSER_TOKEN_LEAD}x"
 
 
-class Ring(ApiKeyCache):
+class FoundNobody(ApiKeyCache):
     def __init__(self, *, is_away: bool = True) -> None:
         super().__init__(EventFeed())
         self.is_away = is_away
@@ -49,15 +49,15 @@ class Held:
     def give_up(self) -> None: ...
 
 
-async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
+async def hear(kind: str, cache: FoundNobody, **facts: Any) -> tuple[bool, bool]:
     """Whether a socket by a key and one by a page are open afterwards."""
     feed = EventFeed()
-    sockets, by_key, by_page = AuthenticatedSessions(ring), Held("tw_live_x"), Held(PAGE)
+    sockets, by_key, by_page = AuthenticatedSessions(cache), Held("tw_live_x"), Held(PAGE)
     follow(feed, sockets)
     for held in (by_key, by_page):
         sockets.add(held, 1)
     handling = feed.handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
-    if ring.is_away:
+    if cache.is_away:
         try:
             await handling.work()
         except Overloaded:
@@ -81,9 +81,9 @@ async def hear(kind: str, ring: Ring, **facts: Any) -> tuple[bool, bool]:
     ],
 )
 async def test_without_the_database(kind: str, facts: dict[str, Any], open_after: tuple[bool, bool]) -> None:
-    assert await hear(kind, Ring(), **facts) == open_after
+    assert await hear(kind, FoundNobody(), **facts) == open_after
 
 
 @pytest.mark.parametrize("kind", [EventKind.ACCOUNT_CHANGED, EventKind.SESSION_ENDED, EventKind.BEGAN_ANEW])
 async def test_with_it_what_it_says_counts(kind: str) -> None:
-    assert await hear(kind, Ring(is_away=False)) == (False, False)
+    assert await hear(kind, FoundNobody(is_away=False)) == (False, False)

@@ -89,7 +89,7 @@ async def test_client_that_goes_at_once_leaves_nothing_behind() -> None:
     assert prices.hub.members == 0
 
 
-class SlowRing(ApiKeyCache):
+class SlowCache(ApiKeyCache):
     """Its database answers after something else has happened."""
 
     def __init__(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
@@ -109,16 +109,16 @@ async def test_key_that_is_revoked_while_it_is_looked_up_opens_nothing() -> None
     async def revoke() -> None:
         sockets.revoke({"account": 1, "key": 1})
 
-    ring = SlowRing(revoke)
-    sockets = AuthenticatedSessions(ring)
-    assert (await sockets.find("key"), ring.asked) == (None, 2)
+    cache = SlowCache(revoke)
+    sockets = AuthenticatedSessions(cache)
+    assert (await sockets.find("key"), cache.asked) == (None, 2)
 
 
 async def test_key_is_looked_up_once_if_nothing_happens() -> None:
     async def nothing() -> None: ...
 
-    ring = SlowRing(nothing)
-    assert (await AuthenticatedSessions(ring).find("key"), ring.asked) == (CALLER, 1)
+    cache = SlowCache(nothing)
+    assert (await AuthenticatedSessions(cache).find("key"), cache.asked) == (CALLER, 1)
 
 
 class Watched:
