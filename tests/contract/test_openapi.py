@@ -129,7 +129,7 @@ def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
 def test_document_knows_every_code_that_is_raised() -> None:
     # The door for pushed ticks, which has a page of its own, and our pages' tokens are no part of it.
     # Bodies, which no path of the contract takes, are refused before it.
-    apart = ("market.push.", "accounts.keys.browser_access", "demo.visitors", "pages.handler")
+    apart = ("market.push.", "accounts.keys.browser_tokens", "demo.visitors", "pages.handler")
     raised = {kind.code for kind in refusals() if not kind.__module__.startswith(apart)}
     assert raised <= set(CODES)
     assert all(f"`{code}`" in DOCUMENT["info"]["description"] for code in CODES)
