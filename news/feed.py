@@ -85,10 +85,8 @@ class NewsViewSet(KeyedViewSet):
         refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
     )
     async def list(self, request: HttpRequest) -> Answer:
-        wanted = self.parameters(request, NewsQuerySerializer)
-        return Answer(
-            await in_thread_promptly(read_feed, wanted["category"], wanted["limit"], wanted["expand"])
-        )
+        found = self.parameters(request, NewsQuerySerializer)
+        return Answer(await in_thread_promptly(read_feed, found["category"], found["limit"], found["expand"]))
 
 
 def read_feed(categories: tuple[str, ...], limit: int, expansions: tuple[str, ...]) -> bytes:

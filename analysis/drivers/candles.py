@@ -94,8 +94,8 @@ def describe_trend(found: list[TimeframeTrend]) -> str:
         word: [each.timeframe for each in found if sentiment_label(each.score) == label]
         for label, word in words.items()
     }
-    said = [f"{word} on {', '.join(timeframes)}" for word, timeframes in by_word.items() if timeframes]
-    return f"The trend points {'; '.join(said)}."
+    parts = [f"{word} on {', '.join(timeframes)}" for word, timeframes in by_word.items() if timeframes]
+    return f"The trend points {'; '.join(parts)}."
 
 
 TIMEFRAME = "1h"

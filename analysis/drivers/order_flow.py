@@ -141,8 +141,8 @@ def describe_order_flow(flow: FlowFact, longest: WindowDelta, at_ms: int) -> str
     heard = min(longest.minutes, 1 + (at_ms - flow.since_ms) // MINUTE_MS)
     span = "minute" if heard == 1 else f"{heard} minutes"
     if longest.delta == 0:
-        said = "Buyers and sellers were even"
+        lead = "Buyers and sellers were even"
     else:
-        said = f"{'Buyers' if longest.delta > 0 else 'Sellers'} pressed more"
+        lead = f"{'Buyers' if longest.delta > 0 else 'Sellers'} pressed more"
     estimated = "" if flow.has_sides else ", as far as the tick rule can tell"
-    return f"{said} in the last {span} (delta {longest.delta:+g}{estimated})."
+    return f"{lead} in the last {span} (delta {longest.delta:+g}{estimated})."

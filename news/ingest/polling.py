@@ -188,7 +188,7 @@ def note_failure(source: Source, now: datetime, reason: str, retry_after_s: int 
 
 def pause(interval_s: int, failures: int, retry_after_s: int = 0) -> timedelta:
     """The interval, doubled with each failure in a row up to a day, but at least what the server asks for."""
-    wanted = timedelta(seconds=interval_s)
+    delay = timedelta(seconds=interval_s)
     if failures:
-        wanted = max(wanted, min(wanted * 2 ** min(failures, MOST_DOUBLINGS), LONGEST))
-    return max(wanted, min(timedelta(seconds=retry_after_s), LONGEST))
+        delay = max(delay, min(delay * 2 ** min(failures, MOST_DOUBLINGS), LONGEST))
+    return max(delay, min(timedelta(seconds=retry_after_s), LONGEST))

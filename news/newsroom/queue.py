@@ -59,8 +59,8 @@ def act(request: HttpRequest) -> HttpResponse:
     if not chosen:
         messages.warning(request, "Choose at least one draft.")
     for item in NewsItem.objects.filter(pk__in=list(chosen)[:SHOWN]):
-        wanted, score = request.POST.get("act", ""), request.POST.get("score", "")
-        act_on(request, item, wanted, score, seen=chosen[item.pk])
+        name, score = request.POST.get("act", ""), request.POST.get("score", "")
+        act_on(request, item, name, score, seen=chosen[item.pk])
     # Go on to the next draft, unless the current one is still undecided.
     first = next(iter(chosen), 0)
     waits = NewsItem.objects.filter(pk=first, status=NewsItem.Status.DRAFT).exists()
@@ -116,7 +116,7 @@ def perform(item: NewsItem, act: str, score: str, scored: Score | None, *, by: s
         choose_category(item, value, scored, by=by, seen=seen)
         return f"Category {value}"
     if act == "score":
-        wanted = ScoreField().clean(score)
-        override_score(item, wanted, by=by, seen=seen)
-        return f"Score {wanted:+.2f}"
+        number = ScoreField().clean(score)
+        override_score(item, number, by=by, seen=seen)
+        return f"Score {number:+.2f}"
     raise UnknownAct("This page cannot do that. Reload it.")
