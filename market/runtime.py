@@ -55,8 +55,8 @@ STOOD_STILL_S = 5.0
 class EngineLiveness:
     """Whether this process hears the engine, and how far it may be behind in reading what came for it."""
 
-    def __init__(self, told: Callable[[bool], None]) -> None:
-        self._told = told
+    def __init__(self, on_change: Callable[[bool], None]) -> None:
+        self._on_change = on_change
         self.is_heard = True
         self.losses = 0
         # Nobody looks before it starts: what is heard then is not late.
@@ -111,7 +111,7 @@ class EngineLiveness:
 
     def _turn(self, is_heard: bool) -> None:
         self.is_heard = is_heard
-        self._told(is_heard)
+        self._on_change(is_heard)
 
 
 class MarketRuntime:
@@ -124,7 +124,7 @@ class MarketRuntime:
         """What the engine last told of itself."""
         self.runner: Runner | None = None
         self._reader: BusReader | None = None
-        self._inbox: PushQueue | None = None
+        self._push_queue: PushQueue | None = None
         self._listeners: list[tuple[Hear, Begin]] = []
         self.liveness = EngineLiveness(self._tell_heard)
         self._watchers: list[Callable[[bool], None]] = []
@@ -133,8 +133,8 @@ class MarketRuntime:
 
     async def start(self) -> None:
         if settings.REDIS_URL:
-            self._inbox = PushQueue(settings.REDIS_URL)
-            await self._inbox.start()
+            self._push_queue = PushQueue(settings.REDIS_URL)
+            await self._push_queue.start()
             self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._missed)
             await self._reader.start()
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
@@ -148,10 +148,10 @@ class MarketRuntime:
 
     async def stop(self) -> None:
         self.liveness.stop()
-        for part in (self._inbox, self._reader, self.runner):
+        for part in (self._push_queue, self._reader, self.runner):
             if part is not None:
                 await part.stop()
-        self._inbox = self._reader = self.runner = None
+        self._push_queue = self._reader = self.runner = None
         self.engine.clear()
         self.status = engine_status.EngineStatus()
 
@@ -184,14 +184,14 @@ class MarketRuntime:
         market starts, and when it goes on after something was missed."""
         self._listeners.append((hear, begin))
 
-    def watch(self, told: Callable[[bool], None]) -> None:
-        """`told` hears when the engine is not heard any more, and when it is again."""
-        self._watchers.append(told)
+    def watch(self, on_change: Callable[[bool], None]) -> None:
+        """Called with whether the engine is heard, each time that this changes."""
+        self._watchers.append(on_change)
 
     async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks from outside; for each the reason why it was refused."""
-        if self._inbox is not None:
-            return await self._inbox.send(origin, ticks)
+        if self._push_queue is not None:
+            return await self._push_queue.send(origin, ticks)
         if self.runner is None:
             return ["not_running"] * len(ticks)
         return self.runner.push(origin, ticks)
@@ -215,8 +215,8 @@ class MarketRuntime:
         }
 
     def _tell_heard(self, is_heard: bool) -> None:
-        for told in self._watchers:
-            told(is_heard)
+        for on_change in self._watchers:
+            on_change(is_heard)
 
     def _hear(self, records: list[AnyRecord]) -> None:
         self.liveness.heard(time.monotonic())
@@ -243,8 +243,8 @@ class MarketRuntime:
         for facts in filter(self.prices.rounds_otherwise, catalogue.all()):
             await self.reload({"symbol": facts.symbol})
 
-    async def reload(self, told: dict[str, Any]) -> None:
-        facts = catalogue.known(told["symbol"])
+    async def reload(self, event: dict[str, Any]) -> None:
+        facts = catalogue.known(event["symbol"])
         if facts is None:
             return
         if self.runner is not None:

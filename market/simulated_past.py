@@ -25,7 +25,7 @@ from market.prices.candles import (
 from market.prices.history import KEPT
 from market.prices.records import Tick
 
-from .models import Candle as CandleRow
+from .models import Candle
 from .store import candle_rows
 
 MINUTES_MS = 14 * DAY_MS
@@ -38,7 +38,7 @@ COARSE_KEPT = KEPT + 20
 STEPS = (TIMEFRAMES["1h"], TIMEFRAMES["15m"], TIMEFRAMES["5m"], MINUTE_MS)
 
 # The bars of a simulated market are made on the bid.
-BASIS = CandleRow.Basis.BID
+BASIS = Candle.Basis.BID
 
 
 def make_past(facts: InstrumentFacts, until_ms: int) -> Tick | None:

@@ -14,7 +14,7 @@ from core import clock
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, TradingCalendar
 from market import runtime as market
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 from news.models import NewsItem
@@ -111,10 +111,10 @@ def put_candles(symbol: str, timeframe: str, opened_ms: Sequence[int], price: fl
 
 def make_candle(
     instrument: Instrument, timeframe: str = "1m", opened_at: datetime = NOON, **fields: Any
-) -> CandleRow:
+) -> Candle:
     prices = {"open": "1.0801", "high": "1.0804", "low": "1.0800", "close": "1.0802", "volume": "12"}
     values = {name: Decimal(value) for name, value in prices.items()} | fields
-    return CandleRow.objects.create(instrument=instrument, timeframe=timeframe, opened_at=opened_at, **values)
+    return Candle.objects.create(instrument=instrument, timeframe=timeframe, opened_at=opened_at, **values)
 
 
 def make_signal(instrument: Instrument | None = None, user: User | None = None, **fields: Any) -> Signal:

@@ -1,4 +1,4 @@
-"""The last 24 hours of an instrument, from its minutes. Pure."""
+"""The last 24 hours of an instrument, from its minutes."""
 
 from __future__ import annotations
 

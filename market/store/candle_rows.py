@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.kinds import is_simulated
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT
 
@@ -28,7 +28,7 @@ PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
 
 # Read as floats: making Decimals of seventy thousand rows would take a second of every start.
 FLOATS = {f"{name}_": Cast(name, FloatField()) for name in PRICES}
-TABLE = CandleRow._meta.db_table
+TABLE = Candle._meta.db_table
 KEY = ("instrument_id", "simulated", "timeframe", "opened_at")
 VALUES = (*PRICES, "basis", "source")
 COLUMNS = (*KEY, *VALUES)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from market.models import Candle as CandleRow
-from market.models import EngineState, FormingMinute, LastQuote
+from market.models import Candle, EngineState, FormingMinute, LastQuote
 from market.prices.candles import COARSER, PriceBar
 from market.prices.records import Tick
 from market.push.keys import issue_ingest_key
@@ -59,7 +58,7 @@ def stored(installation: Installation, symbol: str) -> Stored:
     with installation.orm(only_reads=True), transaction.atomic():
         if connection.vendor == "postgresql":
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        found = CandleRow.objects.filter(instrument__symbol=symbol)
+        found = Candle.objects.filter(instrument__symbol=symbol)
         rows = {(row.timeframe, opened_ms(row)): candle_of(row) for row in found}
         forming = FormingMinute.objects.filter(instrument__symbol=symbol).first()
         quote = LastQuote.objects.filter(instrument__symbol=symbol).first()
@@ -68,11 +67,11 @@ def stored(installation: Installation, symbol: str) -> Stored:
         return Stored(rows, minute, quote.seq if quote else 0, state)
 
 
-def opened_ms(row: CandleRow | FormingMinute) -> int:
+def opened_ms(row: Candle | FormingMinute) -> int:
     return round(row.opened_at.timestamp() * 1000)
 
 
-def candle_of(row: CandleRow | FormingMinute) -> PriceBar:
+def candle_of(row: Candle | FormingMinute) -> PriceBar:
     return PriceBar(opened_ms(row), *(float(getattr(row, name)) for name in PRICES))  # type: ignore[arg-type]
 
 

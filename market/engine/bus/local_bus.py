@@ -1,7 +1,6 @@
-"""The engine's journal within the process that shows its prices. Files hold it until the database does: kill
--9 takes nothing along that anybody was sent. A power cut may, as nothing waits for the disk. Files that the
-database holds stay for two minutes, so that the streams of the next process can send them again; the newest
-stays longer, as it says how far the database must be."""
+"""The engine's journal within the process that shows its prices. Files hold it until the database does, so
+that kill -9 loses nothing that was sent; a power cut may, as nothing waits for the disk. They stay for two
+minutes more, for streams that resume in the next process; the newest says how far the database must be."""
 
 from __future__ import annotations
 

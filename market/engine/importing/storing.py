@@ -11,8 +11,7 @@ from django.db.models import Q, QuerySet
 
 from core.times import moment
 from instruments.facts import InstrumentFacts
-from market.models import IMPORTED, FormerQuote, LastQuote
-from market.models import Candle as CandleRow
+from market.models import IMPORTED, Candle, FormerQuote, LastQuote
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
 from market.store.candle_rows import FLOATS, Row, candle_of, write_candles
@@ -64,8 +63,8 @@ def coarser_of_day(facts: InstrumentFacts, day_ms: int) -> CoarserBars:
     return bars
 
 
-def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[CandleRow]:
-    return CandleRow.objects.filter(
+def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[Candle]:
+    return Candle.objects.filter(
         instrument_id=facts.id,
         simulated=False,
         opened_at__gte=moment(day_ms),
@@ -88,7 +87,7 @@ def _closed(
 
 def _is_stored(facts: InstrumentFacts, timeframe: str, candle: PriceBar) -> bool:
     opened_at = moment(candle.opened_ms)
-    own = CandleRow.objects.filter(instrument_id=facts.id, simulated=False, timeframe=timeframe)
+    own = Candle.objects.filter(instrument_id=facts.id, simulated=False, timeframe=timeframe)
     return own.filter(opened_at=opened_at).exists()
 
 

@@ -12,8 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from instruments.catalogue import catalogue
 from instruments.models import TradingCalendar
 from market.engine.engine import Engine
-from market.models import Candle as CandleRow
-from market.models import EngineState, FormingMinute, LastQuote
+from market.models import Candle, EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, Tick, TickAccepted
@@ -40,7 +39,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize(start=st.sampled_from(STARTS))
     def begin(self, start: str) -> None:
-        for model in (CandleRow, FormingMinute, LastQuote, EngineState):
+        for model in (Candle, FormingMinute, LastQuote, EngineState):
             model.objects.all().delete()
         self.now_ms = ms(start)
         self.ticks: list[Tick] = []
@@ -159,7 +158,7 @@ class ForgetsItsNumbers(Life):
 
 
 def rows_stored() -> Rows:
-    rows = CandleRow.objects.values_list("timeframe", "opened_at", *PRICES)
+    rows = Candle.objects.values_list("timeframe", "opened_at", *PRICES)
     return {
         (timeframe, at): PriceBar(at, *map(float, prices))  # type: ignore[arg-type]
         for timeframe, opened_at, *prices in rows

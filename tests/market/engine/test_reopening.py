@@ -15,7 +15,7 @@ from django.conf import LazySettings
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, TradingCalendar
 from market.engine.engine import Engine
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import COARSER
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -166,7 +166,7 @@ def test_candle_that_was_stored_too_early_is_whole_after_a_kill(clock: time_mach
     successor.keep_time(NOON_MS + 5 * HOUR_MS)
     flush(successor)
 
-    hour = CandleRow.objects.get(timeframe="1h")
+    hour = Candle.objects.get(timeframe="1h")
     assert (float(hour.high), float(hour.volume)) == (1.3, 2.0)
     assert closed(successor.prices, "1h")[0]["volume"] == 2.0
 

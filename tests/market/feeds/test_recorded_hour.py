@@ -15,7 +15,7 @@ from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.feeds.replay import ReplayFeed
 from market.engine.feeds.supervisor import EngineInlet
 from market.engine.files.recording import encode
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
@@ -123,6 +123,6 @@ def test_imported_hour_makes_the_reckoned_candles(path: Path) -> None:
         (row.timeframe, round(row.opened_at.timestamp() * 1000)): (
             *(row.open, row.high, row.low, row.close, row.volume),
         )
-        for row in CandleRow.objects.all()
+        for row in Candle.objects.all()
     } == reckoned()
     assert tally.faults == hour()[1]

@@ -20,7 +20,7 @@ from market.engine.feeds import registry
 from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.engine.runner import Runner
 from market.engine.status import InstrumentStatus
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.quotes import Prices
 from tests.factories import NOON, make_instrument
 from tests.market.feeds.venues.fake_binance import FakeBinance
@@ -104,7 +104,7 @@ def instrument(request: pytest.FixtureRequest) -> None:
 
 
 def minutes_kept() -> list[tuple[int, float, str]]:
-    rows = CandleRow.objects.filter(timeframe="1m").order_by("opened_at")
+    rows = Candle.objects.filter(timeframe="1m").order_by("opened_at")
     return [((row.opened_at - NOON) // timedelta(minutes=1), float(row.close), row.basis) for row in rows]
 
 

@@ -11,7 +11,7 @@ from instruments.catalogue import catalogue
 from market.engine.files.recording import encode
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.records import Tick
 from tests.market.ticking import NOON_MS, aggregate, ms
@@ -54,11 +54,11 @@ def import_files(*paths: str, go_on: Callable[[int], bool] = never_stop, **terms
 
 
 def rows() -> Rows:
-    return list(CandleRow.objects.order_by("timeframe", "opened_at").values_list(*COLUMNS))
+    return list(Candle.objects.order_by("timeframe", "opened_at").values_list(*COLUMNS))
 
 
 def stored(timeframe: str) -> list[PriceBar]:
-    found = CandleRow.objects.filter(timeframe=timeframe).order_by("opened_at")
+    found = Candle.objects.filter(timeframe=timeframe).order_by("opened_at")
     return [
         PriceBar(
             round(row.opened_at.timestamp() * 1000),
@@ -78,7 +78,7 @@ def assert_coarser_are_aggregates(until_ms: int) -> None:
 
 
 def forget() -> None:
-    CandleRow.objects.all().delete()
+    Candle.objects.all().delete()
 
 
 def opened(timeframe: str) -> list[str]:

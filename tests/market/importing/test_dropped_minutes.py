@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 
 from instruments.models import Instrument
 from market.engine.importing.tally import summary
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import COARSER, TIMEFRAMES, PriceBar
 from market.prices.records import Tick
 from market.store.candle_rows import write_candles
@@ -39,7 +39,7 @@ def day() -> list[Tick]:
 
 def drop(*timeframes: str) -> None:
     """All that was too old, as if younger ones had been known."""
-    CandleRow.objects.filter(timeframe__in=("1m", *timeframes)).delete()
+    Candle.objects.filter(timeframe__in=("1m", *timeframes)).delete()
 
 
 def coarser() -> Rows:

@@ -14,7 +14,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.files.format import BadFile
 from market.engine.importing.tally import StoppedAtFault
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
 from tests.market.ticking import MINUTE_MS, NOON_MS, minutes_of, ms
@@ -158,7 +158,7 @@ def test_day_that_the_weekend_ended_is_closed(tmp_path: Path) -> None:
 def test_candles_say_what_they_were_made_of(tmp_path: Path, price: str) -> None:
     import_files(write(tmp_path / "a.jsonl", walk("2026-11-16T10:00", 1)), price=price)
 
-    assert set(CandleRow.objects.values_list("basis", flat=True)) == {price}
+    assert set(Candle.objects.values_list("basis", flat=True)) == {price}
 
 
 def test_candles_of_trades_have_their_sizes_as_volume(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_candles_of_trades_have_their_sizes_as_volume(tmp_path: Path) -> None:
 
     import_files(str(path))
 
-    row = CandleRow.objects.get(timeframe="1m")
+    row = Candle.objects.get(timeframe="1m")
     assert (row.basis, row.volume) == ("trades", Decimal("2.5"))
 
 

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
 from market.management.terminal import ProgressBar
-from market.models import Candle as CandleRow
+from market.models import Candle
 from tests.factories import make_instrument
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +79,7 @@ def test_one_missing_file_among_several_is_told_before_anything_is_done(path: Pa
     with pytest.raises(CommandError, match="nowhere.csv cannot be read: No such file"):
         run("EURUSD", str(path), str(path.with_name("nowhere.csv")))
 
-    assert not CandleRow.objects.exists()
+    assert not Candle.objects.exists()
 
 
 def test_unknown_content_is_told_with_the_formats_there_are(path: Path) -> None:

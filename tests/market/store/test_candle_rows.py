@@ -8,7 +8,7 @@ import pytest
 
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import PriceBar
 from market.store import candle_rows
 from tests.factories import make_candle, make_instrument
@@ -54,7 +54,7 @@ def test_floats_arrive_as_decimals_of_eight_places(
 ) -> None:
     write(eurusd, minute(price=price, volume=volume))
 
-    row = CandleRow.objects.get()
+    row = Candle.objects.get()
     assert (row.open, row.volume) == tuple(map(Decimal, stored))
     assert row.ask_low == row.low == row.close == row.open
 
@@ -67,11 +67,11 @@ def test_same_candle_twice_in_a_batch_is_the_last(eurusd: InstrumentFacts) -> No
 
 def test_candle_that_is_there_is_replaced(eurusd: InstrumentFacts) -> None:
     write(eurusd, minute(price=1.5))
-    row = CandleRow.objects.get()
+    row = Candle.objects.get()
 
     candle_rows.write_candles([(eurusd.id, "1m", minute(price=1.7, volume=2.0), "mid")])
 
-    written = CandleRow.objects.get()
+    written = Candle.objects.get()
     assert (written.pk, written.close, written.basis) == (row.pk, Decimal("1.7"), "mid")
     assert written.volume == 2
 
@@ -80,7 +80,7 @@ def test_more_than_a_batch_is_written_whole(eurusd: InstrumentFacts) -> None:
     count = candle_rows.BATCH + 1
 
     assert write(eurusd, *(minute(number) for number in range(count))) == count
-    assert CandleRow.objects.count() == count
+    assert Candle.objects.count() == count
 
 
 def test_nothing_to_write_is_no_fault() -> None:

@@ -20,8 +20,7 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
-from market.models import Candle as CandleRow
-from market.models import EngineState, FormingMinute, LastQuote
+from market.models import Candle, EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -64,7 +63,7 @@ def bars(
 
 
 def stored(timeframe: str = "1m") -> list[tuple[Decimal, ...]]:
-    rows = CandleRow.objects.filter(timeframe=timeframe).order_by("opened_at")
+    rows = Candle.objects.filter(timeframe=timeframe).order_by("opened_at")
     return list(rows.values_list("open", "high", "low", "close", "volume"))
 
 
@@ -113,7 +112,7 @@ def test_candles_and_the_checkpoint_that_follows_them_are_written_together(table
     with broken_database(table):
         flush(engine)
 
-    assert [model.objects.count() for model in (CandleRow, LastQuote, FormingMinute)] == [0, 0, 0]
+    assert [model.objects.count() for model in (Candle, LastQuote, FormingMinute)] == [0, 0, 0]
 
 
 def test_cancelled_write_is_not_lost() -> None:
@@ -174,7 +173,7 @@ def test_kill_while_one_instrument_is_refused_leaves_all_others_written_or_none(
 
     with around_statements(kill), contextlib.suppress(KeyboardInterrupt):
         checkpoints.write(rows, last, lease, JournalPosition("e1", 7))
-    written = EngineState.objects.get().position, CandleRow.objects.count(), LastQuote.objects.count()
+    written = EngineState.objects.get().position, Candle.objects.count(), LastQuote.objects.count()
 
     assert written in ((0, 0, 0), (7, len(good), len(good)))
 
@@ -214,7 +213,7 @@ def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
         writer.join(PATIENCE_S)
         assert not writer.is_alive()
 
-    assert CandleRow.objects.count() == 6 * 20
+    assert Candle.objects.count() == 6 * 20
 
 
 @pytest.mark.parametrize("timeframe", TIMEFRAMES)
@@ -291,7 +290,7 @@ def test_day_that_ended_while_the_service_was_down_is_closed_at_the_start(
 
     flush(engine)
 
-    row = CandleRow.objects.get(timeframe=timeframe)
+    row = Candle.objects.get(timeframe=timeframe)
     assert (f"{row.opened_at:%d %H:%M}", row.close) == (f"18 {at}", Decimal("1.7"))
 
 
@@ -306,7 +305,7 @@ def test_friday_is_closed_on_monday(clock: time_machine.Traveller) -> None:
 
     flush(engine)
 
-    assert CandleRow.objects.get(timeframe="1d").opened_at == datetime(2026, 11, 20, tzinfo=UTC)
+    assert Candle.objects.get(timeframe="1d").opened_at == datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def test_flat_candle_after_a_restart_repeats_the_last_quote() -> None:
@@ -317,7 +316,7 @@ def test_flat_candle_after_a_restart_repeats_the_last_quote() -> None:
         engine.keep_time(NOON_MS + after_s * 1000)
     flush(engine)
 
-    flat = CandleRow.objects.filter(timeframe="1m", volume=0).latest("opened_at")
+    flat = Candle.objects.filter(timeframe="1m", volume=0).latest("opened_at")
 
     assert (flat.close, flat.ask_high, flat.ask_low) == (Decimal("1.6"), Decimal("1.61"), Decimal("1.61"))
 

@@ -18,8 +18,7 @@ from core.threads import in_thread
 from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.engine.listeners import EngineStart
-from market.models import Candle as CandleRow
-from market.models import EngineState, LastQuote
+from market.models import Candle, EngineState, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -252,7 +251,7 @@ def test_write_after_the_lease_was_lost_leaves_nothing() -> None:
     with pytest.raises(LeaseLost):
         checkpoints.write(rows, last, old, JournalPosition("e2", 50))
 
-    assert (CandleRow.objects.count(), LastQuote.objects.count()) == (0, 0)
+    assert (Candle.objects.count(), LastQuote.objects.count()) == (0, 0)
     assert EngineState.objects.get().epoch == ""
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, models, transaction
 
 from instruments.models import Instrument
-from market.models import Candle as CandleRow
+from market.models import Candle
 from market.prices.candles import PriceBar
 from market.store import candle_rows, partitions
 from tests.factories import NOON, make_candle, make_instrument
@@ -62,19 +62,19 @@ def test_candle_of_a_month_that_is_missing_is_kept() -> None:
     make_candle(make_instrument())
 
     assert tables() == [NO_MONTH]
-    assert CandleRow.objects.get().opened_at == NOON
+    assert Candle.objects.get().opened_at == NOON
 
 
 def test_waiting_candles_move_when_their_month_is_made() -> None:
     instrument = make_instrument()
     make_candle(instrument)
     make_candle(instrument, opened_at=DECEMBER)
-    before = list(CandleRow.objects.values())
+    before = list(Candle.objects.values())
 
     partitions.ensure([NOON])
 
     assert tables() == [IN_NOVEMBER, NO_MONTH]
-    assert list(CandleRow.objects.values()) == before
+    assert list(Candle.objects.values()) == before
 
 
 def test_months_that_candles_wait_for_are_made_too() -> None:
@@ -167,7 +167,7 @@ def test_candle_that_is_there_already_is_not_written_again() -> None:
 def test_last_candles_come_from_the_indexes_in_order() -> None:
     instrument = make_instrument()
     partitions.ensure(datetime(year, month, 1, tzinfo=UTC) for year in (2025, 2026) for month in range(1, 13))
-    newest = CandleRow.objects.filter(instrument=instrument, timeframe="1m").order_by("-opened_at")[:500]
+    newest = Candle.objects.filter(instrument=instrument, timeframe="1m").order_by("-opened_at")[:500]
 
     with transaction.atomic(), connection.cursor() as cursor:
         # Tables as small as these are read whole where that is allowed.
@@ -182,7 +182,7 @@ def test_last_candles_come_from_the_indexes_in_order() -> None:
 def test_coarser_candles_are_looked_for_in_their_table_alone() -> None:
     partitions.ensure_months(NOON)
 
-    plan = CandleRow.objects.filter(timeframe="1h").order_by("-opened_at").explain()
+    plan = Candle.objects.filter(timeframe="1h").order_by("-opened_at").explain()
 
     assert COARSE in plan
     assert "market_candle_1m" not in plan
@@ -196,9 +196,9 @@ def test_later_migration_reaches_every_month() -> None:
     index = models.Index(fields=["basis", "opened_at"], name="candle_by_basis")
     try:
         with connection.schema_editor() as editor:
-            editor.add_field(CandleRow, field)
-            editor.add_constraint(CandleRow, check)
-            editor.add_index(CandleRow, index)
+            editor.add_field(Candle, field)
+            editor.add_constraint(Candle, check)
+            editor.add_index(Candle, index)
         partitions.ensure([DECEMBER])
 
         for table in (IN_NOVEMBER, IN_DECEMBER, NO_MONTH, COARSE):
@@ -210,6 +210,6 @@ def test_later_migration_reaches_every_month() -> None:
             assert any(definition.endswith("(basis, opened_at)") for definition in indexes)
     finally:
         with connection.schema_editor() as editor:
-            editor.remove_index(CandleRow, index)
-            editor.remove_constraint(CandleRow, check)
-            editor.remove_field(CandleRow, field)
+            editor.remove_index(Candle, index)
+            editor.remove_constraint(Candle, check)
+            editor.remove_field(Candle, field)

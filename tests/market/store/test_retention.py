@@ -13,8 +13,7 @@ from pytest_django.fixtures import Settings
 from core.background import cancel_and_wait
 from core.threads import in_thread
 from instruments.models import Instrument
-from market.models import Candle as CandleRow
-from market.models import UnfinishedImport
+from market.models import Candle, UnfinishedImport
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.history import KEPT
 from market.store import candle_rows, partitions, retention
@@ -52,7 +51,7 @@ def write_last(instrument: Instrument, until_ms: int = NOON_MS, timeframe: str =
 
 def older(timeframe: str = "1m", before: str = "2026-11-17T00:00") -> list[str]:
     """Those left from before the last ones."""
-    rows = CandleRow.objects.filter(timeframe=timeframe, opened_at__lt=f"{before}Z").order_by("opened_at")
+    rows = Candle.objects.filter(timeframe=timeframe, opened_at__lt=f"{before}Z").order_by("opened_at")
     return [f"{at:%Y-%m-%dT%H:%M}" for at in rows.values_list("opened_at", flat=True)]
 
 
@@ -222,7 +221,7 @@ class TestByTheMonth:
 
         assert drop_old(NOON) == {"1m": 1}
         assert older() == ["2026-08-05T00:00"]
-        assert CandleRow.objects.filter(instrument=quiet).count() == 1
+        assert Candle.objects.filter(instrument=quiet).count() == 1
 
     def test_imported_past_beyond_the_days_goes_at_the_next_tidying(self) -> None:
         instrument = make_instrument()
@@ -239,7 +238,7 @@ class TestByTheMonth:
         """A backup may have hindered making the month, or an older version wrote it."""
         instrument = make_instrument()
         write_last(instrument)
-        CandleRow.objects.create(
+        Candle.objects.create(
             instrument=instrument,
             timeframe="1m",
             opened_at="2019-05-05T00:00Z",
