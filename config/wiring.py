@@ -167,7 +167,7 @@ CHECKS = (
 )
 COLLECTORS = (
     MarketMetrics(),
-    StreamMetrics(market_streams.prices, market_streams.order_flow, signals),
+    StreamMetrics(*market_streams.STREAMS, signals),
     ReadinessMetrics(),
     *EVENT_METRICS,
 )

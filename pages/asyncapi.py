@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from core.contract import answer_document, encode_document
-from market.streams.docs.asyncapi import FLOW, PRICES, Scheme, document, servers
+from market.streams.docs.asyncapi import CHANNELS, Scheme, document, servers
 from signals_feed.stream.signal_stream import CHANNEL as SIGNALS
 
 
@@ -20,7 +20,7 @@ def scheme_of(request: HttpRequest) -> Scheme:
 @cache
 def content() -> dict[str, Any]:
     """Made once. Only the address differs, and who asks may make up as many names and ports as they like."""
-    return document((PRICES, FLOW, SIGNALS), "localhost")
+    return document((*CHANNELS, SIGNALS), "localhost")
 
 
 @require_safe

@@ -13,7 +13,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
-from accounts.models import Tier
+from accounts.models import TIER_LIMITS, Tier
 
 from .asyncapi import scheme_of
 
@@ -61,8 +61,8 @@ def page_addresses(request: HttpRequest) -> dict[str, str]:
 
 @require_safe
 def start_page(request: HttpRequest) -> HttpResponse:
-    page = {**page_addresses(request), "tiers": Tier.objects.all(), "demo": settings.DEMO}
-    return render(request, "docs/start.html", page)
+    tiers = {"tiers": Tier.objects.all(), "limits": TIER_LIMITS.values()}
+    return render(request, "docs/start.html", {**page_addresses(request), **tiers, "demo": settings.DEMO})
 
 
 @require_safe

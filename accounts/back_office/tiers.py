@@ -19,7 +19,7 @@ from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.limits.tiers import TierRequestRefused, accept_request, change_tier, decline_request, save_tier
-from accounts.models import LONGEST_REASON, Account, Tier, TierRequest
+from accounts.models import LONGEST_REASON, TIER_LIMITS, Account, Tier, TierRequest
 from accounts.usage.near_limits import near_limits
 
 from .staff_pages import StaffAdmin, button, label
@@ -27,7 +27,7 @@ from .staff_pages import StaffAdmin, button, label
 
 @admin.register(Tier)
 class TierAdmin(StaffAdmin[Tier]):
-    list_display = ("name", "requests_per_minute", "streams", "ai_calls_per_day", "rank")
+    list_display = ("name", *TIER_LIMITS, "rank")
     search_fields = ("name",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tier | None = None) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from core.events import ControlEvent
 
-from .accounts import LONGEST_REASON, Account, Attempt, Tier, TierRequest, User
+from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, PageSession
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
 
 __all__ = [
     "LONGEST_REASON",
     "MINUTE_S",
+    "TIER_LIMITS",
     "Account",
     "AiUsage",
     "ApiKey",

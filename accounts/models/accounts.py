@@ -31,6 +31,13 @@ class User(AbstractUser):
                     )
 
 
+TIER_LIMITS = {
+    "requests_per_minute": "Requests a minute",
+    "streams": "Streams at once",
+    "ai_calls_per_day": "AI calls a day",
+}
+
+
 class Tier(models.Model):
     """What an account may use; staff edit the limits."""
 
@@ -48,6 +55,10 @@ class Tier(models.Model):
 
     def __str__(self) -> str:
         return self.name.title()
+
+    def limits(self) -> list[tuple[str, int]]:
+        """As pages name them."""
+        return [(title, getattr(self, name)) for name, title in TIER_LIMITS.items()]
 
 
 class AccountManager(models.Manager["Account"]):

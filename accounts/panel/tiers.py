@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
-from accounts.models import Account, Tier
+from accounts.models import TIER_LIMITS, Account, Tier
 
 from .forms import TierRequestForm
 from .requests import PersonRequest, settings_action, settings_form
@@ -44,6 +44,7 @@ def show(
     context = {
         "tier": account.tier,
         "tiers": Tier.objects.all(),
+        "limits": TIER_LIMITS.values(),
         "waiting": waiting,
         "decided": [each for each in asked if each is not waiting],
         "form": form,

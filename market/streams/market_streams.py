@@ -20,6 +20,7 @@ from .wire import OutgoingPrice, outgoing_flow, price_tick
 
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
+STREAMS = (prices, order_flow)
 NEVER_ENDED = (-1, -1)
 
 
@@ -100,15 +101,15 @@ def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: Rece
 
 
 def tell_heard(is_heard: bool) -> None:
-    for part in (prices, order_flow):
-        part.tell_heard(is_heard, clock.now_ms())
+    for stream in STREAMS:
+        stream.tell_heard(is_heard, clock.now_ms())
 
 
 def tell_ended(gone: list[str]) -> None:
-    for part in (prices, order_flow):
-        part.end_symbols(gone, clock.now_ms())
+    for stream in STREAMS:
+        stream.end_symbols(gone, clock.now_ms())
 
 
 def stop() -> None:
-    for part in (prices, order_flow, authenticated_sessions):
+    for part in (*STREAMS, authenticated_sessions):
         part.clear()

@@ -1,12 +1,28 @@
-"""Names of modules say what is in them, and no two are the same words in another order."""
+"""A name means one thing in the whole product, and says which."""
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 
 from tests.house.modules import modules
 
+# Django finds them by these names.
+DEMANDED = {"Command"}
 VAGUE = {"utils", "helpers", "common", "misc", "base", "services"}
+
+
+def classes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for module in modules().values():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and node.name not in DEMANDED:
+                found[node.name].append(module.name)
+    return found
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    assert {name: places for name, places in classes().items() if len(places) > 1} == {}
 
 
 def test_no_two_modules_differ_by_the_order_of_words_alone() -> None:

@@ -68,13 +68,14 @@ PURE: tuple[str, ...] = (
     "serving.websocket.bounds",
     "serving.websocket.framing",
     "serving.workers.slot",
-    "signals_feed.judging.rules",
     "signals_feed.judging.levels",
+    "signals_feed.judging.rules",
     "signals_feed.ledger.proof",
     "signals_feed.ledger.trigger_rules",
     "signals_feed.publishers.equity",
     "signals_feed.publishers.scorecards",
     "signals_feed.publishing.terms",
+    "signals_feed.wire",
     "status.picture",
 )
 IMPURE = {

@@ -123,6 +123,7 @@ FLOW = Channel(
     "Who pressed, tick by tick, and where somebody absorbed it. Without `symbols`: of all instruments.",
     (OrderFlowTick, AbsorptionSignal),
 )
+CHANNELS = (PRICES, FLOW)
 
 
 def servers(host: str, scheme: Scheme = "wss") -> Json:
