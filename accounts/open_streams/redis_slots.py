@@ -17,10 +17,10 @@ from prometheus_client import Counter
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from core.background import cancel_and_wait
+from core.background import BackgroundLoop
 from core.fault_log import LastingFault
 
-from .slot_sync import Ask, SlotSync, hear_nudges
+from .slot_sync import Ask, Nudges, SlotSync
 from .stream_slots import (
     EndCode,
     MemorySlots,
@@ -90,23 +90,32 @@ class RedisSlots:
         self._telling: SlotSync | None = None
         """What Redis has yet to be told of our slots."""
         self._next_piece_at = 0.0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._loops = (
+            BackgroundLoop(
+                "stream slots",
+                self._turn,
+                fault=redis_away,
+                broke="The slots of streams could not be asked for, trying again",
+                passing=(RedisError, OSError),
+                before=self._until_due,
+            ),
+            Nudges(self._redis, f"tickwire:streams:ends:{self._process}", self._wake.set),
+        )
 
     async def start(self) -> None:
-        await self._turn()
-        if not self._is_away:
+        try:
+            await self._turn()
+        except (RedisError, OSError) as error:
+            redis_away.tell(error)
+        else:
             # There is nothing to tell yet.
             self._telling = None
-        self._tasks = [
-            asyncio.create_task(self._keep_asking(), name="stream slots"),
-            asyncio.create_task(
-                hear_nudges(self._redis, f"tickwire:streams:ends:{self._process}", self._wake.set),
-                name="stream slot nudges",
-            ),
-        ]
+        for loop in self._loops:
+            await loop.start()
 
     async def stop(self) -> None:
-        await cancel_and_wait(*self._tasks)
+        for loop in self._loops:
+            await loop.stop()
         self._is_away = True
         self._give_up(list(self._questions))
         with contextlib.suppress(RedisError, OSError):
@@ -176,19 +185,15 @@ class RedisSlots:
             self._questions.append(SlotQuestion(asks, answer))
             self._wake.set()
 
-    async def _keep_asking(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
+    async def _until_due(self) -> None:
+        """For a turn: at once when somebody asks, unless Redis is away."""
+        is_due = False
+        while not is_due:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(self._next_turn_at):
                     await self._wake.wait()
             self._wake.clear()
-            if self._is_away and loop.time() < self._next_beat_at:
-                continue
-            try:
-                await self._turn()
-            except Exception:  # noqa: BLE001 - the top of the task: whoever claims would wait for ever
-                logger.exception("The slots of streams could not be asked for, trying again")
+            is_due = not self._is_away or asyncio.get_running_loop().time() >= self._next_beat_at
 
     @property
     def _next_turn_at(self) -> float:
@@ -201,24 +206,19 @@ class RedisSlots:
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         first, last = self._before(asked, began_at), self._after(began_at)
-        answered: SlotAnswers | None = None
         try:
             answered = await self._call([*first, *(question.asks for question in asked), *last])
-        except (RedisError, OSError) as error:
-            redis_away.tell(error)
-        finally:
-            if answered is None:
-                # It may have done what we asked and not said so.
-                self._is_away = True
-                self._telling = self._telling or SlotSync(self._process, self._here)
-                self._telling.failed()
-                self._give_up(asked + list(self._questions))
-        if answered is not None:
-            took_s = loop.time() - began_at
-            self._next_piece_at = began_at + took_s + pause_after(took_s)
-            self._is_away = False
-            redis_away.over()
-            self._take(asked, first, answered)
+        except BaseException:
+            # Redis may have done what we asked and not said so.
+            self._is_away = True
+            self._telling = self._telling or SlotSync(self._process, self._here)
+            self._telling.failed()
+            self._give_up(asked + list(self._questions))
+            raise
+        took_s = loop.time() - began_at
+        self._next_piece_at = began_at + took_s + pause_after(took_s)
+        self._is_away = False
+        self._take(asked, first, answered)
 
     def _before(self, asked: list[SlotQuestion], now: float) -> list[Ask]:
         if self._telling is None:

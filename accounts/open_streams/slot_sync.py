@@ -1,9 +1,8 @@
-"""Keeping Redis and this process of one mind: telling it our slots, piece by piece, so that nobody waits
-long for one, and hearing of those that another process ended."""
+"""Keeps Redis and this process in agreement: tells it our slots, piece by piece, so that nobody waits long
+for one, and hears of those that another process ended."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -11,6 +10,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+
+from core.background import BackgroundLoop
+from core.fault_log import EachFault
 
 from .stream_slots import MemorySlots, Slot, slot_name, slot_number
 
@@ -92,16 +94,22 @@ logger = logging.getLogger(__name__)
 TRY_AGAIN_S = 1.0
 
 
-async def hear_nudges(redis: Redis, channel: str, look: Callable[[], None]) -> None:
-    """For as long as it is not cancelled. A lost nudge costs a second: every beat looks too."""
-    while True:
-        try:
-            async with redis.pubsub() as nudges:
-                await nudges.subscribe(channel)
-                async for _ in nudges.listen():
-                    look()
-        except (RedisError, OSError) as error:
-            logger.info("No nudges about ended streams: %s", error)
-        except Exception:  # noqa: BLE001 - the top of the task: a process deaf to takeovers is worse
-            logger.exception("Nudges about ended streams could not be heard, trying again")
-        await asyncio.sleep(TRY_AGAIN_S)
+class Nudges(BackgroundLoop):
+    """A lost nudge costs a second: every beat looks as well."""
+
+    def __init__(self, redis: Redis, channel: str, look: Callable[[], None]) -> None:
+        self._redis, self._channel, self._look = redis, channel, look
+        super().__init__(
+            "stream slot nudges",
+            self._listen,
+            fault=EachFault(logger, "No nudges about ended streams", logging.INFO),
+            broke="Nudges about ended streams could not be heard, trying again",
+            passing=(RedisError, OSError),
+            after=TRY_AGAIN_S,
+        )
+
+    async def _listen(self) -> None:
+        async with self._redis.pubsub() as nudges:
+            await nudges.subscribe(self._channel)
+            async for _ in nudges.listen():
+                self._look()
