@@ -1,5 +1,12 @@
 """Where Django looks for the pages of this app: importing them registers them."""
 
-from .back_office import key_pages, people, records, tiers
+from django.contrib import admin
 
-__all__ = ["key_pages", "people", "records", "tiers"]
+from .back_office import people, records, tiers
+from .back_office.key_pages import ApiKeyAdmin
+from .models import ApiKey
+
+__all__ = ["people", "records", "tiers"]
+
+# Not where it is defined: the site itself comes with that module.
+admin.site.register(ApiKey, ApiKeyAdmin)

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
-from accounts.limits.throttle import rate_limit_refusal, throttle
+from accounts.limits.throttling import rate_limit_refusal, throttle
 from accounts.usage.buffer import usage_buffer
 from core.addresses import header, is_loopback, note_known
 from core.contract import Answer, InvalidApiKey, MissingApiKey, NotFound

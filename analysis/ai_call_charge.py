@@ -8,8 +8,8 @@ import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from accounts.keys.caller import Caller
-from accounts.limits.ai_calls import (
+from accounts.keys import Caller
+from accounts.limits import (
     AiCallReservation,
     AiCallStanding,
     ai_quota_refusal,

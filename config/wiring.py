@@ -20,7 +20,7 @@ from prometheus_client import REGISTRY
 from accounts.back_office import site
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache
-from accounts.limits.throttle import throttle
+from accounts.limits.throttling import throttle
 from accounts.login import second_factor
 from accounts.login.mails import outgoing
 from accounts.models.keys import end_page_sessions

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import transaction
 
-from accounts.keys.issuing import issue_key
-from accounts.keys.text import derive_key, digest_of
+from accounts.key_text import derive_key, digest_of
+from accounts.keys import issue_key
 from accounts.models import Account, ApiKey, Tier, User
 from core.events import ControlEvent, EventKind
 

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.login.sessions import VISITOR
+from accounts.login import VISITOR
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
 from core.contract import RetryLater

@@ -24,7 +24,7 @@ from django.utils.timezone import now
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.back_office.staff_pages import StaffAdmin
+from accounts.back_office import StaffAdmin
 
 from .saving import NEW, SKIP, UPDATE, BadRows, RowChange, Table, load, save
 from .sheets import BadSheet, SheetRow, read_sheet, write_sheet

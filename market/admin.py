@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.paginator import InfinitePaginator
 
-from accounts.back_office.staff_pages import ReadOnlyAdmin
+from accounts.back_office import ReadOnlyAdmin
 from instruments.admin import price_column
 from instruments.models import Instrument
 from market.prices.candles import TIMEFRAMES

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office.staff_pages import NOBODY, ReadOnlyAdmin, button, label
+from accounts.back_office import NOBODY, ReadOnlyAdmin, button, label
 from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.judging.rules import RULES

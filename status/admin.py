@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.admin import TabularInline
 
-from accounts.back_office.staff_pages import StaffAdmin, label
+from accounts.back_office import StaffAdmin, label
 
 from .models import Incident, Note
 

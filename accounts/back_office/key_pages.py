@@ -205,7 +205,6 @@ class KeyStateFilter(admin.SimpleListFilter):
 NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 
 
-@admin.register(ApiKey)
 class ApiKeyAdmin(KeyAdmin[ApiKey]):
     owner = "account__user"
     form = LabelForm

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db.models import Model
 from prometheus_client import Counter
 
+from accounts.key_text import API_KEY_LEAD, MARK_BYTES, MARK_DIGITS, is_well_formed
 from accounts.models import ApiKey, PageSession
 from accounts.usage.buffer import LastUse
 from core.background import SharedLookups, cancel_and_wait
@@ -29,7 +30,6 @@ from core.threads import in_thread, in_thread_promptly
 
 from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token
 from .caller import Caller, find_browser_caller, find_caller
-from .text import API_KEY_LEAD, MARK_BYTES, MARK_DIGITS, is_well_formed
 
 logger = logging.getLogger(__name__)
 LOADED_AT_ONCE = 10_000

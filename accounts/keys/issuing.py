@@ -9,10 +9,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
 from accounts.models import Account, ApiKey
 from core.events import ControlEvent, EventKind
-
-from .text import MARK_DIGITS, digest_of, generate_key, prefix_of
 
 DAY = timedelta(days=1)
 MAX_OVERLAP_HOURS = 72

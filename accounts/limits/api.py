@@ -19,7 +19,7 @@ from core.plain_json import encode
 from core.threads import in_thread_promptly
 
 from .ai_calls import look_at_ai_calls
-from .throttle import throttle
+from .throttling import throttle
 
 Count = Annotated[int, Meta(ge=0)]
 

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office.key_pages import KeyAdmin
+from accounts.back_office import KeyAdmin
 from market.models import IngestKey
 from market.push.keys import allow_symbols, check_symbols, issue_ingest_key, revoke_ingest_key
 

@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.keys.cache import MarkedKeyCache
-from accounts.keys.text import MARK_DIGITS, digest_of, generate_key, prefix_of
-from accounts.limits.throttle import throttle
+from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
+from accounts.keys import MarkedKeyCache
+from accounts.limits import throttle
 from core.events import ControlEvent, EventKind, feed
 from instruments.models import Instrument
 from market.models import IngestKey

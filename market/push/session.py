@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from accounts.limits.window import MemoryWindow
+from accounts.limits import MemoryWindow
 from core import clock
 from core.addresses import address_of, came_plain, header, is_ours, note_known
 from core.contract import ApiError, HttpsRequired, Overloaded, RetryLater

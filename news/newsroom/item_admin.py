@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 
-from accounts.back_office.staff_pages import StaffAdmin, label
+from accounts.back_office import StaffAdmin, label
 from news.models import ItemScore, NewsItem
 from news.scoring import score_title
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from accounts.back_office.staff_pages import StaffAdmin, label
+from accounts.back_office import StaffAdmin, label
 from news.models import Source
 
 # A single failure happens; this many in a row mean that the source is broken.

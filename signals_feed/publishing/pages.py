@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import User
-from accounts.panel.requests import PersonRequest, post_only
+from accounts.panel import PersonRequest, post_only
 from core import clock
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market

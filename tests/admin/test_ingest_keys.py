@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accounts.keys.text import is_well_formed
+from accounts.key_text import is_well_formed
 from core.events.kinds import EventKind
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key

@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 
+from accounts.key_text import generate_key
 from accounts.keys.browser_tokens import issue_browser_token
-from accounts.keys.text import generate_key
 from config.logging import Redactor, StrangersLeaveNoTraceback, line_formatter
 
 KEY = generate_key()

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from time_machine import Traveller
 
+from accounts.key_text import derive_key, prefix_of
 from accounts.keys.issuing import revoke_key, roll_key
-from accounts.keys.text import derive_key, prefix_of
 from accounts.limits.tiers import save_user_access
 from accounts.models import Account, ApiKey
 from tests.client import Api, Server

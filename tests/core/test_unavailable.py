@@ -13,7 +13,7 @@ import pytest
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import InternalError, OperationalError
 
-from accounts.keys.text import generate_key
+from accounts.key_text import generate_key
 from core.contract.errors import Overloaded, QuoteUnavailable, answer_error, as_refusal
 from core.fault_log import EVERY_S, UnavailableLog, unavailable
 from tests.client import Server

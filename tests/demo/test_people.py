@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest_django import Settings
 
-from accounts.keys.text import is_well_formed
+from accounts.key_text import is_well_formed
 from accounts.models import Account, ApiKey, User
 from demo.people import PUBLISHERS, STAFF, demo_keys, seed_people
 from tests.factories import make_account, make_user

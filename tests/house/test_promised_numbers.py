@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 
 from accounts.keys import issuing
-from accounts.limits import throttle
+from accounts.limits import throttling
 from market.engine.bus import journal
 from market.streams.hub import backlog
 from market.streams.protocol import reading
@@ -30,7 +30,7 @@ PROMISED: dict[str, tuple[object, object]] = {
     "connections per address": (settings.CONNECTIONS_PER_ADDRESS, 200),
     "seconds that keys are trusted without PostgreSQL": (settings.KEYS_TRUSTED_FOR_S, 900),
     "milliseconds before a minute closes": (settings.CLOSE_GRACE_MS, 2_000),
-    "failed keys a minute": (throttle.FAILURES_PER_MINUTE, 60),
+    "failed keys a minute": (throttling.FAILURES_PER_MINUTE, 60),
     "failed passwords": (
         {name: settings.ACCOUNT_RATE_LIMITS[name] for name in ("login_failed", "login_failed_of_account")},
         {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"},

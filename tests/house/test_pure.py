@@ -11,7 +11,7 @@ from tests.house.modules import ROOMS, imports, modules
 
 # Modules, or packages with all that is in them.
 PURE: tuple[str, ...] = (
-    "accounts.keys.text",
+    "accounts.key_text",
     "analysis.answer",
     "analysis.drivers.candles",
     "analysis.drivers.order_flow",

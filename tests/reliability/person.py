@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import Permission
 
-from accounts.keys.text import API_KEY_LEAD
+from accounts.key_text import API_KEY_LEAD
 from accounts.models import User
 from tests.factories import make_account, make_user
 

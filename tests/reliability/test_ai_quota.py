@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from accounts.key_text import generate_key
 from accounts.keys.issuing import issue_key
-from accounts.keys.text import generate_key
 from accounts.models import Account, AiUsage
 from instruments.models import Instrument
 from tests.factories import make_account, make_instrument, make_key, make_tier

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
+from accounts.key_text import prefix_of
 from accounts.keys.issuing import issue_key
-from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
 from tests import services
 from tests.factories import make_account

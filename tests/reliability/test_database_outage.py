@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key
 

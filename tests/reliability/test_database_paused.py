@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError
 
+from accounts.key_text import generate_key, prefix_of
 from accounts.keys.issuing import issue_key
-from accounts.keys.text import generate_key, prefix_of
 from accounts.models import ApiKey
 from tests.factories import make_account
 from tests.patience import PATIENCE_S

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from accounts.keys.text import derive_key, generate_key, is_well_formed
+from accounts.key_text import derive_key, generate_key, is_well_formed
 
 from .conftest import Tell
 

@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from accounts.keys.text import prefix_of
+from accounts.key_text import prefix_of
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier

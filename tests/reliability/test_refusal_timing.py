@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from accounts.key_text import generate_key
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import generate_key
 from accounts.models import ApiKey
 from core.events.event_feed import EventFeed
 from core.threads import in_thread

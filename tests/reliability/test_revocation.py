@@ -10,7 +10,7 @@ from statistics import median
 import httpx
 import pytest
 
-from accounts.keys.text import prefix_of
+from accounts.key_text import prefix_of
 from accounts.limits.tiers import save_tier
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key, make_tier

@@ -12,7 +12,7 @@ import redis as redis_client
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from accounts.keys.text import API_KEY_LEAD, generate_key, prefix_of
+from accounts.key_text import API_KEY_LEAD, generate_key, prefix_of
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_news, make_user
 from tests.staff import staff_client

@@ -17,8 +17,8 @@ from pytest_django import DjangoDbBlocker
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
 
 from .conftest import Tell

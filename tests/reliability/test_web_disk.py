@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from accounts.keys.text import prefix_of
+from accounts.key_text import prefix_of
 from accounts.models import ApiKey
 from signals_feed.models import Signal
 from tests.patience import PATIENCE_S

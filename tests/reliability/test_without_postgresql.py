@@ -18,7 +18,7 @@ from redis import Redis
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.keys.text import generate_key, prefix_of
+from accounts.key_text import generate_key, prefix_of
 from accounts.models import ApiKey
 from core.events.channel import channel_of
 from core.events.kinds import EventKind

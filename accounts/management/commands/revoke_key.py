@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import prefix_of
 from accounts.models import ApiKey
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec import to_builtins as wire
 
-from accounts.open_streams.stream_slots import RETRY_AFTER_S
+from accounts.open_streams import RETRY_AFTER_S
 from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import List, Ping, Subscribe, Unsubscribe
 from market.streams.protocol.refusals import Code, StreamRefused, invalid

@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Callable
 from itertools import cycle
 from typing import Any, Protocol
 
-from accounts.keys.browser_tokens import BROWSER_TOKEN_LEAD
-from accounts.keys.cache import ApiKeyCache, key_cache
-from accounts.keys.caller import Caller
+from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events import EventFeed, feed

@@ -8,8 +8,8 @@ from io import BytesIO
 from django.core.handlers.asgi import ASGIRequest
 from msgspec import UNSET, UnsetType
 
-from accounts.keys.caller import Caller
-from accounts.limits.throttle import throttle
+from accounts.keys import Caller
+from accounts.limits import throttle
 from core.addresses import address_of, came_plain, header, is_loopback, note_known
 from market.streams.protocol.refusals import StreamRefused, invalid
 from serving.websocket.session import Scope

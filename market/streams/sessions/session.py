@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from django.conf import settings
 
-from accounts.keys.caller import Caller
-from accounts.open_streams.registry import open_streams
-from accounts.open_streams.stream_slots import RETRY_AFTER_S, EndCode, Slot, SlotRefusal
-from accounts.usage.buffer import usage_buffer
+from accounts.keys import Caller
+from accounts.open_streams import RETRY_AFTER_S, EndCode, Slot, SlotRefusal, open_streams
+from accounts.usage import usage_buffer
 from core.clock import now_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning

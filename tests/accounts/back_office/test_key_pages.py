@@ -10,8 +10,8 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.db.models import Model
 
+from accounts.key_text import is_well_formed
 from accounts.keys.issuing import MOST_KEYS_A_DAY, TooManyKeys, issue_key, revoke_key
-from accounts.keys.text import is_well_formed
 from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from tests.factories import make_account, make_key, make_user

@@ -8,8 +8,8 @@ import pytest
 import time_machine
 from django.core.signing import Signer
 
+from accounts.key_text import derive_key, is_well_formed
 from accounts.keys.browser_tokens import issue_browser_token, read_browser_token
-from accounts.keys.text import derive_key, is_well_formed
 from tests.factories import NOON
 
 AT = NOON.timestamp()

@@ -12,9 +12,9 @@ import time_machine
 from django.db import OperationalError
 from django.utils import timezone
 
+from accounts.key_text import generate_key, prefix_of
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import generate_key, prefix_of
 from accounts.limits.tiers import change_tier, save_tier
 from accounts.models import ApiKey, Tier, User
 from core.events.event_feed import EventFeed

@@ -7,6 +7,7 @@ import time_machine
 from django.conf import settings
 from django.utils import timezone
 
+from accounts.key_text import digest_of
 from accounts.keys.caller import find_caller
 from accounts.keys.issuing import (
     DAY,
@@ -17,7 +18,6 @@ from accounts.keys.issuing import (
     revoke_key,
     roll_key,
 )
-from accounts.keys.text import digest_of
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey, Tier
 from accounts.open_streams.registry import MOST_CLOSED_A_DAY, TooManyClosed, close_stream

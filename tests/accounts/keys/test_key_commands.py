@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from accounts.key_text import digest_of, is_well_formed
 from accounts.keys.issuing import MOST_KEYS_A_DAY, issue_key, revoke_key
-from accounts.keys.text import digest_of, is_well_formed
 from accounts.models import Account, ApiKey, User
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S

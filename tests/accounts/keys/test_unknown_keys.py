@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.key_text import generate_key, prefix_of
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.caller import Caller
 from accounts.keys.issuing import revoke_key
-from accounts.keys.text import generate_key, prefix_of
 from accounts.limits.tiers import save_user_access
 from accounts.models import ApiKey, User
 from core.addresses import network_of

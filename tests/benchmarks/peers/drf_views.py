@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.throttling import UserRateThrottle
 from rest_framework.viewsets import GenericViewSet
 
-from accounts.keys.text import digest_of
+from accounts.key_text import digest_of
 from accounts.models import ApiKey, User
 from market.models import Candle, LastQuote
 from news.models import NewsItem

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import httpx
 
-from accounts.keys.text import generate_key
+from accounts.key_text import generate_key
 from market.push.keys import LEAD
 from tests.client import Server
 

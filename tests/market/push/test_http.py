@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.test import AsyncClient
 
-from accounts.keys.text import generate_key, prefix_of
+from accounts.key_text import generate_key, prefix_of
 from core.clock import now_ms
 from core.events.event_feed import feed
 from market.models import IngestKey

@@ -6,7 +6,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.keys.text import is_well_formed, prefix_of
+from accounts.key_text import is_well_formed, prefix_of
 from instruments.models import Instrument
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.keys.text import generate_key, prefix_of
+from accounts.key_text import generate_key, prefix_of
 from core.clock import now_ms
 from core.events.event_feed import feed
 from market.models import IngestKey

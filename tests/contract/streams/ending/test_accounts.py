@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key, roll_key
-from accounts.keys.text import prefix_of
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
 from accounts.models import Account, ApiKey
 from accounts.open_streams.registry import open_streams

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from accounts.keys.text import generate_key
+from accounts.key_text import generate_key
 from tests.client import Server
 from tests.contract.streams.client import Frame
 from tests.contract.streams.conftest import Open

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from websockets.exceptions import InvalidStatus
 
-from accounts.keys.text import generate_key
+from accounts.key_text import generate_key
 from market.streams.sessions.session import StreamSession
 from tests.client import Server
 from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, in_time, shortened

@@ -5,8 +5,8 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.keys import text as text_module
-from accounts.keys.text import (
+from accounts import key_text
+from accounts.key_text import (
     API_KEY_LEAD,
     derive_key,
     digest_of,
@@ -20,7 +20,7 @@ BASE62 = set(string.digits + string.ascii_letters)
 
 # As an environment variable can hold it: HMAC pads its key with NUL, so "a" and "a\0" would be one pepper.
 peppers = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
-bodies = st.text(st.sampled_from(text_module.BASE62), min_size=36, max_size=36)
+bodies = st.text(st.sampled_from(key_text.BASE62), min_size=36, max_size=36)
 
 
 def test_key_has_the_form_of_the_contract() -> None:
@@ -49,7 +49,7 @@ def test_completed_key_is_well_formed(body: str) -> None:
     assert is_well_formed(with_checksum(API_KEY_LEAD + body))
 
 
-@given(bodies, st.integers(0, 49), st.sampled_from([*text_module.BASE62, "-", "é", "\udc80", " "]))
+@given(bodies, st.integers(0, 49), st.sampled_from([*key_text.BASE62, "-", "é", "\udc80", " "]))
 def test_one_wrong_character_is_found(body: str, place: int, character: str) -> None:
     key = with_checksum(API_KEY_LEAD + body)
     changed = key[:place] + character + key[place + 1 :]
