@@ -1,5 +1,5 @@
-"""What commands do at a terminal: a progress bar, Ctrl-C as a wish, and output that somebody may stop
-reading."""
+"""What commands do at a terminal: show progress, stop in order on Ctrl-C, and write to whoever may
+stop reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that writes must not meet a database of another age."""
+"""Runs the engine on its own, but not on a database whose migrations are behind the code."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class Command(BaseCommand):
             await runner.stop()
             return
         try:
-            # It may wait for Redis.
+            # This may wait for Redis.
             await first_done(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
         except (*UNANSWERED, LeaseLost) as error:
-            # It went away again meanwhile. The lease ends by itself, and whoever gets it then begins anew.
+            # The database went away meanwhile. The lease ends by itself, and whoever gets it begins anew.
             start_waits.tell(error)
         if not runner.is_running:
             runner.writer.lose_lease()
@@ -85,11 +85,11 @@ class Command(BaseCommand):
         start_waits.over()
         process.freeze_startup_objects()
         push_queue = PushQueue(settings.REDIS_URL)
-        # Acknowledged is what a kill of this process does not take along.
+        # Ticks are acknowledged once a kill of this process would not lose them.
         serving = asyncio.create_task(push_queue.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")
         try:
-            # A push that waits to be acknowledged hears first that another engine has taken over.
+            # A push that waits to be acknowledged may be the first to learn of another engine.
             with contextlib.suppress(LeaseLost):
                 await first_done(runner.writer.lease_lost.wait(), ending.wait(), serving)
         finally:
