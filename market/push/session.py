@@ -121,7 +121,7 @@ MAX_INVALID_A_MINUTE = 9
 
 class IngestConsumer(WebSocketSession):
     _key: str | None = None
-    _key_id = 0
+    key_id = 0
     _echo: Echo = UNSET
     _ending: asyncio.Task[None] | None = None
 
@@ -140,7 +140,7 @@ class IngestConsumer(WebSocketSession):
     async def connect(self) -> None:
         await super().connect()
         if self.is_open and (key := sent_key(self.scope)):
-            await self._authenticate(key)
+            await self.authenticate(key)
 
     async def take_data(self, data: bytes, *, is_text: bool) -> None:
         self._echo = UNSET
@@ -152,7 +152,7 @@ class IngestConsumer(WebSocketSession):
         message = read(data)
         self._echo = take_id(message)
         if isinstance(message, dict) and "action" in message:
-            await self._authenticate(read_auth(message))
+            await self.authenticate(read_auth(message))
         else:
             await self._take(message)
 
@@ -169,7 +169,7 @@ class IngestConsumer(WebSocketSession):
 
     def leave(self) -> None:
         super().leave()
-        open_sockets[self._key_id].discard(self)
+        open_sockets[self.key_id].discard(self)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
         if self._ending is not None:
@@ -187,7 +187,7 @@ class IngestConsumer(WebSocketSession):
         """In a task of its own: a client that does not read must not hold up others."""
         self._ending = asyncio.create_task(self._refuse(refusal), name="ingest socket ends")
 
-    async def _authenticate(self, key: str) -> None:
+    async def authenticate(self, key: str) -> None:
         if self._key is not None and key != self._key:
             raise InvalidMessage("This socket has another key already.")
         if came_plain(self.scope):
@@ -196,7 +196,7 @@ class IngestConsumer(WebSocketSession):
         if not self.is_open or self._ending is not None:
             # Its time ran out meanwhile, which it is or will be told.
             return
-        self._key, self._key_id = key, source.key_id
+        self._key, self.key_id = key, source.key_id
         note_known(self.scope)
         open_sockets[source.key_id].add(self)
         self.stay()

@@ -26,10 +26,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     """Frames, fragments and what is parsed at once are bounded from the handshake on, whoever it is."""
 
     flooded: Callable[[], bytes] | None = None
-    _has_little_to_say = _is_deaf = False
+    _has_little_to_say = is_deaf = False
     _most_fragments = MOST_FRAGMENTS
     _controls, _second = 0, 0.0
-    _owed_pong = _kept = b""
+    owed_pong = _kept = b""
 
     @abstractmethod
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None: ...
@@ -41,7 +41,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         data, self._kept = self._kept + data, b""
         for start in range(0, len(data), SLICE_BYTES):
-            if self._is_deaf or self.transport.is_closing():
+            if self.is_deaf or self.transport.is_closing():
                 return
             if self._is_full():
                 self._kept = data[start:]
@@ -72,7 +72,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.write(pong)
         elif pong:
             # Only the newest: a client that sends pings and reads nothing must not fill the memory.
-            self._owed_pong = pong
+            self.owed_pong = pong
 
     def handle_pong(self, event: Frame) -> None:
         super().handle_pong(event)
@@ -98,9 +98,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._owed_pong and not self.close_sent:
-            self.transport.write(self._owed_pong)
-        self._owed_pong = b""
+        if self.owed_pong and not self.close_sent:
+            self.transport.write(self.owed_pong)
+        self.owed_pong = b""
 
     def _is_full(self) -> bool:
         """Whether the rest waits unparsed: one read may hold tens of thousands of messages."""
@@ -123,7 +123,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def _hear_no_more(self) -> None:
         """Its answer to the close may be among what is not parsed any more. So it is told that nothing
         follows, and goes; or else the linger ends the socket."""
-        self._is_deaf = True
+        self.is_deaf = True
         if self.transport.can_write_eof() and not self.transport.is_closing():
             self.transport.write_eof()
 

@@ -213,7 +213,7 @@ def test_command_prints_a_quote(command: Command) -> None:
 def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) -> None:
     make_instrument("TINY", digits=8)
     tick = Tick("TINY", 0.00003, 0.0000305, clock.now_ms(), 1.0)
-    ticker._server.run(ticker._push([tick]))
+    ticker.server.run(ticker._push([tick]))
     assert command("quote", "TINY").stdout.startswith("TINY       0.00003 / 0.0000305  spread 0.0000005")
     with command.lines("watch", "TINY", "--json") as process:
         assert process.stdout is not None

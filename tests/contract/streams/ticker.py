@@ -26,19 +26,19 @@ _numbers = itertools.count(1)
 
 class Ticker:
     def __init__(self, server: Server, runner: Runner) -> None:
-        self._server, self.runner = server, runner
+        self.server, self.runner = server, runner
 
     def __call__(self, symbol: str, count: int = 1) -> list[Tick]:
         """That many ticks in one turn of the loop, each of another price; the service has heard them then."""
         ticks = [make_tick(symbol) for _ in range(count)]
-        self._server.run(self._push(ticks))
-        self._server.run(until_heard(ticks[-1]))
+        self.server.run(self._push(ticks))
+        self.server.run(until_heard(ticks[-1]))
         return ticks
 
     def hasty(self, symbols: list[str]) -> None:
         """One tick after the other, which may still be under way."""
         for symbol in symbols:
-            self._server.run(self._push([make_tick(symbol)]))
+            self.server.run(self._push([make_tick(symbol)]))
 
     def publish(self, record: AnyRecord) -> None:
         """As if the engine had decided it."""
@@ -46,7 +46,7 @@ class Ticker:
         async def publish() -> None:
             self.runner.bus.publish([record])
 
-        self._server.run(publish())
+        self.server.run(publish())
 
     async def _push(self, ticks: list[Tick]) -> None:
         assert self.runner.push("push", ticks) == [None] * len(ticks)

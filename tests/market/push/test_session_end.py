@@ -38,10 +38,10 @@ class Line:
 class Hasty(IngestConsumer):
     FIRST_WITHIN_S = 0.0
 
-    async def _authenticate(self, key: str) -> None:
-        await super()._authenticate(key)
+    async def authenticate(self, key: str) -> None:
+        await super().authenticate(key)
         # Whoever is over is in no list of open sockets.
-        self.is_listed = self in open_sockets[self._key_id]
+        self.is_listed = self in open_sockets[self.key_id]
         self.line.is_reading.set()
 
     line: Line

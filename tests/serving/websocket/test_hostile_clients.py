@@ -114,7 +114,7 @@ async def test_flood_that_goes_on_behind_the_close_is_parsed_no_more() -> None:
         held.connection.close(1000)
         client.writer.write(masked(PING, b"x") * 10_000)
         parser = held.connection.conn.reader  # type: ignore[attr-defined]
-        await until(lambda: held.connection._is_deaf)  # type: ignore[attr-defined]
+        await until(lambda: held.connection.is_deaf)  # type: ignore[attr-defined]
         assert len(parser.buffer) < SLICE_BYTES
         assert await client.close_code() == 1000
 

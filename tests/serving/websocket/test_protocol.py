@@ -126,7 +126,7 @@ async def test_room_is_not_told_where_an_owed_pong_has_taken_it() -> None:
         connection = cast(WebSocketProtocol, held.connection)
         connection.write(MEGABYTE * 8)
         client.send(PING, b"?")
-        await until(lambda: connection._owed_pong)
+        await until(lambda: connection.owed_pong)
         transport, connection.transport = connection.transport, cast(Any, Filling(connection))
         connection.resume_writing()
         connection.transport = transport

@@ -38,7 +38,7 @@ def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
     both.subscribe(other, symbol)
     all_.subscribe()
     signals.subscribe()
-    ticker._server.run(hush(ticker))
+    ticker.server.run(hush(ticker))
     assert noticed(one) == ("stale", [symbol])
     assert noticed(both) == ("stale", sorted([other, symbol]))
     assert noticed(all_) == ("stale", ["*"])
@@ -47,7 +47,7 @@ def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
     late.subscribe(symbol)
     assert noticed(late) == ("stale", [symbol])
 
-    ticker._server.run(speak(ticker))
+    ticker.server.run(speak(ticker))
     assert [noticed(socket) for socket in (one, both, all_, late)] == [
         ("live", [symbol]),
         ("live", sorted([other, symbol])),
