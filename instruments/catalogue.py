@@ -18,7 +18,8 @@ class Catalogue:
     """All instruments by symbol; reloaded when a control event says that one changed."""
 
     def __init__(self) -> None:
-        self._by_symbol: dict[str, InstrumentFacts] = {}
+        self.by_symbol: dict[str, InstrumentFacts] = {}
+        """All that there are, active or not."""
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
         """Asks the market, which knows: open, closed or stale."""
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
@@ -27,18 +28,18 @@ class Catalogue:
         """Those of them that nobody was told of yet."""
 
     def all(self) -> list[InstrumentFacts]:
-        return list(self._by_symbol.values())
+        return list(self.by_symbol.values())
 
     def active(self) -> list[InstrumentFacts]:
-        return [facts for facts in self._by_symbol.values() if facts.active]
+        return [facts for facts in self.by_symbol.values() if facts.active]
 
     def known(self, symbol: str) -> InstrumentFacts | None:
         """By its exact symbol, active or not."""
-        return self._by_symbol.get(symbol)
+        return self.by_symbol.get(symbol)
 
     def find(self, symbol: str) -> InstrumentFacts | None:
         """An active instrument by its exact symbol."""
-        facts = self._by_symbol.get(symbol)
+        facts = self.by_symbol.get(symbol)
         return facts if facts is not None and facts.active else None
 
     def get(self, symbol: str) -> InstrumentFacts:
@@ -51,7 +52,7 @@ class Catalogue:
     def get_any(self, symbol: str) -> InstrumentFacts:
         """Inactive ones too: what was said of them stays readable."""
         # Only ASCII: "ı" and "ſ" become I and S in upper case.
-        facts = self._by_symbol.get(symbol.upper()) if symbol.isascii() else None
+        facts = self.by_symbol.get(symbol.upper()) if symbol.isascii() else None
         if facts is None:
             raise self._unknown(symbol)
         return facts
@@ -66,7 +67,7 @@ class Catalogue:
     def load_now(self) -> None:
         rows = Instrument.objects.with_hours()
         found = {row.symbol: _facts(row) for row in rows}
-        before, self._by_symbol = self._by_symbol, found
+        before, self.by_symbol = self.by_symbol, found
         self._ended |= {symbol for symbol, facts in before.items() if facts.active and not self.find(symbol)}
 
     async def reload(self, _: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ def hear(records: list[AnyRecord]) -> None:
     for record in records:
         if isinstance(record, TickAccepted):
             symbol, since_ms = record.symbol, record.accepted_ms
-            facts = catalogue.known(symbol)
+            facts = catalogue.by_symbol.get(symbol)
             # The engine may hear a little later than this process that an instrument is not offered any more.
             send_price, send_flow = prices.send, order_flow.send
             if facts is None or not facts.active:
