@@ -41,7 +41,7 @@ async def read_apart(body: bytes, content_type: str, address: str, *, is_packed:
     question = msgspec.msgpack.encode(ParseQuestion(body, content_type, address, is_packed))
     # The parser gets nothing of our environment, which holds secrets.
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__),
+        *(sys.executable, "-m", PROGRAM),
         cwd=ROOT,
         env={"PYTHONWARNINGS": "ignore"},
         stdin=asyncio.subprocess.PIPE,
