@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from .journal import JournalEntry, JournalPosition, StreamNumbers, encode, read_entries
+from .journal import JournalEntry, JournalPosition, RecentRecords, StreamNumbers, encode, read_entries
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,13 @@ class Segment(NamedTuple):
     last: int
     last_ms: int
     size: int
+
+
+class Found(NamedTuple):
+    tail: list[JournalEntry]
+    """What was published after the place."""
+    recent: RecentRecords
+    """All that is known of what was published, the tail too."""
 
 
 class JournalFolder:

@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import msgspec
 
@@ -29,7 +29,7 @@ from .journal import (
     falls_short,
     new_epoch,
 )
-from .journal_folder import KEPT, JournalFolder, JournalHead, Segment, boot_id
+from .journal_folder import KEPT, Found, JournalFolder, JournalHead, Segment, boot_id
 
 logger = logging.getLogger(__name__)
 
@@ -38,13 +38,6 @@ MOST_BYTES = 256 * 1024 * 1024
 
 # Of what the database holds the oldest goes first; a file is as long as a flush.
 MOST_KEPT_BYTES, MOST_KEPT_FILES = 128 * 1024 * 1024, 1_000
-
-
-class Found(NamedTuple):
-    tail: list[JournalEntry]
-    """What was published after the place."""
-    recent: RecentRecords
-    """All that is known of what was published, the tail too."""
 
 
 class LocalJournal:
@@ -121,9 +114,11 @@ class LocalJournal:
             self._is_off = False
             self.begin(place, anew=True)
 
-    def add(self, number: int, records: list[AnyRecord], at_ms: int) -> None:
-        if not self._is_on:
-            return
+    def add(self, number: int, records: list[AnyRecord]) -> int:
+        """Returns when that was."""
+        is_on, at_ms = self._is_on, now_ms()
+        if not is_on:
+            return at_ms
         data = encode(JournalEntry(number, records, at_ms))
         try:
             if self._file is None:
@@ -140,6 +135,7 @@ class LocalJournal:
         except OSError as error:
             self._give_up(error)
         self._last, self._last_ms = number, at_ms
+        return at_ms
 
     def turn(self) -> None:
         """What comes now is of the next number."""
@@ -260,8 +256,7 @@ class LocalBus:
         if type(records[0]) is not StatusRecord:
             self._is_open = True
             if self._journal is not None:
-                at_ms = now_ms()
-                self._journal.add(self.place.position + 1, records, at_ms)
+                at_ms = self._journal.add(self.place.position + 1, records)
                 if self._recent is not None:
                     self._recent.add(at_ms, records)
         self._hear(records)
