@@ -28,7 +28,7 @@ from market.store import (
     wanted_kind,
     write_candles,
 )
-from signals_feed.judging.checkpoints import end_signals
+from signals_feed.publishing import end_signals
 
 from .instruments import Progress
 

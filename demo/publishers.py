@@ -14,12 +14,13 @@ from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.prices import MINUTE_MS
 from signals_feed.models import Signal
-from signals_feed.publishing.actions import current_quote, publish
-from signals_feed.publishing.terms import SignalRefused, SignalTerms
+from signals_feed.publishing import current_quote, publish
+from signals_feed.terms import SignalRefused, SignalTerms
 
 from .instruments import TEST
 from .market import priced_by_demo

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from accounts.models import Account, User
 from core.events import ControlEvent, EventKind
 from news.models import NewsItem, Source
-from signals_feed.publishing.actions import remove_demo
+from signals_feed.publishing import remove_demo
 
 from .instruments import Progress, brought, brought_calendars, seed_instruments
 from .market import remove_market, seed_candles

@@ -19,10 +19,10 @@ from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from market.prices import MINUTE_MS, PriceBar, interval_start
 from market.simulated_past import simulated_minutes
-from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
+from signals_feed.judging import Closing, close_signal
 from signals_feed.models import LIFETIME, Signal
-from signals_feed.publishing.actions import enter_feed
+from signals_feed.publishing import enter_feed
+from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 
 from .instruments import TEST, Progress
 from .market import priced_by_demo, simulated_since

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from core.contract import answer_document, encode_document
 from market.streams.docs.asyncapi import CHANNELS, Scheme, document, servers
-from signals_feed.stream.signal_stream import CHANNEL as SIGNALS
+from signals_feed.stream import CHANNEL as SIGNALS
 
 
 def scheme_of(request: HttpRequest) -> Scheme:

@@ -21,13 +21,13 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from accounts.back_office import NOBODY, ReadOnlyAdmin, button, label
 from accounts.models import User
 from instruments.admin import price_column
-from signals_feed.judging.rules import RULES
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.proof import QUOTED
 from signals_feed.publishing.actions import PERMISSION, SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
 
 from .models import Evidence, Signal
+from .rules import RULES
 
 PUBLISHING_EXPLAINED = (
     "It is published under your own name, at once, and cannot be changed. You need the permission to"

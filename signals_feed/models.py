@@ -13,7 +13,8 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from core.times import epoch_ms_after
-from signals_feed.judging.rules import RULES, Quoted
+
+from .rules import RULES, Quoted
 
 LIFETIME = timedelta(days=7)
 

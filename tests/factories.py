@@ -18,8 +18,8 @@ from market.models import Candle
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 from news.models import NewsItem
-from signals_feed.judging.rules import result
 from signals_feed.models import Signal
+from signals_feed.rules import result
 
 # Rank, requests a minute, streams, AI calls a day: the table of the specification.
 TIERS = {"free": (1, 60, 2, 5), "pro": (2, 120, 5, 20), "premium": (3, 300, 10, 50)}

@@ -19,10 +19,10 @@ from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
 from core.times import iso_time
-from signals_feed.judging.rules import RULES
 from signals_feed.ledger import proof
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
+from signals_feed.rules import RULES
 from signals_feed.wire import CLOSED_SAMPLE, Publisher
 
 from .ledger import Hash, Kind, Position

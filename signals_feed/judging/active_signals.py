@@ -12,11 +12,9 @@ from uuid import UUID
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from market.prices import HistoryMinute, TickAccepted
+from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence, Signal
-
-from .closing import Closing
-from .levels import RECENT, SymbolWatch, Watched
-from .rules import (
+from signals_feed.rules import (
     CANCELLED,
     EXPIRED,
     Exit,
@@ -29,6 +27,8 @@ from .rules import (
     by_tick,
     price,
 )
+
+from .closing import Closing
 from .stored_minutes import minute_of, read_minutes
 
 

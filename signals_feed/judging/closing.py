@@ -21,11 +21,11 @@ from core.threads import in_thread
 from core.times import moment
 from market.prices import MINUTE_MS
 from market.store import LeaseLost
+from signals_feed import rules
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain
 from signals_feed.models import Announcement, Evidence, Signal
+from signals_feed.rules import Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, result
 
-from . import rules
-from .rules import Exit, Quoted, SeenExtremes, StoredMinute, exit_price, in_r, result
 from .stored_minutes import prices_known
 
 logger = logging.getLogger(__name__)

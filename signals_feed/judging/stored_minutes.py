@@ -12,8 +12,7 @@ from market.models import IMPORTED, Candle, FormingMinute
 from market.prices import MINUTE_MS
 from market.store import present_kind
 from signals_feed.models import Signal
-
-from .rules import StoredMinute, exit_price
+from signals_feed.rules import StoredMinute, exit_price
 
 PRICES = ("open", "low", "high", "ask_low", "ask_high")
 

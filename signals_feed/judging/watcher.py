@@ -30,9 +30,10 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
 from market.prices import MINUTE_MS, AnyRecord, HistoryMinute, TickAccepted, interval_start
+from signals_feed.publishing.actions import end_signals
 
 from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
-from .checkpoints import end_signals, read_hits, read_mark_ms, write_notes
+from .checkpoints import read_hits, read_mark_ms, write_notes
 from .closing import Closer
 
 logger = logging.getLogger(__name__)

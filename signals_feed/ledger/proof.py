@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from signals_feed.judging import rules
+from signals_feed import rules
 
 # The name of the input at which each rule closes a buy and a sell.
 CLOSES_AT = {

@@ -3,6 +3,7 @@ entry in one transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -17,15 +18,15 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from market import runtime as market
+from market.engine import SeriesEnding
 from market.models import LastQuote
 from market.store import hold_series
-from signals_feed.judging import rules
-from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted, price
+from signals_feed import rules
+from signals_feed.judging.closing import Closing, close_signal, close_signals
 from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
-
-from .terms import SignalRefused, SignalTerms, check
+from signals_feed.rules import Quoted, price
+from signals_feed.terms import SignalRefused, SignalTerms, check
 
 PERMISSION = "signals_feed.publish_signal"
 NOT_TRADED = {
@@ -216,3 +217,42 @@ def current_quote(symbol: str) -> Quoted | None:
         return None
     bid, ask = (round(price, row.instrument.digits) for price in (row.bid, row.ask))
     return Quoted(bid, ask, epoch_ms_after(row.quoted_at), market.epoch_written(), row.seq)
+
+
+SERIES_ENDED = (
+    "Its prices came from {source} and come from {next_source} now: simulated and real ones do not mix."
+)
+
+
+@transaction.atomic
+def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> None:
+    """Close the signals that a tick has hit by that tick, and cancel all others at the last quote."""
+    own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
+    close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
+    signals = list(own.select_related("instrument"))
+    for signal in signals:
+        if not signal.cancel_reason:
+            cancel(signal, reason=_reason(ending), by="market")
+    at_ms = clock.now_ms()
+    cancelled = Signal.CloseReason.CANCELLED
+    close_signals(
+        [
+            Closing.at_current(signal, cancelled, _last_quote(ending, signal, epoch), at_ms)
+            for signal in signals
+        ]
+    )
+
+
+def _reason(ending: SeriesEnding) -> str:
+    return SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)[:200]
+
+
+def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
+    """The last quote of the series; if unknown, the one at publication, which belongs to it too."""
+    last = ending.last
+    if last is not None:
+        digits = signal.instrument.digits
+        bid, ask = (price(round(each, digits)) for each in (last.bid, last.ask))
+        return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
+    unknown = Quoted(signal.tradable_price, signal.tradable_price, epoch_ms_after(signal.published_at))
+    return signal.entry_quote() or unknown

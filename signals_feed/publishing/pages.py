@@ -17,13 +17,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import User
 from accounts.panel import PersonRequest, post_only
 from core import clock
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
 from market import runtime as market
-from signals_feed.judging.rules import exit_price, result
 from signals_feed.models import Signal
+from signals_feed.rules import exit_price, result
+from signals_feed.terms import SignalRefused, SignalTerms
 
 from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, publish
-from .terms import SignalRefused, SignalTerms
 
 PRICE = {"inputmode": "decimal", "autocomplete": "off"}
 

@@ -18,7 +18,7 @@ django.setup()
 from market.prices.records import TickAccepted  # noqa: E402
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch  # noqa: E402
 from signals_feed.judging.closing import Closing  # noqa: E402
-from signals_feed.judging.rules import Quoted, SignalLevels  # noqa: E402
+from signals_feed.rules import Quoted, SignalLevels  # noqa: E402
 
 from .signals import Closings, Run  # noqa: E402
 
@@ -99,9 +99,9 @@ def close() -> Closings:
 
     from core.times import epoch_ms_after
     from signals_feed.judging.closing import close_signals
-    from signals_feed.judging.rules import SeenExtremes
     from signals_feed.models import Signal
     from signals_feed.publishing.actions import enter_feed
+    from signals_feed.rules import SeenExtremes
     from tests.factories import make_instrument, make_user
     from tests.signals_feed.published_signals import ASK, BID, TERMS
 

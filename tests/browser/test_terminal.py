@@ -16,8 +16,8 @@ from accounts.models import User
 from accounts.open_streams.registry import open_streams
 from core import clock
 from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
+from signals_feed.rules import Quoted
 from tests.client import Server, drop_sockets
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker, ticking

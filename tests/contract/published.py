@@ -10,9 +10,9 @@ from uuid import UUID
 from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.judging.closing import Closing, close_signal
-from signals_feed.judging.rules import Quoted
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
+from signals_feed.rules import Quoted
 from tests.factories import NOON, make_user
 
 SHOWN = "0b7d1a9c-3a5e-4c86-8a43-5f0f5f3f1d77"

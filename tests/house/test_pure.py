@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.modules import ROOMS, imports, modules
+from .modules import ROOMS, imports, modules
 
 # Modules, or packages with all that is in them.
 PURE: tuple[str, ...] = (
@@ -68,13 +68,13 @@ PURE: tuple[str, ...] = (
     "serving.websocket.bounds",
     "serving.websocket.framing",
     "serving.workers.slot",
-    "signals_feed.judging.levels",
-    "signals_feed.judging.rules",
+    "signals_feed.levels",
+    "signals_feed.rules",
     "signals_feed.ledger.proof",
     "signals_feed.ledger.trigger_rules",
     "signals_feed.publishers.equity",
     "signals_feed.publishers.scorecards",
-    "signals_feed.publishing.terms",
+    "signals_feed.terms",
     "signals_feed.wire",
     "status.picture",
 )

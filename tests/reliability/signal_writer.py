@@ -45,9 +45,9 @@ def act(number: int, symbol: str, user_name: str, token: UUID | None) -> str:
     """Publish; every second one is closed at once, every fourth is cancelled. Returns what was done."""
     from accounts.models import User
     from core import clock
-    from signals_feed.judging.rules import Quoted
     from signals_feed.publishing.actions import cancel, close_by_hand, publish
-    from signals_feed.publishing.terms import SignalTerms
+    from signals_feed.rules import Quoted
+    from signals_feed.terms import SignalTerms
 
     user = User.objects.get(username=user_name)
     quote = Quoted(Decimal("1.0841"), Decimal("1.0842"), clock.now_ms())

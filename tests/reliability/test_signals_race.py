@@ -15,11 +15,11 @@ from accounts.models import User
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from signals_feed.judging.closing import Closing, close_signals
-from signals_feed.judging.rules import Quoted
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Evidence, Signal
 from signals_feed.publishing.actions import SignalNotActive, cancel, close_by_hand
+from signals_feed.rules import Quoted
 from tests.factories import make_instrument, make_user
 from tests.signals_feed.published_signals import make_published
 

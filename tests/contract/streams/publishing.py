@@ -7,9 +7,9 @@ from decimal import Decimal
 from accounts.models import User
 from core import clock
 from instruments.models import Instrument
-from signals_feed.judging.rules import Quoted
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import enter_feed
+from signals_feed.rules import Quoted
 
 # No price of a test comes near its stop or its target.
 TERMS = {"entry": "1.0842", "stop_loss": "0.0001", "take_profit": "900", "tradable_price": "1.0842"}

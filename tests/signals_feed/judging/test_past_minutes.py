@@ -11,7 +11,7 @@ import time_machine
 
 from core.threads import in_thread
 from instruments.models import Instrument
-from signals_feed.judging.levels import RECENT
+from signals_feed.levels import RECENT
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import cancel
 from tests.factories import NOON, make_candle, make_instrument

@@ -18,8 +18,8 @@ from instruments.models import Instrument
 from market.models import Candle, EngineState, LastQuote
 from market.prices.records import AnyRecord
 from market.store.lease import LeaseLost
-from signals_feed.judging.levels import RECENT
 from signals_feed.ledger.verify import verify
+from signals_feed.levels import RECENT
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
 from tests.factories import NOON, make_candle, make_instrument

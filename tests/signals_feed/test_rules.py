@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signals_feed.judging.rules import Exit, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
+from signals_feed.rules import Exit, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
 
 MINUTE_MS = 60_000
 FAR = 10**12

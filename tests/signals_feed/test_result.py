@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from signals_feed.judging.rules import exit_price, paid_entry, result
+from signals_feed.rules import exit_price, paid_entry, result
 
 PIP = Decimal("0.0001")
 prices = st.integers(1, 10**9).map(lambda points: Decimal(points).scaleb(-5))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from market.prices.records import TickAccepted
-from signals_feed.judging.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
-from signals_feed.judging.rules import SignalLevels, by_tick
+from signals_feed.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
+from signals_feed.rules import SignalLevels, by_tick
 
 FAR = 10**12
 values = st.integers(0, 20)
