@@ -1,8 +1,8 @@
 """Where a request comes from, whom it was meant for, and whether its key crossed the network in the clear.
 
-A trusted proxy's word is in the scope already: the server has put it there. That a request seems to stay
-on this machine opens nothing: behind a proxy beside the service everybody seems to. Demo keys and
-sessions, good for themselves, are only shut to who plainly is elsewhere."""
+The server has already put a trusted proxy's word into the scope. A request that seems to come from this
+machine gains nothing by that, because behind a proxy on the same machine every request does. Demo keys and
+sessions are valid by themselves; they are only refused to callers who are plainly elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.contract.errors import HttpsRequired, InvalidParameter
 
 
 def header(scope: dict[str, Any], name: bytes) -> str | None:
-    """Straight from the scope: `request.headers` would decode all of them for one."""
+    """Reads the scope itself: `request.headers` would decode every header for the sake of one."""
     values = [value for sent, value in scope["headers"] if sent == name]
     return b",".join(values).decode("latin-1") if values else None
 
@@ -30,7 +30,7 @@ def address_of(scope: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Who has one IPv6 address has 2^64 of them."""
+    """An IPv6 address stands for its /64, since whoever has one address has all 2^64 of them."""
     try:
         found = ip_address(address)
     except ValueError:
@@ -44,7 +44,7 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_V
 
 
 def is_loopback(request: HttpRequest) -> bool:
-    """Both ends are loopback, the caller named it so, and no proxy speaks for somebody else."""
+    """Both ends are loopback, the Host header says so, and no proxy forwards for somebody else."""
     meta = request.META
     if any(name in meta for name in FORWARDED):
         return False
@@ -68,7 +68,7 @@ def _is_address(text: str | None) -> bool:
 
 
 def check_host(host: str | None, http_version: str) -> None:
-    """Refuse a request that was meant for somebody else; only HTTP/1.0 may leave out whom it is meant for."""
+    """Refuse a request that was meant for another host; only HTTP/1.0 may omit the Host header."""
     if host is None and http_version == "1.0":
         return
     if not is_ours(host or ""):
@@ -86,16 +86,16 @@ IN_THE_CLEAR = (b"http", b"ws")
 
 
 def came_plain(scope: dict[str, Any]) -> bool:
-    """The proxy says so; without its word a connection in the clear may be the proxy's own, behind TLS."""
+    """Only the proxy can tell: a connection in the clear may be its own, with TLS in front of it."""
     if not settings.PRODUCTION or settings.ALLOW_PLAIN_HTTP:
         return False
     said = next((value for name, value in scope["headers"] if name == b"x-forwarded-proto"), b"")
-    # The first of several is what the client itself spoke.
+    # Of several values, the first is the protocol of the client itself.
     return said.partition(b",")[0].strip().lower() in IN_THE_CLEAR
 
 
 def refuse_plain(scope: dict[str, Any]) -> None:
-    """Before the key is looked at. Who sends none hears that it is missing."""
+    """Called before the key is looked up. A request without a key is refused later, as one that lacks it."""
     if came_plain(scope) and any(name in KEY_HEADERS for name, _ in scope["headers"]):
         raise HttpsRequired
 
@@ -104,7 +104,7 @@ EXTENSION = "tickwire.connection"
 
 
 def note_known(scope: dict[str, Any]) -> None:
-    """A valid key came over it: it is not among the first to go when connections become scarce."""
+    """A valid key came over this connection, so it is not among the first to be closed when few are left."""
     extensions = scope.get("extensions")
     if extensions and (connection := extensions.get(EXTENSION)) is not None:
         connection.is_known = True

@@ -1,4 +1,4 @@
-"""Tasks: loops that outlive their faults, ending what runs, and one look for all who ask the same at once."""
+"""Background tasks: loops that outlive their faults, an orderly end, and lookups shared by many callers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from core.database import TRANSIENT
 from core.fault_log import Fault
 
-# Longer than any of them needs to end in order.
+# Longer than any task needs for an orderly end.
 AGAIN_S = 3.0
 
 
@@ -28,7 +28,7 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = AGA
 
 
 def retrieve(ended: asyncio.Future[Any]) -> None:
-    """Asked what became of it, so that nobody is warned that nobody asked."""
+    """Look at the outcome, so that asyncio does not warn that nobody did."""
     if not ended.cancelled():
         ended.exception()
 
@@ -45,7 +45,7 @@ async def first_done(*waiting: Awaitable[Any], timeout_s: float | None = None) -
 
 
 Wait = float | Callable[[], Awaitable[object]]
-"""Seconds, or what is awaited instead."""
+"""Seconds, or a coroutine function that is awaited instead."""
 
 
 class BackgroundLoop:
@@ -103,26 +103,26 @@ V = TypeVar("V")
 
 
 class SharedLookups(Generic[K, V]):
-    """Who asks while a look is under way shares the next one with all who come until it begins: nobody is
-    answered with less than was true when they asked."""
+    """Callers that ask while a lookup is running share the next one, so nobody gets an answer that is older
+    than their question."""
 
     def __init__(self) -> None:
-        self._under_way: dict[K, asyncio.Task[V]] = {}
-        self._next: dict[K, asyncio.Task[V]] = {}
+        self.under_way: dict[K, asyncio.Task[V]] = {}
+        self.next: dict[K, asyncio.Task[V]] = {}
 
     async def ask(self, what: K, look: Callable[[], Awaitable[V]]) -> V:
-        following = self._next.get(what)
+        following = self.next.get(what)
         if following is None:
-            following = self._next[what] = asyncio.create_task(self._look(what, look), name="a shared look")
+            following = self.next[what] = asyncio.create_task(self._look(what, look), name="a shared look")
             following.add_done_callback(retrieve)
-        # Whoever leaves takes nothing from the others.
+        # A caller that is cancelled does not cancel the lookup of the others.
         return await asyncio.shield(following)
 
     async def _look(self, what: K, look: Callable[[], Awaitable[V]]) -> V:
-        if what in self._under_way:
-            await asyncio.wait((self._under_way[what],))
-        self._under_way[what] = self._next.pop(what)
+        if what in self.under_way:
+            await asyncio.wait((self.under_way[what],))
+        self.under_way[what] = self.next.pop(what)
         try:
             return await look()
         finally:
-            del self._under_way[what]
+            del self.under_way[what]

@@ -1,4 +1,4 @@
-"""The time of the market in this process: one clock for the engine, its feeds, and who reads their prices."""
+"""The market's time in this process: one clock for the engine, its feeds and the readers of their prices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .steady_clock import ClockChange, SteadyClock
 
 logger = logging.getLogger(__name__)
 
-# Where there is one, the clock that goes on while the machine sleeps: to wake up is no step.
+# Preferably the clock that goes on while the machine sleeps, so that waking up is no step.
 _PASSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -21,7 +21,7 @@ def machine_ms() -> int:
 
 
 def passed_ms() -> int:
-    """Goes on with the time that has passed, whatever becomes of the machine's clock."""
+    """Counts the time that has passed, however the machine's clock is set."""
     return time.clock_gettime_ns(_PASSED) // 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""What fails while the database is asked, and queries that the ORM writes only once."""
+"""The errors of an unavailable database, queries that are compiled once, and allowances counted by day."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from django.db.utils import InternalError as DatabaseRefusal
 
 from core.contract.errors import Overloaded
 
-# The database is away or busy, or has ended a transaction in which nothing was said for long, as by a machine
-# that stood still; whatever else it raises is a fault of ours and would come again.
+# The database is away or busy, or has ended a transaction that was idle for too long, as after a standstill
+# of the machine. Any other error is a fault of ours and would come again.
 TRANSIENT = (OperationalError, InterfaceError, DatabaseRefusal, Overloaded)
 
-# Whatever keeps us from the answer, our own faults included.
+# Everything that keeps us from an answer, our own faults included.
 UNANSWERED = (Error, Overloaded)
 
 

@@ -1,5 +1,5 @@
-"""Log lines about faults that last or repeat: each cause is told once, then now and then with how often,
-so that nobody can fill the disk with them."""
+"""Log lines about faults that last or repeat. Each cause is logged once, and then from time to time with a
+count, so that nobody can fill the disk with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Fault(Protocol):
 
 
 class EachFault:
-    """Told each time, where the times are far apart."""
+    """Logs every fault, for those that are far apart anyway."""
 
     def __init__(self, logger: logging.Logger, text: str, level: int = logging.WARNING) -> None:
         self.logger, self._text, self._level = logger, text, level
@@ -29,21 +29,21 @@ class EachFault:
         self.logger.log(self._level, "%s: %s", self._text, error)
 
     def over(self) -> None:
-        """Nothing is said of it."""
+        """Nothing is logged."""
 
 
 class LastingFault:
-    """Told by those whom it meets, however often; `text` says what it means, and then comes the cause."""
+    """Logs a fault that lasts once a minute, and when it is over. `text` says what it means."""
 
     def __init__(
         self, logger: logging.Logger, text: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.logger, self._text, self._clock = logger, text, clock
         self._told_s: dict[str, float] = {}
-        """When each cause was told last."""
+        """When each cause was last logged."""
         self._untold = 0
         self._began_s: float | None = None
-        """None while all is well, or nobody has been told otherwise."""
+        """None while all is well."""
 
     def tell(self, error: object) -> None:
         now, cause = self._clock(), type(error).__name__
@@ -59,7 +59,7 @@ class LastingFault:
         self.logger.warning("%s: %s%s", self._text, error, often)
 
     def over(self) -> None:
-        """It works. Cheap where nothing was wrong, so it may be said after each success."""
+        """Call it after each success: it costs nothing while all is well."""
         if self._began_s is None:
             return
         lasted_s = self._clock() - self._began_s
@@ -79,7 +79,7 @@ class RepeatedWarning:
         self._told_at = float("-inf")
 
     def tell(self, *details: object) -> None:
-        """The text begins with the number of times since the last line."""
+        """The text begins with a %d for the number of faults since the last line."""
         self._count += 1
         now = self._clock()
         if now - self._told_at >= EVERY_S:
@@ -91,26 +91,26 @@ logger = logging.getLogger(__name__)
 
 
 class UnavailableLog:
-    """One line for each kind of refusal and of cause, and then one in ten seconds at most."""
+    """At most one line in ten seconds for each kind of refusal and cause."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._kinds: dict[tuple[str, str], RepeatedWarning] = {}
+        self.kinds: dict[tuple[str, str], RepeatedWarning] = {}
 
     def tell(self, code: str, request: str, error: object) -> None:
-        """`request` says which one it was: its id, or the path of a page."""
+        """`request` is the id of the request, or what Django says of the page."""
         kind = (code, type(error).__name__)
-        if kind not in self._kinds:
+        if kind not in self.kinds:
             text = f"%d answered with 503 {code}, the last one %s: %s"
-            self._kinds[kind] = RepeatedWarning(logger, text, clock=self._clock)
-        self._kinds[kind].tell(request, error)
+            self.kinds[kind] = RepeatedWarning(logger, text, clock=self._clock)
+        self.kinds[kind].tell(request, error)
 
 
 unavailable = UnavailableLog()
 
 
 class PagesUnavailable(logging.Filter):
-    """Of what Django says of each page that could not be made, with a traceback."""
+    """Replaces the traceback that Django logs for each page answered with 503."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", None) != 503:

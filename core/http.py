@@ -1,7 +1,8 @@
 """Requests to other servers: bounded in time and in size, with one exception for whatever goes wrong.
 
-The HTTP client unpacks whatever `Content-Encoding` names, layer by layer and on the event loop: a few
-kilobytes of gzip in gzip are hours of work there, and no byte need ever come out for a limit to count."""
+Bodies are read as they came over the wire. The HTTP client would unpack whatever `Content-Encoding` names,
+layer by layer and on the event loop: a few kilobytes of gzip in gzip are hours of work, and not one byte
+need come out of them that a limit could count."""
 
 from __future__ import annotations
 
@@ -26,23 +27,23 @@ class HttpFailed(Exception):
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
         self.status = status
-        """What HTTP said, if it answered."""
+        """The HTTP status, if there was an answer."""
 
 
 class BodyRefused(HttpFailed):
-    """The body is not read to its end."""
+    """The body is too large or packed, so it is not read to its end."""
 
 
 @cache
 def tls(*, trust_env: bool) -> ssl.SSLContext:
-    """Made once: reading the certificates takes 30 ms, in which no tick is heard unless a thread does it."""
+    """Made once: reading the certificates takes 30 ms. A thread does it where the loop must not wait."""
     return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 def open_client(
     *, headers: Mapping[str, str] | None = None, trust_env: bool = True, **options: Any
 ) -> httpx2.AsyncClient:
-    """Follows no redirects: what the headers hold is for one address alone."""
+    """Follows no redirects, because the headers may hold a key that is meant for one address."""
     return httpx2.AsyncClient(
         headers={"Accept-Encoding": "identity", **(headers or {})},
         verify=tls(trust_env=trust_env),
@@ -53,7 +54,7 @@ def open_client(
 
 @asynccontextmanager
 async def bounded(seconds: float, late: str = "") -> AsyncIterator[None]:
-    """All in all: the client's own limits start anew with each byte."""
+    """A limit for the whole request: those of the client start anew with each byte."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -71,7 +72,7 @@ async def request(
 
 
 async def read_raw(response: httpx2.Response, most: int, *, encodings: Container[str] = PLAIN) -> bytes:
-    """Still packed, where that is among the `encodings`."""
+    """The body stays packed, where its encoding is among those that are accepted."""
     found = encoding(response)
     if found not in encodings:
         raise BodyRefused(f"the answer is packed in a way nobody asked for ({found[:LONGEST_SAID]})")
@@ -80,21 +81,21 @@ async def read_raw(response: httpx2.Response, most: int, *, encodings: Container
         body += piece
         if len(body) > most:
             raise BodyRefused(f"the answer has more than {most:,} bytes")
-        # What was received at once is given out at once, chunk by chunk, and a chunk may be of one byte.
+        # Chunks that were received together come without a pause, and each may be a single byte.
         await asyncio.sleep(0)
     return bytes(body)
 
 
 def encoding(response: httpx2.Response) -> str:
-    """What has to be undone. Some servers name there what is no coding, such as UTF-8."""
+    """The codings that have to be undone. Some servers name what is none, such as UTF-8."""
     value: str = response.headers.get("Content-Encoding", "")
     named = [part for part in value.lower().replace(" ", "").split(",") if part in CODINGS]
     return ", ".join(named)
 
 
 def quoted(text: object, secret: str) -> str:
-    """What an error's body says, for the end of a sentence, on one short line. It goes into the log, and
-    nobody knows what an error repeats of what it was sent."""
+    """What the body of an error says, on one short line, for the end of a sentence. The secret is masked: the
+    line goes into the log, and an error may repeat what it was sent."""
     if not isinstance(text, str):
         return ""
     text = text.replace(secret, "***") if secret else text

@@ -1,4 +1,4 @@
-"""Time in which this process ran: nobody is to blame for a machine that stood still meanwhile."""
+"""Time as this process lived it: while the machine stands still, nobody else is late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SLICES = 8
 
 
 class OwnTime:
-    """Goes on with a clock that is looked at often: what a step has beyond the longest was a standstill."""
+    """Follows a clock that is read often. What a step has beyond the longest was a standstill."""
 
     def __init__(self, clock: float, longest_step_s: float) -> None:
         self._clock, self._longest_step_s, self.now = clock, longest_step_s, 0.0
@@ -21,7 +21,7 @@ class OwnTime:
 
 
 async def is_done_within(asked: asyncio.Future[Any], seconds: float) -> bool:
-    """A standstill ends one slice of the time, however long it was, and leaves the answer the others."""
+    """Waits in slices, so that a standstill, however long, uses up only one of them."""
     for _ in range(SLICES):
         if (await asyncio.wait((asked,), timeout=seconds / SLICES))[0]:
             return True

@@ -1,4 +1,4 @@
-"""JSON whose numbers never have an exponent: 0.00003 and not 3e-05, which not every reader takes. Pure."""
+"""JSON whose numbers never have an exponent: 0.00003 and not 3e-05, which not every reader takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-# Written out by every encoder from here on up to the other.
+# Between these, every encoder writes a number without an exponent.
 TINY, HUGE = 1e-5, 1e16
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
-# Each begins with one letter, for which it looks ten times as fast as for any digit before it.
+# Searching for a letter first is ten times as fast as searching for the digits before it.
 _of_float, _of_decimal = re.compile(rb"e[-0-9]"), re.compile(rb"E[-+]")
 
-# Nothing is looked at twice: texts are taken whole, and numbers from their first digit on.
+# Nothing is read twice: texts match as a whole, and numbers from their first digit.
 _part = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?|(?<![0-9.])-?[0-9.]+[eE][-+]?[0-9]+', re.DOTALL)
 
 
@@ -24,7 +24,7 @@ def encode(value: Any) -> bytes:
 
 
 def spelled_out(body: bytes) -> bytes:
-    """JSON that msgspec or json made, with each number in full. What stands in texts stays."""
+    """JSON of msgspec or json with its numbers written in full; texts stay as they are."""
     if _of_float.search(body) or _of_decimal.search(body):
         return _part.sub(_spelled, body)
     return body
@@ -42,5 +42,5 @@ def _spelled(part: re.Match[bytes]) -> bytes:
 
 def _in_full(text: str) -> str:
     full = f"{Decimal(text):f}"
-    # What was no whole number is none now: 1e16 is read as a float, as 1e15 is.
+    # A float stays one: 1e16 must be read as 1e15 is.
     return f"{full}.0" if "e" in text and "." not in full else full

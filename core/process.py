@@ -1,6 +1,5 @@
-"""A process' start and end: waiting for a database that is still starting, taking what it holds then out
-of the garbage collector's sight, and a deadline for stopping, so that a database that stands still keeps
-no process."""
+"""The start and the end of a process: it waits for a database that is still starting, hides the objects of
+the start from the garbage collector, and stops within a deadline even where the database hangs."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ import time
 import psycopg
 from django.db import OperationalError, connection
 
-# Only the last is not the default, but ten times as much: with 2,000 sockets open, a look at all of them
-# holds everybody up for 0.15 s. Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
+# The last is ten times the default: with 2,000 open sockets, a full collection holds everybody up for 0.15 s.
+# Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
 THRESHOLDS = (700, 10, 100)
 
 
 def freeze_startup_objects() -> None:
-    """It is no garbage: to look through it again and again holds everybody up for a tenth of a second."""
+    """They are no garbage, and each look through them holds everybody up for a tenth of a second."""
     if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
@@ -29,7 +28,7 @@ def freeze_startup_objects() -> None:
 logger = logging.getLogger(__name__)
 ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
 
-# What is said by one that is not there yet. All else, such as a wrong password, stays as it is.
+# What a database says that is not there yet. Anything else, such as a wrong password, will not pass.
 PASSES = (
     "refused",
     "timeout",
@@ -49,7 +48,7 @@ PASSES = (
 
 
 def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
-    """Past the pool, whose own attempts come further and further apart. A refusal that stays is raised."""
+    """Bypasses the pool, whose attempts come further and further apart. A lasting refusal is raised."""
     if connection.vendor != "postgresql":
         return
     wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
@@ -73,10 +72,10 @@ _watching: threading.Thread | None = None
 
 
 def end_within(seconds: float) -> None:
-    """Or end at once, whatever is still waited for. Asked again, the first deadline stays."""
+    """After that the process ends whatever it still waits for. A second call does not move the deadline."""
     global _watching
     if _watching is None:
-        # Threads that wait for the database would be joined at the very end, so it is not enough to give up.
+        # Python joins the threads that still wait for the database, so giving up waiting is not enough.
         _watching = threading.Timer(seconds, _end, (seconds,))
         _watching.daemon = True
         _watching.start()

@@ -1,5 +1,5 @@
-"""A clock for what must be in order: it goes on with what has passed, whatever becomes of the machine's.
-Pure: both clocks are given."""
+"""A clock for what must stay in order: it goes on with the time that passes, however the machine's clock is
+set. Both clocks are parameters."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from threading import Lock
 
 MS, S = 1_000_000, 1_000_000_000
 
-# The machine's clock is set right by less than this all the time, and by more only in a step.
+# The machine's clock is corrected by less than this all the time; more than this is a step.
 STEP = S
 
-# A step that is taken back within this was none.
+# A step that is undone within this time was none.
 HOLDS = 2 * S
 
-# Who looks more often goes on from the last look.
+# Whoever looks more often than this gets the last look, carried on.
 LOOK = 20 * MS
 
-# As far a source's own time may be off and still speak for a clock.
+# A source whose own time is off by no more than this speaks for a clock.
 BELIEVED_MS = 5_000
 
 # A source that spoke for the market's time so lately before a step is waited for, and for how long.
 HEARD, AWAITED = 60 * S, 30 * S
 
-# What was stored further ahead than this is no reason to go on from there.
+# The clock does not go on from times stored further ahead than this.
 MOST_AHEAD = 3600 * S
 
 

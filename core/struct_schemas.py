@@ -1,4 +1,4 @@
-"""Schemas of the Structs that are on the wire, in the form of the OpenAPI document."""
+"""JSON Schemas of the Structs on the wire, in the form that the OpenAPI document has them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ KEYWORDS = {
 
 
 def openapi(**keywords: Any) -> Meta:
-    """What the OpenAPI document says of a field, and the AsyncAPI document does not."""
+    """Keywords for the OpenAPI document alone, not for AsyncAPI."""
     return Meta(extra={"openapi": keywords})
 
 
 def one_of(component: str, discriminator: str) -> Meta:
-    """Names a union of Structs, of which each has one word for this field."""
+    """Names a union of Structs that a field with one word for each tells apart."""
     return Meta(extra={"component": component, "discriminator": discriminator})
 
 
@@ -49,7 +49,7 @@ def component_name(struct: type[msgspec.Struct]) -> str:
 
 
 def schema_of(hint: Any, components: Components) -> Json:
-    """Puts what it refers to among the components."""
+    """The schema of a type. The Structs it refers to are added to the components."""
     if hint in BASIC:
         return dict(BASIC[hint])
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

@@ -19,18 +19,18 @@ from .own_time import is_done_within
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Beyond this many, waiting would outlast the client's patience: better an early and honest 503.
+# A longer queue would outlast the patience of clients: an early 503 is better.
 MAX_WAITING = 128
 
-# So long may a question of a request take. A database that was stopped never answers, nor does it refuse.
+# How long a request waits. A database that was stopped neither answers nor refuses.
 PROMPTLY_S = 2.0
 _pool = ThreadPoolExecutor(settings.API_THREADS, thread_name_prefix="database")
 
-# A revocation holds within two seconds also while requests fill the queue.
+# A revocation must take effect within two seconds even while requests fill the queue.
 _reserved = ThreadPoolExecutor(1, thread_name_prefix="control-events")
 _in_flight = 0
 _overdue = 0
-"""Threads in which the database owes an answer that nobody waits for any more."""
+"""Threads that still wait for an answer of the database, though nobody waits for them any more."""
 
 
 async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -46,7 +46,8 @@ async def in_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 async def in_thread_promptly(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """For requests: an answer soon, or a refusal. What hangs keeps its thread; when all do, nobody waits."""
+    """For requests: an answer soon, or a refusal. A query that hangs keeps its thread; once all threads hang,
+    requests are refused at once."""
     if _overdue >= settings.API_THREADS:
         raise Overloaded(retry_after=2)
     began = False
@@ -84,7 +85,7 @@ def _note_overdue(asking: asyncio.Future[T]) -> None:
 
 
 async def in_reserved_thread(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Past the queue: for reading the control events and nothing else."""
+    """Bypasses the queue, for reading the control events only."""
     return await run_in(_reserved, ask, *args, **kwargs)
 
 

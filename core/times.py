@@ -12,10 +12,6 @@ def moment(time_ms: int) -> datetime:
     return datetime.fromtimestamp(time_ms // 1000, UTC).replace(microsecond=time_ms % 1000 * 1000)
 
 
-def moment_of_s(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def epoch_ms(at: datetime) -> int:
     """The nearest millisecond."""
     return round(at.timestamp() * 1000)

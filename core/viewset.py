@@ -21,7 +21,7 @@ access_log = logging.getLogger("accounts.access")
 
 
 def scope_of(request: HttpRequest) -> dict[str, Any]:
-    """The ASGI scope. Django's synchronous handler has none: what is read of it is made from the request."""
+    """The ASGI scope, or the same made of the request where Django's synchronous handler runs."""
     try:
         return request.scope  # type: ignore[attr-defined, no-any-return]
     except AttributeError:
@@ -43,7 +43,7 @@ class ApiViewSet(ViewSet):
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
-        """Under Django's own handlers. The lean one calls `answer` and spares itself the response."""
+        """For Django's own handlers; ours calls `answer` and needs no response object."""
         return (await self.answer(request, **kwargs)).as_response(request.method)
 
     async def answer(self, request: HttpRequest, **kwargs: Any) -> Answer:
@@ -69,7 +69,7 @@ class ApiViewSet(ViewSet):
         return await action(request, **kwargs)  # type: ignore[no-any-return]
 
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
-        """Raise what keeps the request out. `headers` are those of the answer, whatever becomes of it."""
+        """Raise to refuse the request. `headers` are sent with the answer or the refusal."""
 
     def action_for(self, method: str) -> Callable[..., Any]:
         """HEAD is answered as GET without its body."""
@@ -81,7 +81,7 @@ class ApiViewSet(ViewSet):
 
     @staticmethod
     def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
-        # A broken sequence becomes U+FFFD, which no parameter accepts.
+        # Broken UTF-8 becomes U+FFFD, which no parameter accepts.
         query_string: bytes | str = scope_of(request)["query_string"]
         if isinstance(query_string, bytes):
             query_string = query_string.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Answers of the REST contract: bodies, the headers of each, and the documents that describe them."""
+"""Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 
 class Answer(msgspec.Struct):
-    """What an action gives back: an encoded body, and headers of its own."""
+    """What an action returns: an encoded body and headers of its own."""
 
     body: bytes
     headers: dict[str, str] = {}

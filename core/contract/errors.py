@@ -1,4 +1,4 @@
-"""What the API refuses, and how any fault becomes the one error body."""
+"""The refusals of the API, and how any fault becomes the one error body."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Refusal(msgspec.Struct, kw_only=True):
 
 
 class ErrorBody(msgspec.Struct):
-    """Whatever goes wrong, the body has this shape."""
+    """The body of every refusal and fault."""
 
     component: ClassVar[str] = "Error"
 
@@ -152,7 +152,7 @@ class Overloaded(RetryLater):
 
 logger = logging.getLogger(__name__)
 
-# PostgreSQL says so of a standby, and where somebody has switched writing off.
+# The SQLSTATE of a standby or a database that is read-only, and of a transaction that was idle too long.
 READ_ONLY, STOOD_STILL = "25006", "25P03"
 
 
@@ -216,7 +216,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    # Django does not pass it on, and calls this while it handles it.
+    # Django calls this while it handles the exception, which it does not pass on.
     error = sys.exception()
     if isinstance(error, DatabaseError | InterfaceError):
         return _page_or_body(request, as_refusal(error))

@@ -30,7 +30,7 @@ Endpoint = tuple[str, str, str, Any]
 
 
 def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Our own viewsets only, each path as the specification writes it: without the slash that is optional."""
+    """Our own viewsets only, their paths without the optional slash at the end."""
     return [
         (path.rstrip("/"), regex, method, view)
         for path, regex, method, view in endpoints
@@ -39,7 +39,7 @@ def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add what is said once for all operations, and put everything in reading order."""
+    """Add what all operations share, and put everything in reading order."""
     info = result["info"] | {"description": ABOUT.read_text()}
     shared = components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
     return {
@@ -56,14 +56,14 @@ _making = Lock()
 
 
 def document() -> Document:
-    """Nothing in it changes while the process lives. The generator keeps its state in globals: two at once
-    would find each other's half."""
+    """Nothing in it changes while the process lives. The generator keeps its state in globals, so only one
+    may run at a time."""
     with _making:
-        return _document()
+        return make_document()
 
 
 @cache
-def _document() -> Document:
+def make_document() -> Document:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     return encode_document(generator.get_schema(public=True))  # type: ignore[no-untyped-call]
 
@@ -80,11 +80,11 @@ class ApiPage(SpectacularSwaggerSplitView):
     url_self = "/docs/api"
     template_name = "docs/api.html"
     template_name_js = "docs/api.js"
-    # The page's frame names who is logged in.
+    # The page shows who is logged in.
     authentication_classes = (SessionAuthentication,)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """Whatever a client would rather have, this is a page."""
+        """This is a page, whatever the client accepts."""
         return super().perform_content_negotiation(request, force=True)
 
 

@@ -93,7 +93,7 @@ MEANINGS = {
     503: "The service cannot answer just now.",
 }
 
-# The same for every action, so written once, under these names.
+# These are the same for every action, so they are components under these names.
 SHARED = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -132,7 +132,7 @@ def error_responses(description: Description) -> Json:
         if refusals:
             shared = [error for error in EVERYWHERE if error.status_code == status]
             responses[str(status)] = _response(status, [*refusals, *shared])
-            # A refusal of before the account was looked at has none.
+            # A refusal that comes before the account is known has none of these.
             told = [name for name in description.headers if name in OF_AI_CALLS]
             responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in told}
         elif status in SHARED:
@@ -174,7 +174,7 @@ def _error_headers(status: int) -> Json:
         return _references(ON_EVERY_ANSWER)
     if status < 429:
         return _references((*ON_EVERY_ANSWER, *OF_THE_WINDOW))
-    # These can come before the caller is known, and then there is no window to tell of.
+    # These can come before the caller is known, and then there is no window to report.
     window = {name: _header(name, required=False) for name in OF_THE_WINDOW}
     return _references(ON_EVERY_ANSWER if status == 500 else (*ON_EVERY_ANSWER, "Retry-After")) | window
 

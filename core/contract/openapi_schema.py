@@ -39,7 +39,7 @@ PATH_PARAMETERS = {
 
 
 class ApiSchema(AutoSchema):
-    """One operation. What was not described is left out, and tests/contract/test_openapi.py then fails."""
+    """One operation. What has no description is left out, and tests/contract/test_openapi.py fails."""
 
     @property
     def described(self) -> Description:
@@ -75,7 +75,7 @@ class ApiSchema(AutoSchema):
         return {200: OpenApiResponse(self.register(self.described.body), "Success.", examples)}
 
     def register(self, body: Any) -> Json:
-        """Puts the components of a body into the document."""
+        """Adds the components of a body to the document."""
         components: Components = {}
         schema = schema_of(body, components)
         for name, component in components.items():

@@ -1,4 +1,4 @@
-"""Query parameters, read strictly: a bad one is refused with its name, never guessed at."""
+"""Query parameters, read strictly: a bad one is refused by its name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ChoiceParameter(serializers.ChoiceField):
 
 
 class OptionalChoiceParameter(serializers.CharField):
-    """One of a few words, which are asked for when they are needed; None where it is absent."""
+    """One of a few words that are only known at the request; None where it is absent."""
 
     def __init__(self, words: Callable[[], Sequence[str]], *, help_text: str = "") -> None:
         self._words = words
@@ -106,7 +106,7 @@ class WordListParameter(serializers.CharField):
 
 
 class TextParameter(serializers.CharField):
-    """Any text, as it came: what it means is looked up, not validated. None where it is absent."""
+    """Any text, which is looked up rather than validated; None where it is absent."""
 
     def __init__(self, *, help_text: str = "") -> None:
         super().__init__(required=False, help_text=help_text)
@@ -125,7 +125,7 @@ class QuerySerializer(serializers.Serializer[Any]):
 
 
 def read_parameters(serializer: type[QuerySerializer], query_string: str) -> dict[str, Any]:
-    """The validated parameters. Remembered, because pollers send the same query string again and again."""
+    """The validated parameters. They are cached, because pollers repeat the same query string."""
     read = _remembered if len(query_string) <= LONGEST_REMEMBERED else _read
     return read(serializer, query_string)
 

@@ -1,4 +1,4 @@
-"""What an action says of itself: the OpenAPI document is made of it, requests never read it."""
+"""Descriptions of actions, from which the OpenAPI document is made. Requests never read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Action = TypeVar("Action", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Description:
-    """Stands above the action and not around it: describing costs a request nothing."""
+    """A decorator that leaves the action as it is, so that it costs a request nothing."""
 
     name: str
     body: Any
@@ -23,15 +23,15 @@ class Description:
     _: KW_ONLY
     tag: str
     examples: Mapping[str, Any]
-    """By title: Structs, as the action answers them."""
+    """Structs by title, as the action would answer with them."""
     details: str = ""
     query: Sequence[type[QuerySerializer]] = ()
     refused_queries: Sequence[str] = ()
-    """Query strings that are refused: what they get are the examples of the 400."""
+    """Query strings that are refused; their refusals are the examples of the 400."""
     refusals: Sequence[ApiError] = ()
-    """What it refuses beyond a bad parameter and what every action refuses."""
+    """Refusals beyond bad parameters and those of every action."""
     headers: Sequence[str] = ()
-    """What it sends beyond the headers of every answer."""
+    """Headers beyond those of every answer."""
 
     def __call__(self, action: Action) -> Action:
         descriptions[action] = self

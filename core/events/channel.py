@@ -1,4 +1,4 @@
-"""Control events over Redis: faster than looking for them, and still heard where the database is not."""
+"""Control events over Redis: faster than polling, and heard even while the database is away."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.fault_log import LastingFault
 logger = logging.getLogger(__name__)
 not_heard = LastingFault(logger, "No control events over Redis, trying again")
 
-# A Redis that accepts and never answers must not keep whoever revokes a key waiting.
+# Whoever revokes a key must not wait for a Redis that accepts connections and never answers.
 TELL_WITHIN_S = 0.5
 PING_EVERY_S = 1.0
 SILENT_S = 3.0
@@ -32,7 +32,7 @@ TRY_AGAIN_S = 1.0
 
 
 class EventMessage(msgspec.Struct):
-    """An event; without a kind only a reason to look."""
+    """An event, or without a kind only a reason to read the outbox."""
 
     position: int = 0
     kind: str = ""
@@ -40,8 +40,8 @@ class EventMessage(msgspec.Struct):
 
 
 def channel_of(url: str) -> str:
-    """Redis keeps databases apart, but not what is told: installations that share a server would hear each
-    other's."""
+    """Redis does not keep the channels of its databases apart, so installations that share a server need a
+    name for each database."""
     database = parse_url(url).get("db", 0)  # type: ignore[no-untyped-call]
     return f"tickwire:control-events:{database}"
 
@@ -55,8 +55,8 @@ def _teller(url: str) -> SyncRedis:
 
 
 def tell(event: EventMessage) -> None:
-    """To the other processes: from any thread, after the commit. Who does not hear of it here reads it in the
-    database."""
+    """Tell the other processes, from any thread and after the commit. Processes that miss it read the event
+    from the database."""
     if not settings.REDIS_URL:
         return
     try:
@@ -66,7 +66,7 @@ def tell(event: EventMessage) -> None:
 
 
 _awake: set[Callable[[], None]] = set()
-"""What wakes the readers of this process."""
+"""Wakes the readers of this process."""
 
 
 def wake_after_commits(wake: Callable[[], None]) -> None:
@@ -78,14 +78,14 @@ def let_sleep(wake: Callable[[], None]) -> None:
 
 
 def nudge() -> None:
-    """After a commit: let every reader look now."""
+    """Let every reader look now, after a commit."""
     for wake in tuple(_awake):
         wake()
     tell(EventMessage())
 
 
 class ChannelListener:
-    """Hears what other processes tell, for as long as `listen` is not cancelled."""
+    """Hears the events of other processes until `listen` is cancelled."""
 
     def __init__(self, hear: Callable[[EventMessage], None]) -> None:
         self._hear = hear
@@ -119,7 +119,7 @@ class ChannelListener:
             await channel.subscribe(name)
             self._answered_at = time.monotonic()
             not_heard.over()
-            # What was told before this is read from the database.
+            # Events published before this are read from the database.
             self._hear(EventMessage())
             while True:
                 message = await channel.get_message(timeout=PING_EVERY_S)

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 events_wait = LastingFault(logger, "The control events wait, trying again")
 BATCH = 500
 
-# Of all that want to be sure that nothing is new, however many they are, the database hears no oftener.
+# However many want to be sure that nothing is new, the database is asked no more often than this.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = 1.5
 
@@ -50,17 +50,17 @@ class EventFeed(OutboxTrust):
         self._wake = asyncio.Event()
         self._one_read = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
         self._told: set[asyncio.Task[None]] = set()
         self._listener = ChannelListener(self._hear)
         self._last: ControlEvent | None = None
-        """All up to this one are handled."""
+        """All events up to this one are handled."""
         self._newest: ControlEvent | None = None
-        """Where the database began anew: the last one of before everything is asked for."""
+        """The newest event when the database was found to have begun anew."""
         self._handling: Handling | None = None
-        """Of the event after it."""
+        """The handling of the event after the last."""
         self._early: dict[int, EventMessage] = {}
-        """Further on, by position: what all handlers have had already."""
+        """Later events, by position, that all handlers have already had."""
         self._reads = 0
         self._began_at = float("-inf")
         self._is_incomplete = False
@@ -74,7 +74,7 @@ class EventFeed(OutboxTrust):
 
     @property
     def is_cut_off(self) -> bool:
-        """No revocation gets here, neither from the database nor over Redis."""
+        """No revocation reaches this process, neither from the database nor over Redis."""
         return self.is_running and not self.is_current and not self._listener.is_connected
 
     async def start(self) -> None:
@@ -85,17 +85,17 @@ class EventFeed(OutboxTrust):
         self._handling = None
         self._early.clear()
         self.begin()
-        self._tasks = [
+        self.tasks = [
             asyncio.create_task(self._polling.run(), name="control events"),
             asyncio.create_task(self.keep_time(), name="own time"),
         ]
         if settings.REDIS_URL:
             told = self._listener.listen(settings.REDIS_URL)
-            self._tasks.append(asyncio.create_task(told, name="control events over Redis"))
+            self.tasks.append(asyncio.create_task(told, name="control events over Redis"))
 
     async def stop(self) -> None:
         let_sleep(self.look_now)
-        tasks, self._tasks = self._tasks, []
+        tasks, self.tasks = self.tasks, []
         await cancel_and_wait(*tasks, *self._told)
         await self.handlers.stop()
         self._loop = None
@@ -108,8 +108,8 @@ class EventFeed(OutboxTrust):
                 self._loop.call_soon_threadsafe(self._wake.set)
 
     async def make_sure(self) -> None:
-        """Return when everything that was committed before has been heard. However many ask, one read serves
-        all who wait; where it is not to be had they are told to come again."""
+        """Return when everything committed before has been heard. One read serves all callers that wait;
+        where the database does not answer, they are refused."""
         if is_handling.get():
             return
         if self.is_database_away:
@@ -125,14 +125,14 @@ class EventFeed(OutboxTrust):
             reading.cancel()
 
     async def read(self, apart_s: float = 0.0) -> None:
-        """Hand on everything that is new. A read that begins after the call serves it as well as its own."""
+        """Hand on everything that is new. Calls made before a read begins share it."""
         reads = self._reads
         async with self._one_read:
             if self._reads > reads:
                 if self._is_incomplete:
                     raise Overloaded(AWAY, retry_after=2)
                 return
-            # Whoever comes meanwhile shares it.
+            # Calls that come meanwhile share this read.
             await asyncio.sleep(max(0.0, self._began_at + apart_s - time.monotonic()))
             self._reads += 1
             self._began_at, self._is_incomplete = time.monotonic(), True
@@ -152,7 +152,7 @@ class EventFeed(OutboxTrust):
             events = await self.ask(self.next_events)
             is_more = len(events) > BATCH
             if self._last is not None:
-                # It comes along, so that it is seen whether it is still there.
+                # The last event is read again, to see whether it is still there.
                 if not (events and events[0].is_same_as(self._last)):
                     await self._begin_anew()
                     break
@@ -162,9 +162,9 @@ class EventFeed(OutboxTrust):
         self.read_at = max(self.read_at, began_at)
 
     async def _begin_anew(self) -> None:
-        """Positions were given out again: after a restored backup, or where a standby had not heard all."""
+        """Positions were given out a second time: after a restored backup, or on a late standby."""
         if self._handling is None or self._handling.kind != EventKind.BEGAN_ANEW:
-            # Before anybody asks: what follows is heard again.
+            # Read before the handlers ask, so that what follows is heard again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: all is asked for anew")
             self._handling = self.handlers.begin(EventKind.BEGAN_ANEW, {})
@@ -177,16 +177,16 @@ class EventFeed(OutboxTrust):
         return list(since[: BATCH + 1])
 
     async def _hand_on(self, event: ControlEvent) -> None:
-        """After a fault that passes, the next read goes on with the handler that met it."""
-        # Not by its position alone: whoever shares our Redis may tell of a database of their own.
+        """After a transient fault, the next read goes on with the handler that failed."""
+        # The position alone is not enough: others may use our Redis for a database of their own.
         if self._early.pop(event.position, None) != EventMessage(event.position, event.kind, event.facts):
             self._handling = self._handling or self.handlers.begin(event.kind, event.facts)
             await self._see(self._handling, event.position)
         self._last, self._handling = event, None
 
     async def _see(self, handling: Handling, position: float) -> None:
-        """The database is asked on meanwhile: whether it is away decides what may be trusted, and what ends
-        somebody's access waits for no handler of something else."""
+        """The outbox is read on meanwhile: whether the database is away decides what may be trusted, and
+        events that end somebody's access do not wait for the handlers of others."""
         looking = asyncio.create_task(self._look_ahead(handling.kind, position), name="control events ahead")
         try:
             await self.handlers.see(handling)
@@ -210,7 +210,7 @@ class EventFeed(OutboxTrust):
                 self.read_at = asked_at
 
     def _hear(self, told: EventMessage) -> None:
-        """Over Redis. What ends somebody's access counts at once, whether the database answers or not."""
+        """An event over Redis ends somebody's access at once, whether the database answers or not."""
         self._wake.set()
         if told.kind and told.position > self.position:
             task = asyncio.create_task(self._hand_on_early(told), name="a control event over Redis")
@@ -221,7 +221,7 @@ class EventFeed(OutboxTrust):
         try:
             await self.handlers.see(self.handlers.begin(told.kind, told.facts))
         except TRANSIENT:
-            # The database will tell of it again, to all handlers.
+            # All handlers hear of it again when the outbox is read.
             return
         if told.position > self.position:
             self._early[told.position] = told

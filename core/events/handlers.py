@@ -1,5 +1,5 @@
-"""What an event sets going: its handlers, each once and one after the other. Those behind it wait only so
-long; what takes longer goes on beside them."""
+"""The handlers of an event run once each, one after the other. Later events wait for them only so long; what
+takes longer goes on beside them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ logger = logging.getLogger(__name__)
 late_wait = LastingFault(logger, "A control event waits, trying again")
 Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
 
-# Nobody else hears anything while a handler is busy.
+# No other event is handled in this time.
 HANDLE_WITHIN_S = 5.0
 AGAIN_S = 1.0
 
-# It waits for what never comes.
+# After this, the handler waits for something that never comes.
 GIVE_UP_S = 120.0
 
 is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
 
 
 class Handling:
-    """Of one event."""
+    """The handlers of one event, as far as they have come."""
 
     def __init__(self, kind: str, facts: dict[str, Any], handlers: list[Handler]) -> None:
         self.kind = kind
@@ -40,7 +40,7 @@ class Handling:
         self._work: asyncio.Task[None] | None = None
 
     def work(self) -> asyncio.Task[None]:
-        """Goes on where it is; a fault that passes ends it at the handler that met it."""
+        """Goes on where it stopped; a transient fault stops it at the handler that met it."""
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._run(), name=f"handlers of {self.kind}")
         return self._work
@@ -64,7 +64,7 @@ class Handling:
 
 
 class Handlers:
-    """By kind of event."""
+    """The handlers of each kind of event."""
 
     def __init__(self) -> None:
         self._of: dict[str, list[Handler]] = defaultdict(list)
@@ -78,8 +78,8 @@ class Handlers:
         return Handling(kind, facts, self._of[kind])
 
     async def see(self, handling: Handling) -> None:
-        """Until all are done, or others have waited for long enough. Raises a fault that passes: then it is
-        to be seen again. Who is called off meanwhile leaves it at work."""
+        """Wait until all are done, or for long enough. A transient fault is raised, so that the caller tries
+        again. A caller that is cancelled leaves the handlers at work."""
         work = self._work(handling)
         if (await asyncio.wait((work,), timeout=HANDLE_WITHIN_S))[0]:
             work.result()

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """The texts stand in the outbox: a new name needs an old text."""
+    """The texts are stored in the outbox, so a new name keeps its old text."""
 
     KEY_ISSUED = "key.issued"
     KEY_ROLLED = "key.rolled"
@@ -32,10 +32,10 @@ class EventKind(StrEnum):
     SIGNAL_CANCELLED = "signal.cancelled"
     SIGNALS_REMOVED = "signals.removed"
     BEGAN_ANEW = "events.began_anew"
-    """Never written: the database has become an older one, so nothing that is known by events holds."""
+    """Never stored: the database has become an older one, so nothing learnt from events holds."""
 
 
-# These travel over Redis whole, so that they hold also where the database cannot be asked.
+# These are sent over Redis in full, so that they take effect while the database is away.
 ENDS_ACCESS = frozenset(
     (
         *(EventKind.KEY_REVOKED, EventKind.KEY_ROLLED),
@@ -43,5 +43,5 @@ ENDS_ACCESS = frozenset(
         *(EventKind.ACCOUNT_CHANGED, EventKind.SESSION_ENDED, EventKind.PASSWORD_CHANGED),
     )
 )
-# These hold within two seconds, whatever else is being handled.
+# These take effect within two seconds, whatever else is being handled.
 IN_TIME = ENDS_ACCESS | {EventKind.TIER_CHANGED}

@@ -18,7 +18,7 @@ COMMIT_ORDER_LOCK = 7_424_001
 
 class ControlEventManager(models.Manager["ControlEvent"]):
     def publish(self, kind: EventKind, *, by: str = "", **facts: Any) -> ControlEvent:
-        """Write an event beside the fact it tells of, in the fact's transaction and as its last act."""
+        """Write an event in the transaction of its fact, as the last act of that transaction."""
         if not connection.in_atomic_block:
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")
         if connection.vendor == "postgresql":
@@ -66,5 +66,5 @@ class ControlEvent(models.Model):
         return f"{self.position} {self.kind}"
 
     def is_same_as(self, other: ControlEvent) -> bool:
-        """And not another one that was given its position."""
+        """Whether this is the same event, and not another one at its position."""
         return (self.position, self.kind, self.created_at) == (other.position, other.kind, other.created_at)

@@ -1,4 +1,4 @@
-"""Whether what was learnt from events may be relied on: how old it is, and whether the database answers."""
+"""Whether what was learnt from events can be relied on: how old it is, and whether the database answers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LONGEST_STEP_S = 2 * POLL_S
 
 
 class OutboxTrust:
-    # Nothing read for this long: what was learnt from events can no longer be relied on.
+    # If nothing could be read for this long, what was learnt from events no longer counts.
     STALE_AFTER_S = 1.5
-    # Unless the database is away, so that nobody can tell better: then for as long as this.
+    # While the database is away and nobody can know better, it counts for this long.
     TRUSTED_FOR_S: float = settings.KEYS_TRUSTED_FOR_S
 
     def __init__(self) -> None:
         self.is_running = False
         self.read_at = float("-inf")
-        """All events of before are known."""
+        """All events before this moment are known."""
         self._owed: deque[float] = deque()
-        """When the database was asked what it has not answered, the oldest first."""
+        """When the questions were asked that the database has not answered, the oldest first."""
         self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._has_failed = False
 
@@ -73,18 +73,18 @@ class OutboxTrust:
 
     @property
     def may_be_trusted(self) -> bool:
-        """Whether what was learnt from events counts: it is current, or the best that can be had. While the
-        database owes an answer nobody can tell yet whether it is away."""
+        """Whether what was learnt from events counts: it is current, or the best there is. While the database
+        owes an answer, nobody can tell yet whether it is away."""
         is_asked = self.is_database_away or self.asked_at is not None
         return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
 
     @property
     def is_trust_over(self) -> bool:
-        """Nothing could be read for so long that nobody may go on with what was learnt before."""
+        """Nothing could be read for so long that what was learnt before no longer counts."""
         return self.is_running and not self.is_current and self.age_s >= self.TRUSTED_FOR_S
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """Who waits no longer leaves the question with the thread: its answer is owed until it ends there."""
+        """A caller that stops waiting leaves the question with its thread, and the answer stays owed."""
         owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(question))
         owed.append(self.own_now())
 

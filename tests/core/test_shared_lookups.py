@@ -105,4 +105,4 @@ async def test_nothing_is_kept_of_what_nobody_asks_any_more(looked: Looked) -> N
     shared = SharedLookups[str, int]()
     looked.go.set()
     await asyncio.gather(*(asking(shared, looked.look, f"{number}") for number in range(50)))
-    assert (shared._under_way, shared._next) == ({}, {})
+    assert (shared.under_way, shared.next) == ({}, {})

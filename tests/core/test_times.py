@@ -16,7 +16,6 @@ from core.times import (
     iso_time,
     midnight,
     moment,
-    moment_of_s,
     read_iso,
 )
 
@@ -28,7 +27,6 @@ milliseconds = st.integers(-(10**12), 10**13)
 def test_moment_and_its_milliseconds() -> None:
     assert moment(NOON_MS) == NOON
     assert epoch_ms(NOON) == NOON_MS
-    assert moment_of_s(NOON_MS / 1000) == NOON
 
 
 @given(milliseconds)

@@ -24,9 +24,9 @@ ASKED = 50
 
 @pytest.fixture(autouse=True)
 def _nothing_told() -> Iterator[None]:
-    unavailable._kinds.clear()
+    unavailable.kinds.clear()
     yield
-    unavailable._kinds.clear()
+    unavailable.kinds.clear()
 
 
 class Clock:
@@ -108,7 +108,7 @@ def test_strangers_fill_no_log_while_the_database_is_away(
         assert 503 in (ask() for _ in range(1000))
         began_at = time.monotonic()
         caplog.clear()
-        unavailable._kinds.clear()
+        unavailable.kinds.clear()
         assert {ask() for _ in range(ASKED)} == {503}
     ours = [record for record in caplog.records if record.name in ("core.fault_log", "core.contract.errors")]
     by_django = [record for record in caplog.records if record.name.startswith("django")]

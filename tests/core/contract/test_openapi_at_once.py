@@ -12,7 +12,7 @@ CROWD = 12
 
 
 def test_many_that_ask_first_get_the_same_document() -> None:
-    openapi._document.cache_clear()
+    openapi.make_document.cache_clear()
     barrier = Barrier(CROWD)
 
     def ask(_: int) -> bytes:

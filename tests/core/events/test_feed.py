@@ -170,7 +170,7 @@ async def test_who_waits_no_longer_leaves_the_handler_at_work(feed: EventFeed) -
     feed.on(EventKind.INSTRUMENTS_CHANGED, take_long)
     await feed.stop()
     await feed.start()
-    await cancel_and_wait(*feed._tasks)
+    await cancel_and_wait(*feed.tasks)
     await publish(1)
     for _ in range(3):
         with contextlib.suppress(TimeoutError):
