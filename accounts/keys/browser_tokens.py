@@ -43,7 +43,7 @@ def issue_browser_token(page_session: int) -> tuple[str, BrowserToken]:
 
 
 def read_browser_token(text: str) -> BrowserToken | None:
-    """None for what we did not sign. It may have ended."""
+    """None for what we did not sign. A token may have ended."""
     if not text.startswith(BROWSER_TOKEN_LEAD) or len(text) > MAX_LENGTH or not text.isascii():
         return None
     try:

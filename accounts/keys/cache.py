@@ -214,7 +214,7 @@ class MarkedKeyCache(KeyCache[H]):
         if "mark" in facts:
             self._marks.add(bytes.fromhex(facts["mark"]))
         elif self._is_complete:
-            # A process of the version before wrote it.
+            # It was written by a process of the previous version.
             self.load_again(facts)
 
     def load_again(self, facts: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ class Allowances(msgspec.Struct, frozen=True):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """An account at the door, known by one of its keys."""
+    """The account that a request comes from, known by one of its keys."""
 
     account_id: int
     key_id: int

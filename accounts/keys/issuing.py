@@ -1,4 +1,4 @@
-"""Issuing, rolling and revoking keys: a row changes and every process is told in the same transaction."""
+"""Issues, rolls and revokes keys: a row changes, and every process is told in the same transaction."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class KeyNotActive(ValueError):
 def issue_key(
     account: Account, name: str, *, by: str, secret: str = "", most_a_day: int | None = MOST_KEYS_A_DAY
 ) -> tuple[ApiKey, str]:
-    """Make a key and return it with its secret, which exists nowhere else from then on. Without `most_a_day`
-    for staff, who help whoever has had too many."""
+    """Make a key and return it with its secret, which is stored nowhere. Staff pass no `most_a_day`, because
+    they help those who have had too many."""
     # Locking the account makes two requests at once count one after the other.
     Account.objects.select_for_update().get(pk=account.pk)
     now = timezone.now()
@@ -84,7 +84,7 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 
 
 def _publish(kind: EventKind, key: ApiKey, by: str, **more: Any) -> None:
-    """With the mark, by which all processes know that there is such a key, or is none any more."""
+    """With the mark, by which all processes know whether there is such a key."""
     mark = key.digest[:MARK_DIGITS]
     facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark}
     ControlEvent.objects.publish(kind, by=by, **facts, **more)

@@ -54,14 +54,14 @@ def look_at_ai_calls(account_id: int, limit: int, now: datetime) -> AiCallStandi
 
 
 def reserve_ai_call(account_id: int, limit: int, now: datetime) -> AiCallReservation | None:
-    """Count a call, if the day has room for it. Who crashes before it is made has used it up."""
+    """Count a call, if the day has room for it. A crash before it is made uses it up."""
     if not spend(AiUsage.objects, limit, account_id=account_id, day=now.date()):
         return None
     return AiCallReservation(account_id, look_at_ai_calls(account_id, limit, now))
 
 
 def give_back_ai_call(reservation: AiCallReservation) -> AiCallStanding:
-    """The call came to nothing. It goes back to the day that it was taken from."""
+    """The call came to nothing. It is given back to the day that it was counted on."""
     day = reservation.standing.day
     AiUsage.objects.filter(account_id=reservation.account_id, day=day, used__gt=0).update(used=F("used") - 1)
     used = AiUsage.used_on(reservation.account_id, day)

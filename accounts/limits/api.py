@@ -64,7 +64,7 @@ PRO = Limits(
     streams=Streams(limit=5, open=[StreamAge(path="/ws/market", age_seconds=3641)]),
 )
 
-# Nobody waits for a window here, so nothing else keeps an account from asking on all its connections.
+# No window limits this path, so nothing else keeps an account from asking on all its connections.
 _looks: SharedLookups[tuple[int, Allowances], bytes] = SharedLookups()
 
 

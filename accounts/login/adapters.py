@@ -29,7 +29,7 @@ from .mails import outgoing
 
 APP = "allauth.account"
 
-# By these names stand the limits in the settings.
+# The names of these limits in the settings.
 PAIR, ACCOUNT = "login_failed", "login_failed_of_account"
 COOKIE, KNOWN_FOR_S = "known_device", 180 * 86_400
 

@@ -1,4 +1,4 @@
-"""Mails leave in threads of their own: a mail server that is away or hangs holds up and breaks no page."""
+"""Mails are sent in threads of their own, so that a mail server that is away or hangs breaks no page."""
 
 from __future__ import annotations
 

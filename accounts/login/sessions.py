@@ -1,4 +1,4 @@
-"""Sessions: those of strangers are short, and nobody makes many of them."""
+"""Sessions of people who are not logged in are short, and nobody can open many of them."""
 
 from __future__ import annotations
 

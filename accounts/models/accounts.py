@@ -145,8 +145,8 @@ class TierRequest(models.Model):
 
 
 class Attempt(models.Model):
-    """Django's cache as a table, the same for all processes: attempts to log in, and codes that are spent.
-    It is as `createcachetable` makes it; here, so that it is migrated like any other."""
+    """The table of Django's cache, shared by all processes: attempts to log in, and codes that were used.
+    It is as `createcachetable` makes it, and a model so that it is migrated like any other."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

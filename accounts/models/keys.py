@@ -63,7 +63,7 @@ class ApiKey(models.Model):
 
 
 class PageSession(models.Model):
-    """It goes with the browser's session, and its tokens open nothing from then on."""
+    """It ends with the browser's session, and its tokens open nothing afterwards."""
 
     session_key = models.CharField(max_length=40, unique=True, editable=False)
     account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="page_sessions")

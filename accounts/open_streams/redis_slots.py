@@ -1,4 +1,4 @@
-"""Slots over Redis, for several processes: one script, and one call at a time for all who ask."""
+"""Slots in Redis, shared by several processes: one script, and one call at a time for all who ask."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
 # Redis serves nobody else while the script runs.
 MOST_AT_ONCE = 200
 
-# After a piece a process is silent for so many times as long as it took.
+# After a piece a process pauses for so many times as long as it took.
 BREATH = 9.0
 Ended = tuple[str, EndCode]
 TELL_FIRST = [2]
@@ -201,7 +201,7 @@ class RedisSlots:
         return min(self._next_beat_at, self._next_piece_at) if has_more else self._next_beat_at
 
     async def _turn(self) -> None:
-        """One call: what was asked meanwhile in its order, around it what keeps Redis and us of one mind."""
+        """One call: the questions in order, around them what keeps Redis and this process in agreement."""
         asked = [self._questions.popleft() for _ in range(min(MOST_AT_ONCE, len(self._questions)))]
         loop = asyncio.get_running_loop()
         began_at = loop.time()

@@ -61,7 +61,7 @@ class OpenStreams:
             await self._shared.start()
 
     async def stop(self) -> None:
-        """Streams that are still open leave without a word: their sockets are being closed anyway."""
+        """Streams that are still open are not told: their sockets are being closed anyway."""
         shared, self._shared = self._shared, None
         if shared is not None:
             await shared.stop()
@@ -98,7 +98,7 @@ class OpenStreams:
             await asyncio.gather(*itertools.starmap(self.enforce, limits))
 
     def close(self, facts: dict[str, Any]) -> None:
-        """Its account wants it closed; whichever process has it hears of that."""
+        """The process that has the stream closes it, because its account wants that."""
         for slot in self._here.of(facts["account"]):
             stream = slot.stream
             if (stream.path, round(stream.opened_at, 6)) == (facts["path"], facts["opened_at"]):

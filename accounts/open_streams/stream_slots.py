@@ -1,5 +1,5 @@
-"""An account has as many open streams as its tier allows, each in a slot. Here those of this process, and
-how each is called in Redis: "process number opened_at path", which the script takes apart too."""
+"""The stream slots of this process: an account has as many as its tier allows. In Redis each is named
+"process number opened_at path", which the script takes apart as well."""
 
 from __future__ import annotations
 

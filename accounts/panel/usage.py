@@ -18,7 +18,7 @@ BARS_HEIGHT = 100
 
 
 class Bars(NamedTuple):
-    """A bar for each value, one unit wide, in a drawing of this width and HEIGHT."""
+    """A bar for each value, one unit wide, in a drawing of this width and of BARS_HEIGHT."""
 
     width: int
     path: str

@@ -25,7 +25,7 @@ MOST_WAITING = 50_000
 
 
 class UsageBuffer:
-    """A process that is killed takes the last seconds of it along."""
+    """A process that is killed loses what was used in its last seconds."""
 
     def __init__(self) -> None:
         self._spent: dict[Minute, UsageCounts] = {}

@@ -37,10 +37,10 @@ async def feed() -> AsyncIterator[EventFeed]:
 
 
 @pytest.fixture
-def ring(feed: EventFeed) -> ApiKeyCache:
-    ring = ApiKeyCache(feed)
-    follow(feed, ring, ring.pages)
-    return ring
+def cache(feed: EventFeed) -> ApiKeyCache:
+    cache = ApiKeyCache(feed)
+    follow(feed, cache, cache.pages)
+    return cache
 
 
 @pytest.fixture
@@ -56,25 +56,25 @@ async def act(change: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return await in_thread(lambda: change(*args, **options))
 
 
-async def test_known_key_is_found_without_asking_again(ring: ApiKeyCache, key: str) -> None:
-    first = await ring.find(key)
+async def test_known_key_is_found_without_asking_again(cache: ApiKeyCache, key: str) -> None:
+    first = await cache.find(key)
     with count_queries() as asked:
-        assert await ring.find(key) == first
+        assert await cache.find(key) == first
     assert first is not None
     assert (first.allowances.tier, first.allowances.requests) == ("free", 60)
     assert asked == []
 
 
-async def test_malformed_key_never_reaches_the_database(ring: ApiKeyCache, key: str) -> None:
+async def test_malformed_key_never_reaches_the_database(cache: ApiKeyCache, key: str) -> None:
     with count_queries() as asked:
         for malformed in ("", "x", key[:-1], key + "0", key.swapcase(), "\udc80" * 50, "é" * 50):
-            assert await ring.find(malformed) is None
+            assert await cache.find(malformed) is None
     assert asked == []
 
 
 @pytest.mark.parametrize("ended", ["revoked", "expired", "user locked out"])
 async def test_unknown_and_ended_keys_are_asked_for_alike_and_never_remembered(
-    ring: ApiKeyCache, key: str, ended: str
+    cache: ApiKeyCache, key: str, ended: str
 ) -> None:
     match ended:
         case "revoked":
@@ -86,15 +86,15 @@ async def test_unknown_and_ended_keys_are_asked_for_alike_and_never_remembered(
     statements = []
     for refused in (generate_key(), key, generate_key(), key):
         with count_queries() as asked:
-            assert await ring.find(refused) is None
+            assert await cache.find(refused) is None
         statements.append(asked)
     assert [len(asked) for asked in statements] == [1, 1, 1, 1]
     assert len({sql for asked in statements for sql in asked}) == 1
-    assert not ring._known
+    assert not cache._known
 
 
 async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
     revoked = await act(row, key)
     answered, go = threading.Event(), threading.Event()
@@ -108,7 +108,7 @@ async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
         return result
 
     with around_statements(hold_lookups):
-        lookup = asyncio.create_task(ring.find(key))
+        lookup = asyncio.create_task(cache.find(key))
         assert await asyncio.to_thread(answered.wait, PATIENCE_S)
         await act(revoke_key, revoked, by="test")
         await feed.read()
@@ -116,109 +116,111 @@ async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
         caller = await lookup
     # This one request was under way before the revocation; the key opened nothing after it.
     assert caller is not None
-    assert await ring.find(key) is None
+    assert await cache.find(key) is None
 
 
 async def test_revoked_key_is_refused_as_soon_as_the_event_is_read(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
-    assert await ring.find(key)
+    assert await cache.find(key)
     await act(revoke_key, await act(row, key), by="test")
     await feed.read()
-    assert await ring.find(key) is None
+    assert await cache.find(key) is None
 
 
 async def test_revoking_one_account_leaves_the_others_known(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
     other = await act(make_key)
-    assert await ring.find(key)
-    assert await ring.find(other)
+    assert await cache.find(key)
+    assert await cache.find(other)
     await act(revoke_key, await act(row, key), by="test")
     await feed.read()
     with count_queries() as asked:
-        assert await ring.find(other)
+        assert await cache.find(other)
     assert asked == []
 
 
 async def test_change_of_tier_is_known_as_soon_as_the_event_is_read(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
-    await ring.find(key)
+    await cache.find(key)
     account = (await act(row, key)).account
     await act(change_tier, account, await act(Tier.objects.get, name="pro"), by="test")
     await feed.read()
-    caller = await ring.find(key)
+    caller = await cache.find(key)
     assert caller is not None
     assert (caller.allowances.tier, caller.allowances.requests) == ("pro", 120)
 
 
 async def test_edited_tier_holds_for_every_account_on_it(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
-    await ring.find(key)
+    await cache.find(key)
     tier = (await act(row, key)).account.tier
     tier.requests_per_minute = 7
     await act(save_tier, tier, by="test")
     await feed.read()
-    caller = await ring.find(key)
+    caller = await cache.find(key)
     assert caller is not None
     assert caller.allowances.requests == 7
 
 
 async def test_while_events_cannot_be_read_each_key_is_asked_for(
-    feed: EventFeed, ring: ApiKeyCache, key: str
+    feed: EventFeed, cache: ApiKeyCache, key: str
 ) -> None:
-    await ring.find(key)
+    await cache.find(key)
     await feed.stop()
     await act(lambda: ApiKey.objects.update(revoked_at=timezone.now()))
-    assert await ring.find(key) is None
+    assert await cache.find(key) is None
 
 
-async def test_remembered_key_ends_at_its_expiry(ring: ApiKeyCache, key: str) -> None:
+async def test_remembered_key_ends_at_its_expiry(cache: ApiKeyCache, key: str) -> None:
     expires_at = timezone.now() + timedelta(hours=1)
     await act(lambda: ApiKey.objects.update(expires_at=expires_at))
-    assert await ring.find(key)
+    assert await cache.find(key)
     with count_queries() as asked:
         with time_machine.travel(expires_at - timedelta(seconds=5)):
-            assert await ring.find(key)
+            assert await cache.find(key)
         with time_machine.travel(expires_at):
-            assert await ring.find(key) is None
+            assert await cache.find(key) is None
     assert asked == []
 
 
-async def test_last_use_is_recorded(ring: ApiKeyCache, key: str) -> None:
+async def test_last_use_is_recorded(cache: ApiKeyCache, key: str) -> None:
     before = timezone.now()
-    await ring.find(key)
-    await ring.record_use()
+    await cache.find(key)
+    await cache.record_use()
     last_used_at = (await act(row, key)).last_used_at
     assert last_used_at is not None
     assert before <= last_used_at <= timezone.now()
 
 
-async def test_last_use_survives_a_database_that_is_away(ring: ApiKeyCache, key: str) -> None:
+async def test_last_use_survives_a_database_that_is_away(cache: ApiKeyCache, key: str) -> None:
     def refuse_updates(sql: str, run: Callable[[], Any]) -> Any:
         if sql.startswith("UPDATE"):
             raise OperationalError("the database is away")
         return run()
 
-    await ring.find(key)
+    await cache.find(key)
     with around_statements(refuse_updates), pytest.raises(OperationalError):
-        await ring.record_use()
-    await ring.record_use()
+        await cache.record_use()
+    await cache.record_use()
     assert (await act(row, key)).last_used_at is not None
 
 
 async def test_nothing_shows_more_of_a_key_than_its_prefix(
-    ring: ApiKeyCache, caplog: pytest.LogCaptureFixture
+    cache: ApiKeyCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     key = await act(lambda: make_key(make_account()))
-    caller = await ring.find(key)
+    caller = await cache.find(key)
     stored = await act(row, key)
     await act(revoke_key, stored, by="test")
     events = await act(lambda: list(ControlEvent.objects.values()))
-    shown = "\n".join(map(repr, (caller, stored, str(stored), vars(stored), ring.used, events))) + caplog.text
+    shown = (
+        "\n".join(map(repr, (caller, stored, str(stored), vars(stored), cache.used, events))) + caplog.text
+    )
     assert prefix_of(key) in shown
     assert key[len(prefix_of(key)) :] not in shown
     assert key not in shown

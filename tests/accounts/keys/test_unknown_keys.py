@@ -49,16 +49,16 @@ async def known() -> str:
 
 
 @pytest.fixture
-async def ring(feed: EventFeed, known: str) -> AsyncIterator[ApiKeyCache]:
+async def cache(feed: EventFeed, known: str) -> AsyncIterator[ApiKeyCache]:
     """It knows which keys there are."""
-    ring = ApiKeyCache(feed)
-    follow(feed, ring)
-    await ring.start()
+    cache = ApiKeyCache(feed)
+    follow(feed, cache)
+    await cache.start()
     async with asyncio.timeout(LOADED_WITHIN_S):
-        assert ring._loading is not None
-        await ring._loading
-    yield ring
-    await ring.stop()
+        assert cache._loading is not None
+        await cache._loading
+    yield cache
+    await cache.stop()
 
 
 async def act(change: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -69,58 +69,58 @@ def row(key: str) -> ApiKey:
     return ApiKey.objects.select_related("account__user").get(prefix=prefix_of(key))
 
 
-async def test_strangers_share_a_read_and_nobody_asks_for_their_keys(ring: ApiKeyCache) -> None:
+async def test_strangers_share_a_read_and_nobody_asks_for_their_keys(cache: ApiKeyCache) -> None:
     strangers = [generate_key() for _ in range(STRANGERS)]
-    reads = ring._events._reads
+    reads = cache._events._reads
     with count_queries() as asked:
-        found = await asyncio.gather(*map(ring.find, strangers))
+        found = await asyncio.gather(*map(cache.find, strangers))
     assert found == [None] * STRANGERS
     assert not [sql for sql in asked if "apikey" in sql]
     # One under way when they came, at most, and the one that they share, whoever began it.
     assert len(asked) <= 2
-    assert 1 <= ring._events._reads - reads <= 2
+    assert 1 <= cache._events._reads - reads <= 2
 
 
-async def test_key_works_from_the_moment_it_is_shown(ring: ApiKeyCache) -> None:
+async def test_key_works_from_the_moment_it_is_shown(cache: ApiKeyCache) -> None:
     async def issue_and_use() -> bool:
         key = await act(make_key)
-        return await ring.find(key) is not None
+        return await cache.find(key) is not None
 
     assert await asyncio.gather(*(issue_and_use() for _ in range(5))) == [True] * 5
 
 
-async def test_key_that_was_there_before_is_found(ring: ApiKeyCache, known: str) -> None:
-    assert await ring.find(known) is not None
+async def test_key_that_was_there_before_is_found(cache: ApiKeyCache, known: str) -> None:
+    assert await cache.find(known) is not None
 
 
-async def test_revoked_key_is_refused_like_one_that_never_was(ring: ApiKeyCache, known: str) -> None:
-    await ring.find(known)
+async def test_revoked_key_is_refused_like_one_that_never_was(cache: ApiKeyCache, known: str) -> None:
+    await cache.find(known)
     await act(revoke_key, await act(row, known), by="test")
     with count_queries() as revoked:
         # Its first request reads the event.
-        await ring._events.read()
-        assert await ring.find(known) is None
+        await cache._events.read()
+        assert await cache.find(known) is None
     with count_queries() as unknown:
-        assert await ring.find(generate_key()) is None
+        assert await cache.find(generate_key()) is None
     assert {sql for sql in revoked if "apikey" in sql} == {sql for sql in unknown if "apikey" in sql} == set()
 
 
-async def test_key_of_a_user_who_is_let_in_again_works(ring: ApiKeyCache, known: str) -> None:
+async def test_key_of_a_user_who_is_let_in_again_works(cache: ApiKeyCache, known: str) -> None:
     account = (await act(row, known)).account
     for is_active in (False, True):
         await act(User.objects.filter(pk=account.user_id).update, is_active=is_active)
         await act(save_user_access, account, by="test")
-        await ring._events.read()
-        assert (await ring.find(known) is not None) is is_active
+        await cache._events.read()
+        assert (await cache.find(known) is not None) is is_active
 
 
 async def test_user_let_in_again_while_their_key_was_looked_for_is_not_refused_for_good(
-    ring: ApiKeyCache, known: str, monkeypatch: pytest.MonkeyPatch
+    cache: ApiKeyCache, known: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = (await act(row, known)).account
     await act(User.objects.filter(pk=account.user_id).update, is_active=False)
     loop, looked, go = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-    look_up = ring.look_up
+    look_up = cache.look_up
 
     def look_and_wait(digest: str) -> Caller | None:
         found = look_up(digest)
@@ -128,45 +128,47 @@ async def test_user_let_in_again_while_their_key_was_looked_for_is_not_refused_f
         go.wait(PATIENCE_S)
         return found
 
-    monkeypatch.setattr(ring, "look_up", look_and_wait)
-    finding = asyncio.create_task(ring.find(known))
+    monkeypatch.setattr(cache, "look_up", look_and_wait)
+    finding = asyncio.create_task(cache.find(known))
     await looked.wait()
     await act(User.objects.filter(pk=account.user_id).update, is_active=True)
     await act(save_user_access, account, by="test")
-    await ring._events.read()
+    await cache._events.read()
     go.set()
     await finding
 
-    assert await ring.find(known) is not None
+    assert await cache.find(known) is not None
 
 
-async def test_key_that_an_older_version_issued_is_found(ring: ApiKeyCache) -> None:
+async def test_key_that_an_older_version_issued_is_found(cache: ApiKeyCache) -> None:
     key = await act(make_key, await act(make_account))
     issued = await act(ControlEvent.objects.get, kind=EventKind.KEY_ISSUED, facts__prefix=prefix_of(key))
     del issued.facts["mark"]
     await act(issued.save)
-    assert await ring.find(key) is not None
+    assert await cache.find(key) is not None
 
 
-async def test_nothing_is_known_any_more_of_a_database_that_began_anew(ring: ApiKeyCache, known: str) -> None:
+async def test_nothing_is_known_any_more_of_a_database_that_began_anew(
+    cache: ApiKeyCache, known: str
+) -> None:
     """A key that was issued there is found, and one that was revoked there is not."""
-    await ring._events.read()
-    assert await ring.find(known) is not None
+    await cache._events.read()
+    assert await cache.find(known) is not None
     other = await act(make_key, await act(make_account))
     # Nothing tells of either.
     await act(ControlEvent.objects.all().delete)
     await act(ApiKey.objects.filter(prefix=prefix_of(known)).update, revoked_at=timezone.now())
-    assert await ring.find(known) is not None
+    assert await cache.find(known) is not None
 
-    await ring._events.read()
-    assert await ring.find(known) is None
-    assert await ring.find(other) is not None
+    await cache._events.read()
+    assert await cache.find(known) is None
+    assert await cache.find(other) is not None
 
 
-async def test_stranger_is_told_to_come_again_while_nobody_can_tell(ring: ApiKeyCache) -> None:
-    ring._events._has_failed = True
+async def test_stranger_is_told_to_come_again_while_nobody_can_tell(cache: ApiKeyCache) -> None:
+    cache._events._has_failed = True
     with pytest.raises(Overloaded):
-        await ring.find(generate_key())
+        await cache.find(generate_key())
 
 
 @pytest.mark.parametrize(
