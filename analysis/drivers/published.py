@@ -7,6 +7,7 @@ from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
 from core.times import iso_ms
 from market.prices import TIMEFRAMES
 from news.labels import sentiment_label
+from signals_feed.rules import exit_price
 
 HOUR_MS = TIMEFRAMES["1h"]
 LOOKED_BACK_MS = 72 * HOUR_MS
@@ -75,10 +76,9 @@ def r_at_risk(signal: SignalFact, quote: QuoteFact | None) -> float:
     """The loss from the current price to the stop, in units of the initial risk."""
     if quote is None:
         return 1.0
-    # A buyer gets out on the bid, a seller on the ask.
-    exit_price = quote.bid if signal.side > 0 else quote.ask
+    price = exit_price("buy" if signal.side > 0 else "sell", quote.bid, quote.ask)
     risked = abs(signal.entry - signal.stop_loss)
-    return max(0.0, signal.side * (exit_price - signal.stop_loss) / risked)
+    return max(0.0, signal.side * (price - signal.stop_loss) / risked)
 
 
 def counted(number: int, word: str) -> str:
