@@ -1,4 +1,4 @@
-"""What each story passes at most. A higher limit needs a reason.
+"""What each story passes at most. A higher limit needs a reason, in docs/architecture.md.
 
 Which thread has its turn first moves a figure by a few, so a limit is the most of several measurements."""
 
@@ -13,6 +13,8 @@ LIMITS = {
     "RSS → /api/news": Figures(51, 359, 309),
     "a key revoked in the admin → socket closed with 4401": Figures(37, 77, 41),
 }
+
+PAGE = "docs/architecture.md shows the walks, and is the place for the reason why one has to be longer."
 
 # The server and what puts the apps together: every request passes these, whatever it asks for.
 PASSED_BY_ALL = frozenset({"config", "pages", "serving"})
