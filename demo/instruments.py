@@ -10,9 +10,8 @@ from django.core.management import call_command
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
-from instruments.saving import save
+from instruments.saving import SHIPPED, save
 from market.streams import chaos
 
 Progress = Callable[[str], None]

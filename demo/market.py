@@ -21,12 +21,12 @@ from market.simulated_past import make_past
 from market.store import (
     Row,
     change_kind,
-    checkpoints,
     lock_series,
     read_minutes_since,
     tick_of,
     wanted_kind,
     write_candles,
+    write_quote,
 )
 from signals_feed.publishing import end_signals
 
@@ -63,7 +63,7 @@ def simulated_since() -> dict[int, int]:
 def _seed_instrument(facts: InstrumentFacts, until_ms: int) -> None:
     quote = make_past(facts, until_ms)
     if quote is not None:
-        checkpoints.write_quote(facts.id, quote, DEMO)
+        write_quote(facts.id, quote, DEMO)
 
 
 def _has_candles(facts: InstrumentFacts) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -15,6 +16,7 @@ from core.events import ControlEvent, EventKind
 from .models import Instrument, TradingCalendar
 from .sheets import NUMBER, SheetRow
 
+SHIPPED = Path(__file__).resolve().parent / "data"
 Row = Instrument | TradingCalendar
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 NEW, UPDATE, SKIP = "new", "update", "skip"

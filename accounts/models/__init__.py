@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.events import ControlEvent
+from core.events import ControlEvent as ControlEvent
 
 from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, PageSession
@@ -16,7 +16,6 @@ __all__ = [
     "AiUsage",
     "ApiKey",
     "Attempt",
-    "ControlEvent",
     "Minute",
     "PageSession",
     "Tier",

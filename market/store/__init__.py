@@ -1,8 +1,7 @@
 """What the database holds of the market: candles, checkpoints, and which process writes them."""
 
-from . import checkpoints
 from .candle_rows import Row, read_minutes_since, write_candles
-from .checkpoints import tick_of
+from .checkpoints import tick_of, write_quote
 from .lease import LeaseLost
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
 
@@ -10,7 +9,6 @@ __all__ = [
     "LeaseLost",
     "Row",
     "change_kind",
-    "checkpoints",
     "hold_series",
     "lock_series",
     "present_kind",
@@ -18,4 +16,5 @@ __all__ = [
     "tick_of",
     "wanted_kind",
     "write_candles",
+    "write_quote",
 ]

@@ -11,8 +11,8 @@ from demo.people import seed_people
 from demo.seeding import remove
 from demo.signals import seed_signals
 from instruments.catalogue import catalogue
-from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
+from instruments.saving import SHIPPED
 from signals_feed.models import Signal
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS, ms

@@ -10,9 +10,8 @@ from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 
 from instruments.kinds import is_simulated
-from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument
-from instruments.saving import save
+from instruments.saving import SHIPPED, save
 from market.engine.feeds.registry import FEEDS
 from tests.factories import make_instrument
 

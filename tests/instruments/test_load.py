@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from instruments.management.commands.load_instruments import SHIPPED
 from instruments.models import Instrument, TradingCalendar
+from instruments.saving import SHIPPED
 
 pytestmark = pytest.mark.django_db
 HEADER, *ROWS = (SHIPPED / "instruments.csv").read_text().splitlines()

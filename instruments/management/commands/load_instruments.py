@@ -9,10 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from instruments.saving import CALENDARS, INSTRUMENTS, NEW, SKIP, UPDATE, BadRows, Table, load
+from instruments.saving import CALENDARS, INSTRUMENTS, NEW, SHIPPED, SKIP, UPDATE, BadRows, Table, load
 from instruments.sheets import BadSheet, read_sheet
-
-SHIPPED = Path(__file__).resolve().parents[2] / "data"
 
 
 class Command(BaseCommand):
