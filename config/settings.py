@@ -35,7 +35,7 @@ if PRODUCTION:
 
 
 SECRET_KEY = env.str("SECRET_KEY", "") or known_secret(VAR_DIR)
-KEY_PEPPER = env.str("KEY_PEPPER", "") or f"pepper:{SECRET_KEY}"
+KEY_PEPPER = env.str("KEY_PEPPER", "") or (f"pepper:{SECRET_KEY}" if SECRET_KEY else "")
 
 HOST = env.str("HOST", "127.0.0.1")
 PORT = env.int("PORT", 8000)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import string
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,3 +90,8 @@ def test_digest_is_the_same_for_the_same_pepper_only(body: str, pepper: str, oth
     key = API_KEY_LEAD + body
     assert (digest_of(key, pepper) == digest_of(key, other)) == (pepper == other)
     assert len(digest_of(key, pepper)) == 64
+
+
+def test_no_digest_is_made_without_a_pepper() -> None:
+    with pytest.raises(ValueError, match="KEY_PEPPER"):
+        digest_of(generate_key(), "")

@@ -711,6 +711,11 @@ export interface components {
             too_few: boolean;
         };
         NewsDriver: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "news";
             /** @description False where there are no data: then it weighs nothing. */
             available: boolean;
             /** Format: double */
@@ -726,11 +731,6 @@ export interface components {
             contribution: number;
             /** @description What it found, in a sentence. */
             text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            name: "news";
             evidence: components["schemas"]["NewsEvidence"] | null;
         };
         NewsEvidence: {
@@ -776,6 +776,11 @@ export interface components {
             age_seconds: number;
         };
         OrderFlowDriver: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "order_flow";
             /** @description False where there are no data: then it weighs nothing. */
             available: boolean;
             /** Format: double */
@@ -791,11 +796,6 @@ export interface components {
             contribution: number;
             /** @description What it found, in a sentence. */
             text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            name: "order_flow";
             evidence: components["schemas"]["OrderFlowEvidence"] | null;
         };
         OrderFlowEvidence: {
@@ -833,6 +833,9 @@ export interface components {
             ledger: components["schemas"]["LedgerMark"][];
         };
         Publisher: {
+            user: string;
+            /** @description Signals that are still open. */
+            active: number;
             /** @description Closed ones; all of them count. */
             signals: number;
             /**
@@ -850,9 +853,6 @@ export interface components {
              * @description Sum of `pnl_r`.
              */
             total_r: number;
-            user: string;
-            /** @description Signals that are still open. */
-            active: number;
             /** @description Fewer than 30 closed signals: the numbers say little yet. */
             too_few: boolean;
             /**
@@ -933,6 +933,11 @@ export interface components {
             count: number;
         };
         SignalsDriver: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "signals";
             /** @description False where there are no data: then it weighs nothing. */
             available: boolean;
             /** Format: double */
@@ -948,11 +953,6 @@ export interface components {
             contribution: number;
             /** @description What it found, in a sentence. */
             text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            name: "signals";
             evidence: components["schemas"]["SignalsEvidence"] | null;
         };
         SignalsEvidence: {
@@ -966,12 +966,12 @@ export interface components {
         };
         Step: {
             name: string;
+            /** @description In the names of the inputs and of the steps before. */
+            formula: string;
             /** Format: double */
             value: number;
             /** @description The same with every digit, for decimal arithmetic. */
             exact: string;
-            /** @description In the names of the inputs and of the steps before. */
-            formula: string;
             /** @description Rounded to these, half away from zero; null where nothing is rounded. */
             decimals: number | null;
         };
@@ -980,6 +980,7 @@ export interface components {
             open: components["schemas"]["OpenStream"][];
         };
         SymbolRecord: {
+            symbol: string;
             /** @description Closed ones; all of them count. */
             signals: number;
             /**
@@ -997,7 +998,6 @@ export interface components {
              * @description Sum of `pnl_r`.
              */
             total_r: number;
-            symbol: string;
         };
         TimeframeTrend: {
             timeframe: string;
@@ -1022,6 +1022,11 @@ export interface components {
             position: number;
         };
         TrendDriver: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "trend";
             /** @description False where there are no data: then it weighs nothing. */
             available: boolean;
             /** Format: double */
@@ -1037,17 +1042,17 @@ export interface components {
             contribution: number;
             /** @description What it found, in a sentence. */
             text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            name: "trend";
             evidence: components["schemas"]["TrendEvidence"] | null;
         };
         TrendEvidence: {
             timeframes: components["schemas"]["TimeframeTrend"][];
         };
         VolatilityDriver: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "volatility";
             /** @description False where there are no data: then it weighs nothing. */
             available: boolean;
             /** Format: double */
@@ -1063,11 +1068,6 @@ export interface components {
             contribution: number;
             /** @description What it found, in a sentence. */
             text: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            name: "volatility";
             evidence: components["schemas"]["VolatilityEvidence"] | null;
         };
         VolatilityEvidence: {
