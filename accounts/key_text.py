@@ -1,7 +1,5 @@
 """Keys as text: a lead that says what for, 36 random characters and a checksum of 6."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

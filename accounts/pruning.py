@@ -1,8 +1,6 @@
 """What nobody needs any more is removed in the background, a little at a time, by one process. Among it are
 users who signed up, never confirmed an address and never logged in: anybody can make them, by any name."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

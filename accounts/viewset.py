@@ -1,7 +1,5 @@
 """The REST contract behind an API key: who calls is found, and counted against the limits of their tier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

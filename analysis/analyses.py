@@ -1,7 +1,5 @@
 """Makes an analysis once for all who ask at the same time, and charges the one whose request began it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Who can be asked for an analysis: the built-in model, which always answers, and any language models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

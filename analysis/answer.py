@@ -1,7 +1,5 @@
 """The body of an analysis, as it is sent."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """The answers of the last five minutes, in this process and, through Redis, in all others."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The input of an analysis: plain values, all of one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

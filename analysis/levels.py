@@ -1,7 +1,5 @@
 """Prices at which the market turned before, and how far it usually moves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 

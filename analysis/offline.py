@@ -1,7 +1,5 @@
 """The model that always answers: it weighs what the drivers found and sums it up in plain sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import fsum
 

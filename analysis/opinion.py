@@ -1,7 +1,5 @@
 """What a language model is asked about an analysis, and which part of its answer is used."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Reads the facts of an analysis: prices from memory on the event loop, the rest in a thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice

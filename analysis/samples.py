@@ -1,7 +1,5 @@
 """The example in the API reference: an analysis that the model makes of an invented afternoon."""
 
-from __future__ import annotations
-
 from math import exp, sin
 
 import msgspec

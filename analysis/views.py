@@ -1,7 +1,5 @@
 """GET /api/analysis/{symbol}: the operation that costs an AI call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest

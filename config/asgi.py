@@ -1,7 +1,5 @@
 """The application: /api and /ingest, pages and sockets, each on a handler of its own, and the life of all."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

@@ -1,8 +1,6 @@
 """The back office's sidebar and first page: what staff may see, in the order of their work, and what needs
 somebody now."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

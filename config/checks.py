@@ -1,7 +1,5 @@
 """System checks: combinations of settings that would fail later, and what production refuses to run with."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections import Counter

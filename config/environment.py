@@ -4,8 +4,6 @@ An option that is dropped silently is worse than none: `sslmode=verify-full` wou
 whose address was misread, all clients would seem to be one.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from difflib import get_close_matches

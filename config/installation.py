@@ -1,7 +1,5 @@
 """The folder of this installation and its secret, both for its owner alone."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import stat

@@ -1,7 +1,5 @@
 """Settings of libraries that are long: how the back office looks, and how /openapi.json is made and shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.templatetags.static import static

@@ -3,8 +3,6 @@
 Secrets are recognised by their form, by the name before them, and our own by value.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """GET /api/session, which reads all apps; and since when the service is up."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

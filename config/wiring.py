@@ -3,8 +3,6 @@
 `connect` runs once in each process, as soon as all apps are ready. `BACKGROUND` is what a process that serves
 runs beside its requests."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import NamedTuple

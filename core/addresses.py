@@ -4,8 +4,6 @@ The server has already put a trusted proxy's word into the scope. A request that
 machine gains nothing by that, because behind a proxy on the same machine every request does. Demo keys and
 sessions are valid by themselves; they are only refused to callers who are plainly elsewhere."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any

@@ -1,7 +1,5 @@
 """Background tasks: loops that outlive their faults, an orderly end, and lookups shared by many callers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """The market's time in this process: one clock for the engine, its feeds and the readers of their prices."""
 
-from __future__ import annotations
-
 import logging
 import time
 from functools import partial

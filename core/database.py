@@ -1,7 +1,5 @@
 """The errors of an unavailable database, queries that are compiled once, and allowances counted by day."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from django.db import Error, InterfaceError, OperationalError, connection

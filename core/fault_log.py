@@ -1,8 +1,6 @@
 """Log lines about faults that last or repeat. Each cause is logged once, and then from time to time with a
 count, so that nobody can fill the disk with them."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

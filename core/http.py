@@ -4,8 +4,6 @@ Bodies are read as they came over the wire. The HTTP client would unpack whateve
 layer by layer and on the event loop: a few kilobytes of gzip in gzip are hours of work, and not one byte
 need come out of them that a limit could count."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Container, Mapping

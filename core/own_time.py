@@ -1,7 +1,5 @@
 """Time as this process lived it: while the machine stands still, nobody else is late."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

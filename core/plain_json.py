@@ -1,7 +1,5 @@
 """JSON whose numbers never have an exponent: 0.00003 and not 3e-05, which not every reader takes."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Any

@@ -1,8 +1,6 @@
 """The start and the end of a process: it waits for a database that is still starting, hides the objects of
 the start from the garbage collector, and stops within a deadline even where the database hangs."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,8 +1,6 @@
 """A clock for what must stay in order: it goes on with the time that passes, however the machine's clock is
 set. Both clocks are parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from threading import Lock

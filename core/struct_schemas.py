@@ -1,7 +1,5 @@
 """JSON Schemas of the Structs on the wire, in the form that the OpenAPI document has them."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Sequence
 from enum import Enum

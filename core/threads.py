@@ -1,7 +1,5 @@
 """The few threads in which the API asks the database, and the queue in front of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

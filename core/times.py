@@ -1,7 +1,5 @@
 """Milliseconds since the epoch, aware datetimes and the ISO texts on the wire: each conversion once."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,8 +1,6 @@
 """The base of the REST contract. A viewset's `dispatch` is a coroutine here: it admits, runs the action and
 adds the headers, without a thread unless the action needs the ORM."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The instruments of the demo: those that are shipped, and one for clients to test against."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from decimal import Decimal

@@ -3,8 +3,6 @@
 Where somebody calls from proves nothing: behind a proxy on the same machine everybody calls from here.
 """
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable

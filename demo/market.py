@@ -4,8 +4,6 @@ What goes by while the service is down the engine makes up for when it starts, b
 been sent.
 """
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q

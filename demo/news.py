@@ -1,7 +1,5 @@
 """Headlines for the demo, written for it and scored by the model that is shipped."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """The demo's people: accounts with one key per tier, staff, and publishers. Keys follow from the secret."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import transaction

@@ -1,7 +1,5 @@
 """The rules of the demo's publishers, who keep its feed alive: simple enough to be stated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from statistics import fmean, pstdev

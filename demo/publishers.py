@@ -1,7 +1,5 @@
 """The demo's publishers at work: programs that publish on the simulated market through the service."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from uuid import NAMESPACE_OID, uuid5

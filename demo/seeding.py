@@ -1,7 +1,5 @@
 """Loading the demo, and taking it away again."""
 
-from __future__ import annotations
-
 import time
 
 from django.conf import settings

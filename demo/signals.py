@@ -1,7 +1,5 @@
 """Signals of the demo's publishers, judged by its market's own minutes as the service judges an outage."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime

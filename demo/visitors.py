@@ -1,7 +1,5 @@
 """The demo's visitors: each browser session has an account of its own, for as long as it is used."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import timedelta
 

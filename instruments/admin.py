@@ -1,7 +1,5 @@
 """Instruments and their trading calendars."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

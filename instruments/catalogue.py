@@ -1,7 +1,5 @@
 """The instruments in memory, so that a quote need not ask the database what it is a quote of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches

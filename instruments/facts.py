@@ -1,7 +1,5 @@
 """An instrument as plain values: what quotes, candles and signals need to know of it."""
 
-from __future__ import annotations
-
 import msgspec
 
 from .hours import TradingHours

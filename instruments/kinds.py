@@ -1,7 +1,5 @@
 """Two kinds of feeds: simulated ones, and those that bring real prices. They never mix."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 DEMO, REPLAY, PUSH = "demo", "replay", "push"

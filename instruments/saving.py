@@ -1,8 +1,6 @@
 """Instruments and calendars into the database, one at a time or as a whole table: checked as the forms check
 them, and announced to every process in the same transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path

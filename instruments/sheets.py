@@ -1,7 +1,5 @@
 """Tables as CSV: rows that know their line, and cells that no spreadsheet takes for a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Admin pages with import and export as CSV: an import is checked and shown first, then taken as a whole."""
 
-from __future__ import annotations
-
 import base64
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """GET /api/symbols, from memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
 

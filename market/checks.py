@@ -1,7 +1,5 @@
 """System checks: settings of the market that make no sense, told at start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The market in Prometheus' words. All is read when it is asked for, so the tick path pays nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily

@@ -1,8 +1,6 @@
 """What the market did: candles, the last quote of each instrument, and how far imports and the engine
 came."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.db import models

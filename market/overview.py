@@ -1,7 +1,5 @@
 """How the whole market of this process is doing at one moment, for /metrics and the back office."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

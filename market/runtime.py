@@ -1,7 +1,5 @@
 """The market of this process: what other rooms may ask of it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,8 +1,6 @@
 """The simulated market's past: 1m candles for 14 days, and 500 of each coarser interval. Only where nobody
 was sent a tick: a candle of ticks that were sent stays as it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """GET /api/market/{symbol} and its quote, answered from memory, already encoded."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """What runs beside the requests: sources are polled, outcomes settled, models checked."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """GET /api/news: what staff published, newest first, in one query, with each item encoded once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache

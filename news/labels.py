@@ -1,7 +1,5 @@
 """The label of a score, in news and in analyses."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 Label = Literal["bullish", "neutral", "bearish"]

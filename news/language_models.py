@@ -1,7 +1,5 @@
 """Language models at the endpoints that the settings name; each answers in a given shape."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The available sentiment models, and the one place where they are asked for a score."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The AsyncAPI document of this host's streams."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

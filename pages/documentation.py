@@ -1,7 +1,5 @@
 """/docs: the quick start, how figures are computed, what changes, and the same for language models."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Whether somebody may send more than a page takes is settled before the body is r
 of it before it asks who sent it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from importlib import import_module
 from typing import Any, TypeVar

@@ -1,8 +1,6 @@
 """What is answered instead of a page when there is no thread to make it: neither Django nor the database
 is asked, because these answers are for moments in which both have too much to do."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

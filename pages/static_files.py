@@ -1,7 +1,5 @@
 """How production names the files of pages: by what is in them, so that browsers keep each for good."""
 
-from __future__ import annotations
-
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
 

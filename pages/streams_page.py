@@ -1,7 +1,5 @@
 """The streams' document as a page: connect, say, hear, resume, and what is refused, in words and rows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The terminal page: the market, signals and news, drawn by the browser from the public interface."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from django.conf import settings

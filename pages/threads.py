@@ -1,7 +1,5 @@
 """The few threads in which pages run, and the queue in front of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator

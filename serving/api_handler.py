@@ -1,8 +1,6 @@
 """The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any

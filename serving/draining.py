@@ -1,7 +1,5 @@
 """Whether this process is about to stop. What still comes is answered, as the last on its connection."""
 
-from __future__ import annotations
-
 from typing import Any
 
 CLOSE = (b"connection", b"close")

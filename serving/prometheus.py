@@ -1,7 +1,5 @@
 """The figures for Prometheus: with a token at /metrics, or on a port of their own that no proxy forwards."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -2,8 +2,6 @@
 requests know.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import signal

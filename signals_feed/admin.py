@@ -1,7 +1,5 @@
 """Signals and their ledger in the back office: staff cancel signals with a reason and publish their own."""
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -3,8 +3,6 @@ comparisons for each direction.
 
 Prices are those of the exit side. Those of sells are negated, so that higher is better for both."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator

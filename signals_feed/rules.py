@@ -9,8 +9,6 @@ which is a price that is known. So what a minute decides is never better than wh
 decided. A minute that began before the signal was published decides nothing, nor does one of trade prices;
 one of mids says nothing of the bid."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime

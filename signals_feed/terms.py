@@ -1,7 +1,5 @@
 """The checks of a new signal: nobody gets a price that the market did not offer."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A signal as clients get it: REST answers it like this, and the stream pushes it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Incidents in the back office."""
 
-from __future__ import annotations
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest

@@ -1,7 +1,5 @@
 """The latency of the last hour as lines of an SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple

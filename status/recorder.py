@@ -1,7 +1,5 @@
 """Writes down each minute that this process served, with an engine behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

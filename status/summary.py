@@ -1,7 +1,5 @@
 """How the service is doing, for anybody who asks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 

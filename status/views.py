@@ -1,7 +1,5 @@
 """/status: for people, for programs and as a feed. Nobody needs a key to ask whether we are up."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """What happened and who did it: nothing here can be changed."""
 
-from __future__ import annotations
-
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from unfold.paginator import InfinitePaginator

@@ -1,8 +1,6 @@
 """Keys of our own pages, signed: whose session and until when. POST /page-token issues one to the page that
 asks, good for five minutes and for as long as it asks again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Issues, rolls and revokes keys: a row changes, and every process is told in the same transaction."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The AI calls of an account: so many a UTC day, counted in the database, exactly."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """GET /api/limits: what the account has left, free of charge."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar

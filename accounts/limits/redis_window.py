@@ -1,7 +1,5 @@
 """The same window over Redis, for several processes: one script on Redis' own clock."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The windows in which requests are counted, and the refusals they lead to."""
 
-from __future__ import annotations
-
 from django.conf import settings
 
 from accounts.keys.caller import Caller

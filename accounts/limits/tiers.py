@@ -1,7 +1,5 @@
 """Which tier an account is on: asking for another, what becomes of that, and what a tier allows."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import transaction

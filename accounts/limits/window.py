@@ -1,7 +1,5 @@
 """The exact sliding window: no 60 seconds ever hold more than N admitted requests of an account."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

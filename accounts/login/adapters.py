@@ -3,8 +3,6 @@
 Against guessing, 5 failures lock an address and an account together, and 100 an hour the account's
 password. A device on which somebody logged in before, a passkey and a mailed link still open it."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import logging

@@ -2,8 +2,6 @@
 is an event that is kept and a mail that is sent, so that neither may be had without end. The form is apart
 from the others, because allauth's reads the settings when it is imported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

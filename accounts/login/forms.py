@@ -1,8 +1,6 @@
 """Logging in and signing up: who tries an address that has an account already learns nothing, and its
 owner gets a mail."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

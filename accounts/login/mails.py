@@ -1,7 +1,5 @@
 """Mails are sent in threads of their own, so that a mail server that is away or hangs breaks no page."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """What becomes of second factors: each change is told to their owner's other sessions and pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from allauth.account.internal.flows.login import record_authentication

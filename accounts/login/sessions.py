@@ -1,7 +1,5 @@
 """Sessions of people who are not logged in are short, and nobody can open many of them."""
 
-from __future__ import annotations
-
 import threading
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Who you are, what opens the API for you, and what you used of it."""
 
-from __future__ import annotations
-
 from core.events import ControlEvent as ControlEvent
 
 from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User

@@ -1,7 +1,5 @@
 """Slots in Redis, shared by several processes: one script, and one call at a time for all who ask."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Which streams are open, over all processes, and that no account has more than its tier allows."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

@@ -1,8 +1,6 @@
 """Keeps Redis and this process in agreement: tells it our slots, piece by piece, so that nobody waits long
 for one, and hears of those that another process ended."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 from collections.abc import Callable, Collection, Iterable

@@ -1,7 +1,5 @@
 """The settings panel's page of what happened to the account: what, when and by whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What people type into the settings panel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -1,7 +1,5 @@
 """The settings panel's key page. A secret is only ever in the answer to the POST that made it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import NamedTuple
 

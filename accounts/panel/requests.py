@@ -1,7 +1,5 @@
 """Requests of people who are logged in, and the pages that answer them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -1,8 +1,6 @@
 """What of an account is open, each with a button that ends it: its streams, and the sessions that allauth
 lists in our look."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The settings panel's page of tiers: what each allows, and asking staff for another."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render

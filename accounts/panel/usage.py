@@ -1,7 +1,5 @@
 """The settings panel's page of what the account used: today by minute, 30 days by day."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What accounts use and when keys were last used: counted in memory first, then in one write for many."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

@@ -1,7 +1,5 @@
 """Accounts that their tier is getting too small for: staff may want to speak with them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable

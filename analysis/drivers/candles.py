@@ -2,8 +2,6 @@
 
 Averages and ranges are computed on logarithms, so that an instrument and its inverse are mirror images."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The order flow of the last hour, minute by minute, and who pressed more in it: buyers or sellers."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Recent publications: news about the instrument and its category, and active signals on it."""
 
-from __future__ import annotations
-
 from analysis.answer import Finding, NewsEvidence, SignalsEvidence, WeighedItem
 from analysis.facts import Facts, NewsFact, QuoteFact, SignalFact
 from core.times import iso_ms

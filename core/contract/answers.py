@@ -1,7 +1,5 @@
 """Answers of the REST contract: their bodies and headers, and the documents that describe them."""
 
-from __future__ import annotations
-
 import os
 from hashlib import sha256
 from typing import Any, NamedTuple

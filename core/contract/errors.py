@@ -1,7 +1,5 @@
 """The refusals of the API, and how any fault becomes the one error body."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Sequence

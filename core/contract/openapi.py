@@ -1,7 +1,5 @@
 """The OpenAPI document: which paths are in it, what stands around them, and how it is served."""
 
-from __future__ import annotations
-
 from functools import cache
 from threading import Lock
 from typing import Any

@@ -1,8 +1,6 @@
 """The headers and error responses of the OpenAPI document. Its error bodies are real: each is the answer
 to a refusal that the code itself raises."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

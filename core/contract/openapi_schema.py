@@ -1,7 +1,5 @@
 """How an action's own description becomes an operation of the OpenAPI document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, cast
 

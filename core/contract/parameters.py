@@ -1,7 +1,5 @@
 """Query parameters, read strictly: a bad one is refused by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast

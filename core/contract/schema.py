@@ -1,7 +1,5 @@
 """Descriptions of actions, from which the OpenAPI document is made. Requests never read them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Control events over Redis: faster than polling, and heard even while the database is away."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

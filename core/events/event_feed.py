@@ -1,7 +1,5 @@
 """Reading the outbox: every process hears of every control event within half a second."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,8 +1,6 @@
 """The handlers of an event run once each, one after the other. Later events wait for them only so long; what
 takes longer goes on beside them."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """The kinds of control events, and which of them are urgent."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

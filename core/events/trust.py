@@ -1,7 +1,5 @@
 """Whether what was learnt from events can be relied on: how old it is, and whether the database answers."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

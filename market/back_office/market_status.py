@@ -1,7 +1,5 @@
 """The admin's page "Market status": what is wrong stands first, and says so in words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Which ticks are let in: of which feed, and why others are refused: impossible values, times that are over,
 prices too far from the last one to be believed at once."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from math import isfinite

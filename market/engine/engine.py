@@ -1,7 +1,5 @@
 """The engine: ticks come in, are checked, numbered, folded into prices and order flow, and handed on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

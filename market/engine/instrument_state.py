@@ -1,7 +1,5 @@
 """What the engine keeps of one instrument: its last tick, its numbers, its order flow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

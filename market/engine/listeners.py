@@ -1,8 +1,6 @@
 """Who follows the engine in its own process, and keeps what it made of it together with the engine's own
 state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 

@@ -3,8 +3,6 @@
 A request is popped off a list, so it is worked at most once whatever dies or is doubled; one whose
 sender has given up is not worked at all. Redis' clock decides, so no machine's own has to be right."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """Runs the engine: its clock, its feeds, its writing. It owns the tasks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

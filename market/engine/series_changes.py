@@ -1,8 +1,6 @@
 """Simulated and real prices of an instrument are two series: one ends and the other goes on where its feeds
 change, and minutes of the simulated market are made up for the time in which no engine ran."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How the engine is doing, second by second: every process hears of it, for metrics and the back office."""
 
-from __future__ import annotations
-
 import msgspec
 
 from core.steady_clock import SteadyClock

@@ -1,7 +1,5 @@
 """Writes what the engine decided, as long as the lease is ours: candles, and where each instrument stands."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

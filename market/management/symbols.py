@@ -1,7 +1,5 @@
 """The instrument that a command names."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 
 from django.core.management.base import CommandError

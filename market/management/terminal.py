@@ -1,8 +1,6 @@
 """What commands do at a terminal: show progress, stop in order on Ctrl-C, and write to whoever may
 stop reading."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The last 24 hours of an instrument, from its minutes."""
 
-from __future__ import annotations
-
 from array import array
 
 import msgspec

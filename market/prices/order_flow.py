@@ -1,8 +1,6 @@
 """Order flow: the volume that lifted the ask and that hit the bid; and absorption, which is trading against
 one side, heavier than usual, that did not move the price."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence

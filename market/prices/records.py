@@ -1,8 +1,6 @@
 """A tick as it comes in, and the records of what the engine decides: the same records make the same prices in
 every process."""
 
-from __future__ import annotations
-
 import msgspec
 
 from .candles import PriceBar

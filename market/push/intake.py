@@ -1,7 +1,5 @@
 """What a source sends as JSON, read into ticks and handed to the engine. A broken tick is refused alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Ingest keys: issued, changed and revoked, each told to every process in one transaction; and found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Why a tick is not taken, and why a whole message is not. One table for HTTP, sockets and the docs."""
 
-from __future__ import annotations
-
 from core.contract import ApiError
 
 MAX_TICKS = 1_000

@@ -1,7 +1,5 @@
 """/ws/ingest: ticks over one socket, each message answered before the next one is read."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """POST /ingest/ticks."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Closed candles to and from the database, in batches and off the event loop."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Sequence
 from itertools import islice

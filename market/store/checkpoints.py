@@ -1,7 +1,5 @@
 """Checkpoints: where each instrument was when the database was last written."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter

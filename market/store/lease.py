@@ -1,7 +1,5 @@
 """Who writes: one process at a time holds the lease, and no write of another is taken."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

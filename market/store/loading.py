@@ -1,8 +1,6 @@
 """Series from the database into memory: all at the start, one when it was written past the engine or is of
 another kind now."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterable

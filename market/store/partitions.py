@@ -3,8 +3,6 @@
 A candle without a month is kept as well, in the rest, and moves when its month is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 

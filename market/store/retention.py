@@ -3,8 +3,6 @@
 Cut at midnight, so that a day has all of its 1m candles or none and every interval adds up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -1,8 +1,6 @@
 """Each instrument has two series that never mix: simulated prices and real ones. What is stored of them, and
 the change from one to the other."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How long writes took, minute by minute, and the quantiles of the last full minute."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import accumulate
 

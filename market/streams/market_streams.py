@@ -1,7 +1,5 @@
 """The streams of prices and order flow in this process, fed by its market."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from core import clock

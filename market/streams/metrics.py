@@ -1,7 +1,5 @@
 """The streams of this process in Prometheus' words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily

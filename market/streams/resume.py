@@ -4,8 +4,6 @@ Of each symbol, the frames of the last 120 s are kept, but at most 1,000. For 50
 order flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from heapq import merge

@@ -1,7 +1,5 @@
 """A stream in this process: who listens to it, and what it sent of late."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice

@@ -1,7 +1,5 @@
 """GET /api/news/calibration: what the scores were worth."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

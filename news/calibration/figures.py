@@ -2,8 +2,6 @@
 
 The database adds; nothing is read row by row."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from datetime import UTC, datetime

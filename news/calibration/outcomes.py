@@ -3,8 +3,6 @@
 A score is about one asset, that of the item's category (docs/sentiment.md). A price is of one asset in
 another, so what is good for the yen is bad for USDJPY; and what is good for stocks says nothing of oil."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Sequence

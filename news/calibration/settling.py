@@ -1,7 +1,5 @@
 """Settles outcomes: looks up, once a horizon has passed, how far prices moved in it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Addresses of feeds and of the stories in them."""
 
-from __future__ import annotations
-
 import re
 from hashlib import sha256
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit

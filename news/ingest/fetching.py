@@ -1,7 +1,5 @@
 """Asks a server for a feed: a bounded answer, in a bounded time, from an address that is public."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Turns the stories of a feed into drafts, each story once whichever feed had it first. Stories of a trusted
 source may be published at once, and a draft follows its feed when the title changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Turns the bytes of a feed, whatever they are, into entries of plain text. Runs in a separate process."""
 
-from __future__ import annotations
-
 import calendar
 import html
 import io

@@ -3,8 +3,6 @@
 The service starts it (`read_apart`); as a program it reads a question from standard input and answers there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import resource

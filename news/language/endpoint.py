@@ -1,7 +1,5 @@
 """The endpoint of a language model with its limits, and the exception for whatever goes wrong there."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """The requests of the two supported protocols, and where their responses hold the answer."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec

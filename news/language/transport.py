@@ -1,7 +1,5 @@
 """Requests to an endpoint, bounded in time and size, and paused while the endpoint fails."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

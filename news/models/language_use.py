@@ -1,7 +1,5 @@
 """How often language models were called: calls cost money, and the count must survive processes."""
 
-from __future__ import annotations
-
 from django.db import models
 
 

@@ -1,7 +1,5 @@
 """The calibration for staff: the figures of GET /api/news/calibration, read as a table."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decisions about items. A draft is decided once, under a lock on its row."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.utils import timezone
 

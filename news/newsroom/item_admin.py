@@ -1,7 +1,5 @@
 """News items: drafts first, published or rejected in bulk, scored by hand where the model is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

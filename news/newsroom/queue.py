@@ -1,7 +1,5 @@
 """The queue, where staff publish, reject or correct one draft after another, by keyboard if they like."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any

@@ -1,7 +1,5 @@
 """The sources of news: their settings, their state, and what is wrong with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin, messages

@@ -1,7 +1,5 @@
 """What the model sees in a title: its words, the pieces of its words, the signs in it, and its figures."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

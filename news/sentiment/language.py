@@ -1,7 +1,5 @@
 """A language model at an endpoint as a sentiment model."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import TimeoutError as NotInTime
 from threading import Lock

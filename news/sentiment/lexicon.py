@@ -1,7 +1,5 @@
 """The kinds of words, such as movements, assets and things that are bad when they rise (lexicon.txt)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """What every sentiment model can do."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol
 
 

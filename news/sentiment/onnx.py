@@ -1,7 +1,5 @@
 """A third-party classifier from a directory: model.onnx, tokenizer.json, config.json with `id2label`."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What moves which way in a title, and whether that is good or bad for the asset of its category."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from .lexicon import WordKind

@@ -3,8 +3,6 @@
 Where a message ends is for the parser alone to say: what is counted here frames nothing.
 """
 
-from __future__ import annotations
-
 END_OF_HEAD = b"\r\n\r\n"
 MOST_HEAD_BYTES = 32 * 1024
 MOST_HEADERS = 100

@@ -1,7 +1,5 @@
 """The connections of one server: how many each address has, and which go first when descriptors run out."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

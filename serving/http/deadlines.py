@@ -1,7 +1,5 @@
 """How long a connection may take for what: one timer looks after all connections of a server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar

@@ -3,8 +3,6 @@
 One request is read at a time: what comes behind it waits unparsed until it is answered. It stands on the
 inside of the uvicorn that is pinned in pyproject.toml."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

@@ -1,7 +1,5 @@
 """What the server itself refuses, in the error body of all the others, and how often it did."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple

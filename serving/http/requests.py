@@ -1,7 +1,5 @@
 """The headers that decide where a request ends, its target, and upgrades: one reading of each, or none."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Iterable
 from typing import NamedTuple

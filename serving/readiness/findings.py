@@ -4,8 +4,6 @@ What fails for all processes makes none of them unready: sending the requests el
 most of them succeed. What fails here while another process has it takes this process out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

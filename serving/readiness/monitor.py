@@ -1,7 +1,5 @@
 """Looks each second, apart from all requests, and tells the other processes over Redis and the database."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """uvicorn's WebSocket protocol with bounds on what a client can make it hold or do."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 

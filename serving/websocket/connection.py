@@ -2,8 +2,6 @@
 are taken apart again and sent by one task.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

@@ -1,7 +1,5 @@
 """WebSocket frames as a server sends them: never masked, so that the same bytes go to everybody."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 TEXT = 0x81

@@ -3,8 +3,6 @@
 It stands on the inside of the uvicorn that is pinned in pyproject.toml.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast

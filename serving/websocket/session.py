@@ -1,7 +1,5 @@
 """A WebSocket as the application has it, from the handshake to its end."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import abstractmethod
 from typing import Any, ClassVar

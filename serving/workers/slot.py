@@ -1,7 +1,5 @@
 """The slot of one worker, through all the processes that come to fill it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 # A worker that served for this long was sound: the one that follows it starts at once.

@@ -1,7 +1,5 @@
 """Keeps so many workers running on one listening socket, whatever they die of."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import signal

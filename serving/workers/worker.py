@@ -1,7 +1,5 @@
 """A worker: the service in a process of its own, tied to the life of its supervisor."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """GET /api/signals/ledger: the ledger entries of all signals, chained by hash."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Annotated, ClassVar
 

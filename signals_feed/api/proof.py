@@ -1,7 +1,5 @@
 """GET /api/signals/{id}/proof: what it takes to compute a result again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """GET /api/publishers/{user}: how well a publisher does, over every signal."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Annotated, ClassVar
 

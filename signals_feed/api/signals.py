@@ -1,7 +1,5 @@
 """GET /api/signals, the public feed, newest first, and GET /api/signals/{id}, one signal."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Annotated
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The watcher's notes, which the engine writes with its checkpoints and an engine that starts reads."""
 
-from __future__ import annotations
-
 import msgspec
 
 from core.times import epoch_ms_after, moment

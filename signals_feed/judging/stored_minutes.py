@@ -1,7 +1,5 @@
 """Stored minutes, which judge a signal whose ticks nobody watched."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from django.conf import settings

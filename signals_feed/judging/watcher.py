@@ -11,8 +11,6 @@ a kill in between leaves a stretch that nobody judges.
 Signals of instruments that are not offered wait until they are; on a closed or stale market, cancelled and
 expired ones wait for the first tick."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection

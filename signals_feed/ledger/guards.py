@@ -3,8 +3,6 @@ put up after every migrate where they are missing or not what they should be.
 
 SQLite drops a table's triggers whenever a migration makes it anew, so they belong to no migration."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

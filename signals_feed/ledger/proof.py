@@ -1,7 +1,5 @@
 """How a result came about, in steps that anyone can repeat, each with its formula and value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The changes of signals and their ledger that the database refuses, as conditions of triggers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 SIGNAL, EVIDENCE = "signals_feed_signal", "signals_feed_evidence"

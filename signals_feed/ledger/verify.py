@@ -1,7 +1,5 @@
 """Checks the ledger against itself and against what the tables say now, a few hundred entries at a time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Publishers and their scorecards, which are kept in memory and completed when somebody asks."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The public page of a publisher: the same numbers as /api/publishers, with a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """How well a publisher does, over every closed signal. Signals are added one by one: closed ones never
 change, so yesterday's scorecard needs only those that closed since."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

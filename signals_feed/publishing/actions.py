@@ -1,8 +1,6 @@
 """Publishing, closing and cancelling signals: each writes the fact, its evidence, its event and its ledger
 entry in one transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The settings panel's page for publishers: a form beside the live quote, and their signals."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID, uuid4
 

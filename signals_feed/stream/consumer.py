@@ -1,7 +1,5 @@
 """The socket /ws/signals."""
 
-from __future__ import annotations
-
 from msgspec import UNSET, UnsetType
 
 from core.clock import now_ms

@@ -1,7 +1,5 @@
 """Announced signals go to the hub of this process in commit order, and to clients that were away."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Django's `migrate`, which never makes a running service wait long for a table."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import time
 from argparse import ArgumentParser
 from typing import Any

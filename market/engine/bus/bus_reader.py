@@ -1,7 +1,5 @@
 """A web process beside a separate engine: its prices follow the bus."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

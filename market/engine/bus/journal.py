@@ -2,8 +2,6 @@
 
 Entries are batches numbered without holes, so that a reader sees at once that it missed something."""
 
-from __future__ import annotations
-
 import uuid
 import zlib
 from collections import defaultdict, deque

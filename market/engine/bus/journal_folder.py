@@ -1,8 +1,6 @@
 """The folder in which an engine within its process keeps its journal: a head that says whose it is, segments
 that the database does not hold yet, and those that it does hold but the streams may send again."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

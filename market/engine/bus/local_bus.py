@@ -2,8 +2,6 @@
 that kill -9 loses nothing that was sent; a power cut may, as nothing waits for the disk. They stay for two
 minutes more, for streams that resume in the next process; the newest says how far the database must be."""
 
-from __future__ import annotations
-
 import logging
 import zlib
 from collections import deque

@@ -1,7 +1,5 @@
 """The engine's journal on its way to web processes, over Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,8 +1,6 @@
 """What the engine asks of a feed and a feed of the engine, how long live feeds wait, and ticks that are held
 back until the minutes before them are there."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence

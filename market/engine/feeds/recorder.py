@@ -1,7 +1,5 @@
 """A feed's ticks into a file of our own format, instead of into the engine."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

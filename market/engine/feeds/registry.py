@@ -1,7 +1,5 @@
 """From a feed's name to the feed, with its settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Files of ticks played as if they came now; they are read in a thread."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import logging

@@ -1,7 +1,5 @@
 """Runs the feeds that the instruments name, each with the instruments that name it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import defaultdict

@@ -1,8 +1,6 @@
 """Binance's dumps of aggregated trades: id, price, size, first id, last id, time, buyer is maker, best match
 (futures lack the last)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat

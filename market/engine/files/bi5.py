@@ -1,7 +1,5 @@
 """Dukascopy's older files: an hour of ticks as LZMA-packed records; the hour stands in the path."""
 
-from __future__ import annotations
-
 import lzma
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Dukascopy's JSON: an hour of ticks, each as what changed since the one before."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, repeat
 

@@ -1,8 +1,6 @@
 """What every format of a file of ticks says of itself, and what formats are read with: lines, columns,
 times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 

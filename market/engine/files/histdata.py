@@ -1,7 +1,5 @@
 """HistData.com's ASCII ticks: time, bid, ask, volume (always 0)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat

@@ -2,8 +2,6 @@
 
 Times are milliseconds or ISO 8601. What is offered is no volume, so the sizes are not used."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat

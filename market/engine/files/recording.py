@@ -1,7 +1,5 @@
 """Our own recordings: a tick as JSON on each line, of any number of symbols."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

@@ -1,8 +1,6 @@
 """A file of ticks, opened: plain, .gz, .zip with one member, or standard input. Its beginning tells its
 format."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma

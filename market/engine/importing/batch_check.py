@@ -3,8 +3,6 @@
 Most batches hold nothing to refuse, and a few passes over their columns prove it; only the others are
 judged tick by tick."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import isfinite
 from operator import eq, le, lt

@@ -1,8 +1,6 @@
 """What the minutes of a day make of its coarser candles. Where retention has dropped minutes, the candles
 that were made of them are all that is known, so they are built upon and not made anew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from math import isclose

@@ -1,7 +1,5 @@
 """The files of one import in their order, a day at a time, from where an earlier import stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Closed minutes from ticks, folded a minute at a time: what CandleBuilder makes of them one by one."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import reduce

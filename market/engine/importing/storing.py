@@ -1,7 +1,5 @@
 """Imported minutes into the database, with every coarser candle that they are part of, and the last quote."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What came of an import: counts, the lines to name, and what `import_ticks` says of them at its end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import itemgetter

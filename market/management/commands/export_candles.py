@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from datetime import datetime

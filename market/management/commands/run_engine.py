@@ -1,7 +1,5 @@
 """Runs the engine on its own, but not on a database whose migrations are behind the code."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The AsyncAPI document, made of the types that read and write the messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 

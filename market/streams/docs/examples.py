@@ -1,7 +1,5 @@
 """One of each message, as it goes over the wire."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -4,8 +4,6 @@ What is published in one turn of the loop leaves in one write for each connectio
 recipient has a task or an encoding of its own: 500 recipients are 500 calls of the kernel's `send`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,8 +1,6 @@
 """Notices of what becomes of symbols. Each list of symbols is encoded once, and a crowd is told part by part,
 so that nobody else waits for it."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

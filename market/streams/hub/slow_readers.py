@@ -1,7 +1,5 @@
 """Clients that read too slowly: what they are due waits with a bound, and they come back or are given up."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from itertools import islice

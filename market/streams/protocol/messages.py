@@ -1,7 +1,5 @@
 """The three streams, and what a client may say on them. Fields that nobody knows are ignored."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 import msgspec

@@ -1,7 +1,5 @@
 """From what a socket received to a message, or to the refusal that says what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import deque

@@ -1,7 +1,5 @@
 """What a stream says besides its data: replies and notices. Each has a `type`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

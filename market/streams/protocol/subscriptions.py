@@ -1,7 +1,5 @@
 """What one socket has subscribed to on its stream."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 

@@ -2,8 +2,6 @@
 their end when nothing was heard of revocations for too long.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

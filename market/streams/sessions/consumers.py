@@ -1,7 +1,5 @@
 """What follows a subscribe on /ws/market and /ws/orderflow."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import ClassVar
 

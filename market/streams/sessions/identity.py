@@ -1,7 +1,5 @@
 """Who is at the other end of a socket."""
 
-from __future__ import annotations
-
 import time
 from io import BytesIO
 

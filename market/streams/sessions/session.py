@@ -1,7 +1,5 @@
 """A socket of a stream: who may subscribe, what a client is told, and how it ends."""
 
-from __future__ import annotations
-
 import logging
 import time
 from abc import abstractmethod

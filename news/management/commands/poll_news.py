@@ -1,7 +1,5 @@
 """`manage.py poll_news [SOURCE …]`: ask what is due, or the named sources now."""
 
-from __future__ import annotations
-
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Sequence

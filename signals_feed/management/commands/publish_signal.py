@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from argparse import ArgumentParser, ArgumentTypeError
 from decimal import Decimal, InvalidOperation
 from typing import Any

@@ -1,7 +1,5 @@
 """The simulated market as a feed: the ticks of every open instrument, as time goes by."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Binance's market streams: the best bid and ask, numbered but not timed, and trades by one taker's order."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

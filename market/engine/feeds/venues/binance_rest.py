@@ -1,8 +1,6 @@
 """Binance's REST side: which names it knows, as it acknowledges a subscription to any, and its bars of
 trades."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Kraken's WebSocket API v2, with the best bid and ask at every change and trades with their taker's side,
 and its REST side: at most the last 720 bars of trades."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

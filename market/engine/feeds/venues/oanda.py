@@ -1,7 +1,5 @@
 """OANDA v20: one HTTP answer that never ends, with a price or a heartbeat a line."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager

@@ -1,8 +1,6 @@
 """OANDA's REST side: who asks, why it does not answer as hoped, and its bars of the bid, the ask and the
 mid."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import quote

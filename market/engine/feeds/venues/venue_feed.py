@@ -1,7 +1,5 @@
 """The connection loop of every live feed: connect, subscribe, read while the past is filled, and again."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """A venue's history: what it is asked for, and bars that are checked before they count as closed minutes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime

@@ -1,8 +1,6 @@
 """What one connection to a venue has said so far: last quotes and trade numbers, forgotten with the
 connection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import isfinite

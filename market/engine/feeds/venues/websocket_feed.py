@@ -1,7 +1,5 @@
 """A venue's connection over a WebSocket: what is sent and when, and a sentence for every way to lose it."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
