@@ -7,11 +7,11 @@ from __future__ import annotations
 from .counting import Figures
 
 LIMITS = {
-    "a venue's tick → socket": Figures(37, 60, 24),
-    "GET quote → bytes": Figures(17, 27, 11),
-    "a signal published on the form, then closed by a tick": Figures(73, 279, 207),
-    "RSS → /api/news": Figures(51, 359, 309),
-    "a key revoked in the admin → socket closed with 4401": Figures(37, 77, 41),
+    "a venue's tick → socket": Figures(26, 34, 11),
+    "GET quote → bytes": Figures(14, 22, 9),
+    "a signal published on the form, then closed by a tick": Figures(51, 158, 109),
+    "RSS → /api/news": Figures(34, 90, 58),
+    "a key revoked in the admin → socket closed with 4401": Figures(23, 34, 13),
 }
 
 PAGE = "docs/architecture.md shows the walks, and is the place for the reason why one has to be longer."
