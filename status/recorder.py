@@ -44,7 +44,7 @@ class MinuteRecorder:
         """Write down the last full minute. Without an engine prices stand still, so nobody was served."""
         at = moment(interval_start(at_ms, MINUTE_MS) - MINUTE_MS)
         if is_heard:
-            took = prices.latency.quantiles(at_ms)
+            took = prices.hub.latency.quantiles(at_ms)
             quantiles = {f"p{share * 100:.0f}_ms": took_ms for share, took_ms in took.items()}
             minute = Minute(at=at, process=self._process, **quantiles)
             Minute.objects.bulk_create([minute], ignore_conflicts=True)

@@ -12,9 +12,6 @@ from typing import Literal
 import msgspec
 
 EndCode = Literal["taken_over", "stream_limit_exceeded", "closed"]
-
-# By then the slots of a process that was killed are free.
-RETRY_AFTER_S = 5
 OnEnd = Callable[[EndCode], None]
 _numbers = itertools.count(1)
 

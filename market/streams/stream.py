@@ -17,7 +17,6 @@ from market.streams.protocol.subscriptions import SubscriptionChange, Subscripti
 from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
-from .latency import WriteLatency
 from .resume import Kept, Numbered, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
@@ -85,11 +84,6 @@ class NumberedStream(Stream):
         self.faults.clear()
         self.recent.restart("")
         self._held, self._changes = None, 0
-
-    @property
-    def latency(self) -> WriteLatency:
-        """From the engine's acceptance of the oldest tick of a write to that write."""
-        return self.hub.latency
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""

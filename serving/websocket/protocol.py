@@ -12,7 +12,7 @@ from websockets.frames import Frame
 from websockets.protocol import State
 
 from .bounds import BoundedWebSocket
-from .connection import NO_DESCRIPTOR, AsgiConnection, ConnectionWatcher, Send, WebSocketConnection
+from .connection import NO_DESCRIPTOR, ConnectionWatcher
 from .framing import frame
 
 EXTENSION = "tickwire.wire"
@@ -166,13 +166,6 @@ class WebSocketProtocol(BoundedWebSocket):
         if self.watcher is not None:
             self.watcher.ended()
             self.watcher = None
-
-
-def connection_of(scope: dict[str, Any], send: Send) -> WebSocketConnection:
-    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has. It is taken out:
-    a socket that holds its scope, and is held by it, would be there until garbage is collected."""
-    found: WebSocketConnection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
-    return found or AsgiConnection(send)
 
 
 # permessage-deflate would take frames apart per client, and 300 KB of memory each. A peer that is gone is

@@ -6,10 +6,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec import to_builtins as wire
 
-from accounts.open_streams import RETRY_AFTER_S
 from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import List, Ping, Subscribe, Unsubscribe
-from market.streams.protocol.refusals import Code, StreamRefused, invalid
+from market.streams.protocol.refusals import Code, StreamRefused, invalid, too_many_streams
 from market.streams.protocol.subscriptions import Rejected
 from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
 
@@ -137,9 +136,7 @@ TOLD: Examples = {
         "invalid_message": _error(
             invalid("symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200)
         ),
-        "stream_limit_exceeded": _error(
-            StreamRefused("stream_limit_exceeded", limit=2, open=2, retry_after=RETRY_AFTER_S)
-        ),
+        "stream_limit_exceeded": _error(too_many_streams(2, 2)),
         **{code: _error(StreamRefused(code)) for code in _others},
     },
 }

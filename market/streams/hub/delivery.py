@@ -1,4 +1,4 @@
-"""Frames to many at once.
+"""Frames to many at once, and how long their writes took.
 
 Nearly all of a busy process's time is spent in the kernel, which has the caches to itself: after each frame
 the interpreter would have to come back into them. So all is prepared before the first frame leaves, and
@@ -9,9 +9,9 @@ number is looked at.
 from __future__ import annotations
 
 import ctypes
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 from operator import call, length_hint
 from typing import NamedTuple
 
@@ -122,3 +122,65 @@ def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Call
             on_broken(len(writes) - length_hint(left) - 1)
         else:
             return
+
+
+QUANTILES = (0.5, 0.95, 0.99)
+MINUTE_MS = 60_000
+
+# So that a minute is at most so many numbers, whatever a clock does.
+LONGEST_MS = 60_000
+
+# A Counter would take three times as long for each.
+Counts = defaultdict[int, int]
+
+
+class WriteLatency:
+    """Minute by minute. Whole milliseconds are counted as they are, so nothing is estimated."""
+
+    def __init__(self) -> None:
+        self._start_ms = self._end_ms = 0
+        self._count = self._sum_ms = 0
+        """Before this minute."""
+        self._this, self._last = Counts(int), Counts(int)
+
+    @property
+    def count(self) -> int:
+        """Since the start."""
+        return self._count + sum(self._this.values())
+
+    @property
+    def sum_ms(self) -> int:
+        return self._sum_ms + sum(took_ms * number for took_ms, number in self._this.items())
+
+    def add(self, since_ms: int, now_ms: int) -> None:
+        """Clocks of two machines may differ a little: nothing took less than no time."""
+        if not self._start_ms <= now_ms < self._end_ms:
+            self._turn(now_ms)
+        took_ms = now_ms - since_ms
+        if not 0 <= took_ms <= LONGEST_MS:
+            took_ms = 0 if took_ms < 0 else LONGEST_MS
+        self._this[took_ms] += 1
+
+    def quantiles(self, now_ms: int) -> dict[float, int]:
+        """Of the last full minute, the smallest value that so large a share of all does not exceed; empty
+        where nothing was measured."""
+        if not self._start_ms <= now_ms < self._end_ms:
+            self._turn(now_ms)
+        counts = sorted(self._last.items())
+        upto = list(accumulate(number for _, number in counts))
+        return {
+            share: next(
+                took_ms
+                for (took_ms, _), number in zip(counts, upto, strict=True)
+                if number >= share * upto[-1]
+            )
+            for share in QUANTILES
+            if counts
+        }
+
+    def _turn(self, now_ms: int) -> None:
+        self._count, self._sum_ms = self.count, self.sum_ms
+        start_ms = now_ms - now_ms % MINUTE_MS
+        self._last = self._this if start_ms == self._end_ms else Counts(int)
+        self._this = Counts(int)
+        self._start_ms, self._end_ms = start_ms, start_ms + MINUTE_MS

@@ -14,15 +14,14 @@ from types import MappingProxyType
 from typing import cast
 
 from core.clock import now_ms
-from market.streams.latency import WriteLatency
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
 from .backlog import Publication, ReplaceablePublication
-from .delivery import FlushPlan, PendingFrame, UnsentTail, send_to_all, write_each
+from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to_all, write_each
 from .notices import Make, Notices
 from .slow_readers import SlowReaders
-from .subscribers import Audience, Group, Loop, Subscriber, Write, ignore_end
+from .subscribers import Audience, Group, Subscriber, Write, ignore_end
 
 NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
@@ -82,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 
 class Hub:
-    def __init__(self, loop: Loop | None = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._own_loop = loop
         self.clear()
 
@@ -99,11 +98,11 @@ class Hub:
         self.closed: Counter[int] = Counter()
         """By code."""
         self.latency = WriteLatency()
-        """How long the oldest message of each turn's writes was under way."""
+        """From the engine's acceptance of the oldest tick of a turn to the writes of that turn."""
         self._since_ms = 0
 
     @property
-    def loop(self) -> Loop:
+    def loop(self) -> asyncio.AbstractEventLoop:
         return self._own_loop or asyncio.get_running_loop()
 
     @property

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from collections.abc import Callable, Collection, Container, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection
 
 from .backlog import Backlog
 
-
-class Loop(Protocol):
-    def time(self) -> float: ...
-    def call_soon(self, callback: Callable[[], object], /) -> Any: ...
-    def call_later(self, delay_s: float, callback: Callable[[], object], /) -> Any: ...
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
 
 
 class AnySlowReaders(Protocol):
@@ -30,7 +26,7 @@ class AnyHub(Protocol):
     """What a subscriber asks of its hub."""
 
     @property
-    def loop(self) -> Loop: ...
+    def loop(self) -> AbstractEventLoop: ...
     @property
     def slow(self) -> AnySlowReaders: ...
     def settle(self) -> None: ...
@@ -132,7 +128,7 @@ class Subscriber:
         self.wants_latest = False
         """Whether only the newest message of each topic should wait when it reads too slowly."""
         self._said_at = 0.0
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[Future[None]] = []
 
     @property
     def topics(self) -> set[str]:
@@ -161,7 +157,7 @@ class Subscriber:
     async def drained(self) -> None:
         """Until nothing waits for this client outside of the kernel, or it is gone."""
         if self.backlog is not None:
-            waiter = asyncio.get_running_loop().create_future()
+            waiter = self._hub.loop.create_future()
             self._waiters.append(waiter)
             await waiter
 

@@ -125,6 +125,14 @@ def invalid(message: str, field: str | None = None, **details: Any) -> StreamRef
     )
 
 
+# By then the slots of a process that was killed are free.
+RETRY_AFTER_S = 5
+
+
+def too_many_streams(limit: int, number: int) -> StreamRefused:
+    return StreamRefused("stream_limit_exceeded", limit=limit, open=number, retry_after=RETRY_AFTER_S)
+
+
 EchoedId = Annotated[Id | UnsetType, Meta(description="Of the message that this answers, if it had one.")]
 
 

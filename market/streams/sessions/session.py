@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 
 from accounts.keys import Caller
-from accounts.open_streams import RETRY_AFTER_S, EndCode, Slot, SlotRefusal, open_streams
+from accounts.open_streams import EndCode, Slot, SlotRefusal, open_streams
 from accounts.usage import usage_buffer
 from core.clock import now_ms
 from core.database import TRANSIENT
@@ -17,7 +17,14 @@ from core.plain_json import encode
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import CHAOS, AnyMessage, List, Subscribe, Unsubscribe, Wish
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
-from market.streams.protocol.refusals import TOO_MANY_INVALID, Code, Control, StreamRefused, invalid
+from market.streams.protocol.refusals import (
+    TOO_MANY_INVALID,
+    Code,
+    Control,
+    StreamRefused,
+    invalid,
+    too_many_streams,
+)
 from market.streams.protocol.replies import Heartbeat, Listed, Notice, Pong
 from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.stream import Stream
@@ -218,10 +225,6 @@ class StreamSession(WebSocketSession):
 
     def _too_slow(self) -> None:
         self.end("slow_consumer")
-
-
-def too_many_streams(limit: int, number: int) -> StreamRefused:
-    return StreamRefused("stream_limit_exceeded", limit=limit, open=number, retry_after=RETRY_AFTER_S)
 
 
 def too_big() -> StreamRefused:

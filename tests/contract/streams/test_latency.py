@@ -11,14 +11,14 @@ from .ticker import Ticker
 def test_each_write_of_a_tick_is_measured(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
     socket = opened(key=key)
     socket.subscribe(symbol)
-    before = streams.prices.latency.count
+    before = streams.prices.hub.latency.count
 
     for _ in range(3):
         ticker(symbol)
         socket.hear()
     assert socket.is_open
 
-    assert streams.prices.latency.count - before == 3
+    assert streams.prices.hub.latency.count - before == 3
 
 
 def test_closed_sockets_are_counted_by_their_code(opened: Open, symbol: str) -> None:

@@ -130,7 +130,7 @@ def test_one_write_is_one_measurement_however_many_hear_it(clock: Traveller) -> 
 
     asyncio.run(run())
 
-    latency = stream.latency
+    latency = stream.hub.latency
     assert (latency.count, latency.sum_ms) == (1, 30)
 
 
@@ -150,7 +150,7 @@ def test_tick_that_nobody_hears_is_not_measured(clock: Traveller) -> None:
 
     asyncio.run(run())
 
-    assert (stream.latency.count, stream.latency.sum_ms) == (1, 0)
+    assert (stream.hub.latency.count, stream.hub.latency.sum_ms) == (1, 0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -172,7 +172,7 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
         reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch: None)
         await reader.start()
         stream.listener()
-        latency = stream.latency
+        latency = stream.hub.latency
         for number in range(TICKS):
             assert engine.take("push", [tick(number)], now_ms()) == [None]
             records, engine.records = engine.records, []

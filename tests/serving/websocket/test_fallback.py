@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from serving.websocket.connection import HIGH_WATER_BYTES, AsgiConnection
 from serving.websocket.framing import frame
+from serving.websocket.session import HIGH_WATER_BYTES, AsgiConnection
 
 from .wires import Held
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from socket import AF_UNIX, SOCK_SEQPACKET, socketpair
+from typing import cast
 
 from market.streams.hub.backlog import ReplaceablePublication
 from market.streams.hub.hub import Hub
@@ -34,6 +36,9 @@ class Turns:
 
     def call_later(self, delay_s: float, callback: Callable[[], object], /) -> None:
         self._later.append((self.now + delay_s, callback))
+
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
 
     def turn(self) -> None:
         due, self._soon = self._soon, []
@@ -182,7 +187,7 @@ class HubCase:
         self._kind = kind
         self._connections: list[RecordedConnection] = []
         self.turns = Turns()
-        self.hub = Hub(self.turns)
+        self.hub = Hub(cast(asyncio.AbstractEventLoop, self.turns))
         self.slow: list[RecordedConnection] = []
 
     def join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from market.prices.candles import MINUTE_MS
-from market.streams.latency import LONGEST_MS, WriteLatency
+from market.streams.hub.delivery import LONGEST_MS, WriteLatency
 from tests.market.ticking import NOON_MS
 
 
