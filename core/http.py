@@ -91,6 +91,12 @@ def encoding(response: httpx2.Response) -> str:
     return ", ".join(named)
 
 
+def retry_after_s(response: httpx2.Response) -> int:
+    """0 for a date, which is rare, and for what no clock has."""
+    text: str = response.headers.get("Retry-After", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
 def quoted(text: object, secret: str) -> str:
     """What the body of an error says, on one short line, for the end of a sentence. The secret is masked: the
     line goes into the log, and an error may repeat what it was sent."""

@@ -90,7 +90,7 @@ def seed_news(now_ms: int, progress: Progress) -> None:
 def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
     """It enters the feed when it is published, so that the market's past settles what it said."""
     category, symbols, title = headline
-    scored = score_by(builtin(), title, category)
+    scored = score_by(builtin, title, category)
     item = NewsItem.objects.create(
         title=title,
         category=category,

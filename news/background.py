@@ -37,22 +37,12 @@ class NewsTasks:
 def checking_loop(model: SentimentModel) -> BackgroundLoop:
     return BackgroundLoop(
         f"health of {model.identifier}",
-        lambda: check(model),
+        model.check,
         fault=HealthLog(model),
-        broke=f"The health of {model.identifier} cannot be looked after",
+        broke=f"Checking the model {model.identifier} broke",
         passing=(SentimentFailed,),
         after=CHECK_EVERY_S,
     )
-
-
-async def check(model: SentimentModel) -> None:
-    try:
-        await model.check()
-    except SentimentFailed:
-        raise
-    except Exception as error:  # noqa: BLE001 - a third-party model may raise anything
-        logger.exception("Checking the model %s broke", model.identifier)
-        raise SentimentFailed(f"a fault of our own ({type(error).__name__})") from None
 
 
 class HealthLog:

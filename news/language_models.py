@@ -15,8 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from core.database import UNANSWERED, spend
 from core.threads import in_thread_promptly
-from news.language.endpoint import Endpoint, LanguageFailed
-from news.language.protocols import DIALECTS, Call
+from news.language.endpoint import PROTOCOLS, Endpoint, LanguageFailed
 from news.language.transport import Breaker, ask, refusal
 from news.models.language_use import LanguageUse
 
@@ -46,7 +45,7 @@ class LanguageModel:
         self._clock = clock
         self.patience_s = endpoint.timeout_s + PATIENCE_MORE_S
         """After this many seconds it has either answered or failed."""
-        self._dialect = DIALECTS[endpoint.protocol]
+        self._protocol = PROTOCOLS[endpoint.protocol](endpoint)
         self._breaker = Breaker()
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
         self._is_proven = self._is_reached = False
@@ -84,15 +83,12 @@ class LanguageModel:
     async def _admitted(
         self, instructions: str, material: Mapping[str, Any], shape: type[T], ends: float
     ) -> T:
-        now = self._clock()
-        if not self._breaker.admit(now):
-            wait_s = self._breaker.wait_s(now)
+        if wait_s := self._breaker.admit(self._clock()):
             raise LanguageFailed(f"it failed lately and is left alone for {wait_s:.0f} s", wait_s=wait_s)
         await self._spend()
         text = msgspec.json.encode(material).decode()
-        call = self._dialect.call(self._endpoint, f"{instructions}\n\n{DATA_ONLY}", text, shape)
         try:
-            answer = await self._ask(call, shape, ends)
+            answer = await self._ask(f"{instructions}\n\n{DATA_ONLY}", text, shape, ends)
         except LanguageFailed as failure:
             self._breaker.fail(self._clock(), wait_s=failure.wait_s, is_lasting=failure.is_lasting)
             raise
@@ -100,12 +96,13 @@ class LanguageModel:
         self._is_proven = self._is_reached = True
         return answer
 
-    async def _ask(self, call: Call, shape: type[T], ends: float) -> T:
-        response, body = await ask("POST", call.url, call.headers, body=call.body, ends=ends)
+    async def _ask(self, instructions: str, material: str, shape: type[T], ends: float) -> T:
+        sent = self._protocol.body(instructions, material, shape)
+        response, body = await ask("POST", self._protocol.url, self._protocol.headers, body=sent, ends=ends)
         if response.status_code != httpx2.codes.OK:
             raise refusal(self._endpoint, response, body)
         try:
-            return msgspec.json.decode(self._dialect.find_answer(body), type=shape)
+            return msgspec.json.decode(self._protocol.find_answer(body), type=shape)
         except (ValueError, RecursionError) as error:
             raise LanguageFailed(f"the answer is not in the schema: {error}") from None
 
@@ -113,13 +110,8 @@ class LanguageModel:
         """Called before the request, because a failed request may cost money too."""
         day = today()
         try:
-            has_room = await in_thread_promptly(
-                spend,
-                LanguageUse.objects,
-                self._endpoint.daily_budget,
-                identifier=self.identifier,
-                day=day,
-            )
+            budget, whose = self._endpoint.daily_budget, {"identifier": self.identifier, "day": day}
+            has_room = await in_thread_promptly(spend, LanguageUse.objects, budget, **whose)
         except UNANSWERED:
             raise LanguageFailed("the call cannot be counted now, so it is not made", wait_s=1) from None
         if not has_room:
@@ -128,9 +120,8 @@ class LanguageModel:
 
     async def _is_there(self) -> bool:
         """This costs nothing. An endpoint without a list of models answers 404, and is there all the same."""
-        url, headers = self._dialect.list_url(self._endpoint), self._dialect.headers(self._endpoint)
         ends = asyncio.get_running_loop().time() + CHECK_TIMEOUT_S
-        response, _ = await ask("GET", url, headers, ends=ends)
+        response, _ = await ask("GET", self._protocol.list_url, self._protocol.headers, ends=ends)
         return response.status_code in THERE
 
 
@@ -140,13 +131,16 @@ def today() -> date:
 
 @cache
 def language_models() -> tuple[LanguageModel, ...]:
-    endpoints = [Endpoint(**facts) for facts in settings.LANGUAGE_ENDPOINTS if facts["model"]]
+    endpoints = configured()
     for endpoint in endpoints:
         if fault := endpoint.fault():
             raise ImproperlyConfigured(fault)
-    return tuple(LanguageModel(endpoint) for endpoint in endpoints)
+    return tuple(map(LanguageModel, endpoints))
+
+
+def configured() -> list[Endpoint]:
+    return [Endpoint(**facts) for facts in settings.LANGUAGE_ENDPOINTS if facts["model"]]
 
 
 def check_endpoints(**kwargs: Any) -> list[CheckMessage]:
-    endpoints = [Endpoint(**facts) for facts in settings.LANGUAGE_ENDPOINTS if facts["model"]]
-    return [Error(fault, id="tickwire.E101") for endpoint in endpoints if (fault := endpoint.fault())]
+    return [Error(fault, id="tickwire.E101") for endpoint in configured() if (fault := endpoint.fault())]

@@ -15,8 +15,8 @@ from django.core.checks import CheckMessage, Warning
 from core.threads import run_in
 from news.language_models import language_models
 from news.sentiment.language import LanguageSentiment
-from news.sentiment.linear import FILE, BadModel, LinearModel, linear_model
-from news.sentiment.model import Score, ScoringModel, SentimentFailed, SentimentModel
+from news.sentiment.linear import FILE, BadModel, linear_model
+from news.sentiment.model import Score, SentimentFailed, SentimentModel
 from news.sentiment.onnx import OnnxModel
 
 logger = logging.getLogger(__name__)
@@ -36,12 +36,14 @@ def score_title(title: str, category: str) -> Score | None:
     return score_by(current_model(), title, category)
 
 
-def score_by(model: ScoringModel, title: str, category: str) -> Score | None:
+def score_by(model: SentimentModel, title: str, category: str) -> Score | None:
+    """Asks the built-in model where this one has no score; each score names its model."""
     try:
-        found = model.score(title, category)
-    except SentimentFailed as failure:
-        logger.warning("A title waits for staff, the sentiment model has no score: %s", failure)
-        return None
+        try:
+            found = model.score(title, category)
+        except SentimentFailed as failure:
+            logger.info("%s scores in place of %s: %s", builtin.identifier, model.identifier, failure)
+            found = builtin.score(title, category)
     except Exception:  # noqa: BLE001 - a third-party model: without a score the item waits for staff
         logger.exception("The sentiment model broke on a title; staff score it")
         return None
@@ -56,19 +58,6 @@ def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
 
 async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return await run_in(_pool, judge, *args, **kwargs)
-
-
-async def make_ready() -> str:
-    """Check the current model where no background task does, as one that is plugged in scores only after a
-    check. Returns what is wrong with it, or an empty text."""
-    model = current_model()
-    for each in sentiment_models():
-        if each.identifier == model.identifier:
-            try:
-                await each.check()
-            except SentimentFailed as failure:
-                return f"{model.identifier}: {failure}"
-    return ""
 
 
 class Builtin:
@@ -90,49 +79,26 @@ class Builtin:
             raise SentimentFailed(str(error)) from None
 
     def score(self, title: str, category: str = "") -> Score:
-        model: LinearModel = linear_model()
+        model = linear_model()
         return Score(model.score(title, category), model.identifier, model.version)
 
 
-class WithFallback:
-    """Asks the chosen model, and the built-in one where that has no score; each score names its model."""
-
-    def __init__(self, chosen: SentimentModel, fallback: Builtin) -> None:
-        self.chosen, self.fallback = chosen, fallback
-
-    @property
-    def identifier(self) -> str:
-        return self.chosen.identifier
-
-    def score(self, title: str, category: str = "") -> Score:
-        try:
-            return self.chosen.score(title, category)
-        except SentimentFailed as failure:
-            logger.info("%s scores in place of %s: %s", self.fallback.identifier, self.identifier, failure)
-            return self.fallback.score(title, category)
+builtin = Builtin()
 
 
-def current_model() -> Builtin | WithFallback:
-    """The model that SENTIMENT_MODEL names; by default the built-in one."""
+def current_model() -> SentimentModel:
+    """The model that SENTIMENT_MODEL names. A system check reports an unknown name, and until it is corrected
+    the built-in model scores, as it does by default."""
     named = settings.SENTIMENT_MODEL
-    if not named or named == builtin().identifier:
-        return builtin()
-    chosen = next((model for model in sentiment_models() if model.identifier == named), None)
-    # A system check reports an unknown name; until it is corrected, scoring goes on.
-    return builtin() if chosen is None else WithFallback(chosen, builtin())
+    return next((model for model in sentiment_models() if model.identifier == named), builtin)
 
 
 @cache
 def sentiment_models() -> Sequence[SentimentModel]:
-    models: list[SentimentModel] = [builtin()]
+    models: list[SentimentModel] = [builtin]
     if settings.ONNX_MODEL_DIR:
         models.append(OnnxModel(Path(settings.ONNX_MODEL_DIR)))
     return [*models, *(LanguageSentiment(model) for model in language_models())]
-
-
-@cache
-def builtin() -> Builtin:
-    return Builtin()
 
 
 def check_sentiment_model(**kwargs: Any) -> list[CheckMessage]:

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx2
 
-from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, tls
+from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, retry_after_s, tls
 
 from .addresses import SCHEMES, AddressRefused, read_feed_address
 
@@ -149,11 +149,6 @@ def validator(response: httpx2.Response, name: str) -> str:
     """Sent back unchanged next time; one that cannot be stored is dropped."""
     value: str = response.headers.get(name, "")
     return value if len(value) <= LONGEST_VALIDATOR and value.isascii() and value.isprintable() else ""
-
-
-def retry_after_s(response: httpx2.Response) -> int:
-    value: str = response.headers.get("Retry-After", "")
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
 # All of IANA's registry of special-purpose addresses, whether or not they are globally reachable and this

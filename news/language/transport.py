@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from core.http import HttpFailed, bounded, open_client, quoted, request, tls
+from core.http import HttpFailed, bounded, open_client, quoted, request, retry_after_s, tls
 
 from .endpoint import Endpoint, LanguageFailed
 
@@ -37,7 +37,7 @@ def refusal(endpoint: Endpoint, response: httpx2.Response, body: bytes) -> Langu
     # The excluded codes blame this request or this moment; the others would come back for the next request.
     is_lasting = 300 <= status < 500 and status not in (400, 408, 413, 422)
     why = f"the endpoint answered {status}{explanation(endpoint, body)}"
-    return LanguageFailed(why, wait_s=retry_after(response), is_lasting=is_lasting)
+    return LanguageFailed(why, wait_s=min(retry_after_s(response), LONGEST_WAIT_S), is_lasting=is_lasting)
 
 
 def explanation(endpoint: Endpoint, body: bytes) -> str:
@@ -47,12 +47,6 @@ def explanation(endpoint: Endpoint, body: bytes) -> str:
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):
         return ""
     return quoted(text, endpoint.key)
-
-
-def retry_after(response: httpx2.Response) -> float:
-    text = response.headers.get("Retry-After", "")
-    # A date is ignored: the breaker's own wait applies.
-    return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
 
 
 class Breaker:
@@ -67,18 +61,15 @@ class Breaker:
     def is_closed(self) -> bool:
         return self._open_until is None
 
-    def wait_s(self, now: float) -> float:
-        """Seconds until a request may try."""
-        return 0.0 if self._open_until is None else max(0.0, self._open_until - now)
-
-    def admit(self, now: float) -> bool:
+    def admit(self, now: float) -> float:
+        """Seconds until a request may try; 0 if this one may."""
         if self._open_until is None:
-            return True
+            return 0.0
         if now < self._open_until:
-            return False
+            return self._open_until - now
         # Later requests wait for the outcome of this one, but not for ever: it may never report back.
         self._open_until = now + self._wait_s
-        return True
+        return 0.0
 
     def succeed(self) -> None:
         self._failures = 0

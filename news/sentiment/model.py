@@ -23,11 +23,9 @@ class CheckedModel(Protocol):
         """Answers from memory, because every session request asks."""
 
 
-class ScoringModel(Protocol):
-    def score(self, title: str, category: str = "") -> Score:
-        """Runs in a thread that may wait; raises SentimentFailed if there is no score."""
-
-
-class SentimentModel(CheckedModel, ScoringModel, Protocol):
+class SentimentModel(CheckedModel, Protocol):
     async def check(self) -> None:
         """Find out whether the model works, and remember it; raises SentimentFailed if not."""
+
+    def score(self, title: str, category: str = "") -> Score:
+        """Runs in a thread that may wait; raises SentimentFailed if there is no score."""

@@ -58,7 +58,6 @@ PURE: tuple[str, ...] = (
     "news.ingest.stories",
     "news.labels",
     "news.language.endpoint",
-    "news.language.protocols",
     "news.sentiment.features",
     "news.sentiment.lexicon",
     "news.sentiment.linear",

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.background import cancel_and_wait
-from news.background import check, checking_loop
+from news.background import checking_loop
 from news.scoring import (
     Builtin,
-    WithFallback,
     builtin,
     current_model,
     patiently,
@@ -31,15 +30,18 @@ from tests.news.sentiment.tiny_onnx import make_onnx
 from tests.patience import PATIENCE_S
 
 
-class Failing:
+class Failing(Builtin):
+    identifier = "failing-1"
+
     def __init__(self, fault: Exception) -> None:
+        super().__init__()
         self.fault = fault
 
     def score(self, title: str, category: str = "") -> Score:
         raise self.fault
 
 
-class Beyond:
+class Beyond(Builtin):
     def score(self, title: str, category: str = "") -> Score:
         return Score(-7.0, "beyond", "")
 
@@ -52,21 +54,17 @@ def test_the_model_at_hand_scores_a_title() -> None:
     assert found.version
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        (
-            SentimentFailed("no answer"),
-            "the sentiment model has no score: no answer",
-        ),
-        (ZeroDivisionError(), "The sentiment model broke on a title; staff score it"),
-    ],
-)
-def test_where_a_model_has_no_score_the_title_is_left_to_staff(
-    fault: Exception, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert score_by(Failing(fault), "Gold surges", "gold") is None
-    assert said in caplog.text
+def test_where_a_model_breaks_the_title_is_left_to_staff(caplog: pytest.LogCaptureFixture) -> None:
+    assert score_by(Failing(ZeroDivisionError()), "Gold surges", "gold") is None
+    assert "The sentiment model broke on a title; staff score it" in caplog.text
+
+
+def test_where_a_model_has_no_score_the_built_in_one_scores(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "news.scoring")
+    found = score_by(Failing(SentimentFailed("no answer")), "Gold surges", "gold")
+    assert found is not None
+    assert found.model == "tickwire-linear-1"
+    assert "tickwire-linear-1 scores in place of failing-1: no answer" in caplog.text
 
 
 def test_a_score_beyond_the_scale_is_brought_back() -> None:
@@ -119,8 +117,9 @@ async def test_language_model_scores_a_title() -> None:
 )
 async def test_whatever_an_endpoint_does_the_title_has_a_score(act: Act) -> None:
     async with judge(act) as model:
-        score = await asyncio.to_thread(WithFallback(model, builtin()).score, TITLE, "crypto")
+        score = await asyncio.to_thread(score_by, model, TITLE, "crypto")
 
+    assert score is not None
     assert score.model == "tickwire-linear-1"
     assert score.score <= -0.15
 
@@ -152,7 +151,7 @@ async def test_language_model_without_a_check_is_not_asked() -> None:
 
 
 def test_built_in_model_is_the_current_one_by_default() -> None:
-    assert current_model() is builtin()
+    assert current_model() is builtin
     assert current_model().score("Gold rises", "gold").version
 
 
@@ -167,7 +166,9 @@ def test_named_model_is_asked_first(settings: object, tmp_path: Path) -> None:
 
 
 def test_named_model_that_is_broken_leaves_it_to_the_built_in_one(tmp_path: Path) -> None:
-    assert WithFallback(OnnxModel(tmp_path), builtin()).score("Gold rises").model == "tickwire-linear-1"
+    found = score_by(OnnxModel(tmp_path), "Gold rises", "")
+    assert found is not None
+    assert found.model == "tickwire-linear-1"
 
 
 async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None:
@@ -178,9 +179,9 @@ async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None
     ]
     before = [model.is_healthy() for model in models]
     for model in models[:2]:
-        await check(model)
+        await model.check()
     with pytest.raises(SentimentFailed):
-        await check(models[2])
+        await models[2].check()
 
     assert before == [False, False, False]
     assert [model.is_healthy() for model in models] == [True, True, False]

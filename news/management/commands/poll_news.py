@@ -12,7 +12,8 @@ from django.utils import timezone
 from core.threads import in_thread
 from news.ingest.polling import Polled, claim, poll
 from news.models import Source
-from news.scoring import make_ready
+from news.scoring import current_model
+from news.sentiment import SentimentFailed, SentimentModel
 
 MOST = 1_000
 
@@ -36,14 +37,21 @@ class Command(BaseCommand):
 
     async def poll_in_turn(self, sources: Sequence[Source]) -> list[Polled]:
         polled = []
-        if sources and (problem := await make_ready()):
-            self.stderr.write(f"The built-in model scores in place of {problem}")
+        if sources:
+            await self.check_model(current_model())
         for source in sources:
             # One claim at a time: it lasts two minutes, and the last of many would expire before its turn.
             if await in_thread(claim, source, timezone.now()):
                 polled.append(await poll(source))
                 self.stdout.write(f"{source}: {polled[-1]}")
         return polled
+
+    async def check_model(self, model: SentimentModel) -> None:
+        """The service does so in the background; a model that is plugged in scores only after a check."""
+        try:
+            await model.check()
+        except SentimentFailed as failure:
+            self.stderr.write(f"The built-in model scores in place of {model.identifier}: {failure}")
 
     @staticmethod
     def find(name: str) -> Source:

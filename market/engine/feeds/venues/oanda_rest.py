@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from core.http import HttpFailed, read_raw
+from core.http import HttpFailed, read_raw, retry_after_s
 from core.times import iso_s
 from market.prices.candles import PriceBar
 
@@ -79,13 +79,8 @@ async def refusal(response: httpx2.Response) -> FeedLost:
         why = f"OANDA answered {status} and more than an error needs"
     is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     see = SEE.get(status)
-    return FeedLost(f"{why}; {see}" if see else why, is_lasting=is_lasting, wait_s=_retry_after(response))
-
-
-def _retry_after(response: httpx2.Response) -> float:
-    text = response.headers.get("Retry-After", "")
-    # Where it is a date, the longest of our own waits does.
-    return min(float(text), LONGEST_WAIT_S) if text.isascii() and text.isdigit() else 0.0
+    wait_s = min(retry_after_s(response), LONGEST_WAIT_S)
+    return FeedLost(f"{why}; {see}" if see else why, is_lasting=is_lasting, wait_s=wait_s)
 
 
 class OandaPrices(msgspec.Struct):
