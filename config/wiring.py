@@ -55,7 +55,7 @@ from serving.readiness.answers import ReadinessMetrics
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
-from signals_feed.ledger.guards import check_guards, put_up_guards
+from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.publishers import page as publisher_page
 from signals_feed.stream import signal_stream
 from signals_feed.stream.signal_stream import signals
@@ -148,7 +148,7 @@ def follow_events() -> None:
 
 def follow_django() -> None:
     post_delete.connect(end_page_sessions, sender=Session)
-    post_migrate.connect(put_up_guards, sender=apps.get_app_config("signals_feed"))
+    post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
     authenticator_added.connect(second_factor.note_added)
     authenticator_removed.connect(second_factor.note_removed)
     authenticator_reset.connect(second_factor.note_renewed)

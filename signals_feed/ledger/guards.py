@@ -28,11 +28,6 @@ class Trigger(NamedTuple):
         return self.create + self.body
 
 
-def put_up_guards(using: str, **_: Any) -> None:
-    """After each migrate."""
-    put_up_triggers(using)
-
-
 def expected_triggers(vendor: str) -> list[Trigger]:
     if vendor != "postgresql":
         return [in_sqlite(guard) for guard in GUARDS]
@@ -91,11 +86,16 @@ def missing_triggers(using: str = "default") -> set[str]:
     }
 
 
-def put_up_triggers(using: str = "default") -> None:
-    """Create the missing triggers, once the tables exist."""
+def has_tables(using: str) -> bool:
+    """False before the first migrate."""
+    return set(KEPT_WHOLE) <= set(connections[using].introspection.table_names())
+
+
+def put_up_triggers(using: str = "default", **_: Any) -> None:
+    """Create the missing triggers, after each migrate."""
     connection = connections[using]
     names = missing_triggers(using)
-    if not names or not set(KEPT_WHOLE) <= set(connection.introspection.table_names()):
+    if not names or not has_tables(using):
         return
     with connection.cursor() as cursor:
         for trigger in expected_triggers(connection.vendor):
@@ -125,22 +125,13 @@ def dropping(trigger: Trigger, vendor: str) -> str:
 def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
     """Runs only where a database is named, as by `migrate` and `check --database default`. It warns, because
     an error would keep `migrate` from mending it."""
-    return [message for alias in databases or () for message in missing_trigger_warnings(alias)]
-
-
-def missing_trigger_warnings(alias: str) -> list[CheckMessage]:
-    # Before the first migrate there is nothing to guard.
-    if not set(KEPT_WHOLE) <= set(connections[alias].introspection.table_names()):
-        return []
-    missing = sorted(missing_triggers(alias))
-    if not missing:
-        return []
+    missing = [", ".join(sorted(missing_triggers(alias))) for alias in databases or () if has_tables(alias)]
     return [
         Warning(
-            f"The database would let published signals be changed: {', '.join(missing)} missing, disabled or "
-            "changed.",
+            f"The database would let published signals be changed: {names} missing, disabled or changed.",
             hint="Run `manage.py migrate`: it puts them up again. Then `manage.py verify_ledger` "
             "says whether anything was changed meanwhile.",
             id="signals_feed.W001",
         )
+        for names in filter(None, missing)
     ]

@@ -12,11 +12,6 @@ IS_DEMO = (
     "EXISTS (SELECT 1 FROM signals_feed_signal s JOIN accounts_account a ON a.user_id = s.user_id "
     "WHERE s.id = NEW.signal AND a.is_demo)"
 )
-NOT_REMOVED = "NOT EXISTS (SELECT 1 FROM {entry} e WHERE e.signal = OLD.{signal} AND e.kind = 'remove')"
-
-# SQLite's INSERT OR REPLACE deletes a row past the triggers that refuse to delete or change it. PostgreSQL
-# has nothing like it, and there its unique indexes say the same at less cost.
-REPLACED = "EXISTS (SELECT 1 FROM {table} e WHERE {same})"
 
 
 class Guard(NamedTuple):
@@ -28,6 +23,21 @@ class Guard(NamedTuple):
     condition: str
     refusal: str
     only_sqlite: bool = False
+
+
+def stays(name: str, table: str, signal: str, refusal: str) -> Guard:
+    """Unless the ledger says that it was removed; `signal` is the column that names the signal."""
+    removed = "SELECT 1 FROM {entry} e WHERE e.signal = OLD.{signal} AND e.kind = 'remove'"
+    condition = f"NOT EXISTS ({removed.format(entry=ENTRY, signal=signal)})"
+    return Guard(f"{name}_stays", table, "DELETE", condition, refusal)
+
+
+def is_not_replaced(name: str, table: str, same: str, refusal: str) -> Guard:
+    """SQLite's INSERT OR REPLACE deletes a row past the triggers that refuse to delete or change it.
+    PostgreSQL has nothing like it, and there its unique indexes say the same at less cost."""
+    replaced = "SELECT 1 FROM {table} e WHERE {same}"
+    condition = f"EXISTS ({replaced.format(table=table, same=same)})"
+    return Guard(f"{name}_is_not_replaced", table, "INSERT", condition, refusal, only_sqlite=True)
 
 
 GUARDS = (
@@ -48,40 +58,20 @@ GUARDS = (
         "NEW.status <> 'active' OR NEW.cancel_reason <> ''",
         "A signal is published active.",
     ),
-    Guard(
-        "signal_stays",
+    stays("signal", SIGNAL, "id", "A published signal stays."),
+    is_not_replaced(
+        "signal",
         SIGNAL,
-        "DELETE",
-        NOT_REMOVED.format(entry=ENTRY, signal="id"),
-        "A published signal stays.",
-    ),
-    Guard(
-        "signal_is_not_replaced",
-        SIGNAL,
-        "INSERT",
-        REPLACED.format(
-            table=SIGNAL, same="e.id = NEW.id OR e.user_id = NEW.user_id AND e.token = NEW.token"
-        ),
+        "e.id = NEW.id OR e.user_id = NEW.user_id AND e.token = NEW.token",
         "A signal is published once.",
-        only_sqlite=True,
     ),
     Guard("evidence_is_frozen", EVIDENCE, "UPDATE", "", "Evidence does not change."),
-    Guard(
-        "evidence_stays",
+    stays("evidence", EVIDENCE, "signal_id", "Evidence stays."),
+    is_not_replaced(
+        "evidence",
         EVIDENCE,
-        "DELETE",
-        NOT_REMOVED.format(entry=ENTRY, signal="signal_id"),
-        "Evidence stays.",
-    ),
-    Guard(
-        "evidence_is_not_replaced",
-        EVIDENCE,
-        "INSERT",
-        REPLACED.format(
-            table=EVIDENCE, same="e.id = NEW.id OR e.signal_id = NEW.signal_id AND e.kind = NEW.kind"
-        ),
+        "e.id = NEW.id OR e.signal_id = NEW.signal_id AND e.kind = NEW.kind",
         "Evidence is given once.",
-        only_sqlite=True,
     ),
     Guard("ledger_is_frozen", ENTRY, "UPDATE", "", "The ledger does not change."),
     Guard("ledger_stays", ENTRY, "DELETE", "", "The ledger stays."),
@@ -94,15 +84,11 @@ GUARDS = (
         f" OR NEW.kind = 'remove' AND NOT {IS_DEMO}",
         "A ledger entry follows the last one, and only the signals of the demo are ever removed.",
     ),
-    Guard(
-        "ledger_is_not_replaced",
+    is_not_replaced(
+        "ledger",
         ENTRY,
-        "INSERT",
-        REPLACED.format(
-            table=ENTRY, same="e.position >= NEW.position OR e.signal = NEW.signal AND e.kind = NEW.kind"
-        ),
+        "e.position >= NEW.position OR e.signal = NEW.signal AND e.kind = NEW.kind",
         "A ledger entry is written once.",
-        only_sqlite=True,
     ),
     Guard(
         "ledger_head_goes_on",
@@ -113,12 +99,5 @@ GUARDS = (
         "The head of the ledger moves to a later entry.",
     ),
     Guard("ledger_head_stays", HEAD, "DELETE", "", "The head of the ledger stays."),
-    Guard(
-        "ledger_head_is_not_replaced",
-        HEAD,
-        "INSERT",
-        REPLACED.format(table=HEAD, same="true"),
-        "The ledger has one head.",
-        only_sqlite=True,
-    ),
+    is_not_replaced("ledger_head", HEAD, "true", "The ledger has one head."),
 )
