@@ -21,6 +21,10 @@ class InstrumentAdmin(TableAdmin[Instrument]):
     list_filter = ("active", "type", "calendar")
     search_fields = ("symbol", "name")
     autocomplete_fields = ("calendar",)
+    # Clients, feeds and published signals know an instrument by its symbol.
+    set_once = ("symbol",)
+    never = ("delete",)
+    """Deactivate instead: deleting would take every candle along."""
     fieldsets = (
         (None, {"fields": ("symbol", "name", ("type", "calendar"), "active")}),
         ("Contract", {"fields": CONTRACT}),
@@ -36,26 +40,14 @@ class InstrumentAdmin(TableAdmin[Instrument]):
         ),
     )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Instrument | None = None) -> tuple[str, ...]:
-        # Clients, feeds and published signals know an instrument by its symbol.
-        return ("symbol",) if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Instrument | None = None) -> bool:
-        """Deactivate instead: deleting would take every candle along."""
-        return False
-
 
 @admin.register(TradingCalendar)
 class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
     table = CALENDARS
     list_display = ("name", "timezone", "sessions")
     search_fields = ("name",)
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: TradingCalendar | None = None
-    ) -> tuple[str, ...]:
-        # Tables of instruments refer to a calendar by its name.
-        return ("name",) if obj else ()
+    # Tables of instruments refer to a calendar by its name.
+    set_once = ("name",)
 
     def has_delete_permission(self, request: HttpRequest, obj: TradingCalendar | None = None) -> bool:
         used = obj is not None and obj.instruments.exists()

@@ -64,6 +64,7 @@ def held_upload(store: SessionStore) -> bytes:
 
 class TableAdmin(StaffAdmin[M]):
     table: ClassVar[Table]
+    sortable_by = None
     change_list_template = "admin/table_list.html"
 
     def get_urls(self) -> list[URLPattern]:

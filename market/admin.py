@@ -65,7 +65,6 @@ class CandleAdmin(ReadOnlyAdmin[Candle]):
     list_filter = (InstrumentFilter, TimeframeFilter, ("opened_at", RangeDateTimeFilter))
     # With both filters on this is the unique index read backwards.
     ordering = ("-opened_at",)
-    sortable_by = ()
     paginator = InfinitePaginator
 
     open_price, high_price = price_column("open"), price_column("high")

@@ -100,7 +100,6 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     list_select_related = ("instrument", "user")
     list_filter = ("status", "close_reason", "direction")
     ordering = ("-published_at", "-pk")
-    sortable_by = ()
     search_fields = ("instrument__symbol__iexact", "user__username__startswith")
     search_help_text = "A symbol, the beginning of a publisher's name, or a signal's identifier."
     actions = ("cancel_chosen",)
@@ -218,7 +217,6 @@ class LedgerEntryAdmin(ReadOnlyAdmin[LedgerEntry]):
     fields = ("position", "kind", "signal", "payload", "previous", "hash")
     list_filter = ("kind",)
     ordering = ("-position",)
-    sortable_by = ()
     paginator = InfinitePaginator
     search_fields = ("signal",)
     search_help_text = "A signal's identifier, whole."

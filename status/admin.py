@@ -21,6 +21,7 @@ class NoteInline(TabularInline):  # type: ignore[misc]
 class IncidentAdmin(StaffAdmin[Incident]):
     list_display = ("title", "state", "impact", "started_at", "ended_at")
     list_filter = ("impact",)
+    sortable_by = None
     inlines = (NoteInline,)
     actions = ("end_chosen",)
 

@@ -44,8 +44,9 @@ class KeyAdmin(StaffAdmin[K]):
     issue_form: ClassVar[type[forms.Form]]
     useful: ClassVar[dict[str, tuple[str, ...]]] = {"active": ("revoke",)}
     """The buttons of a key, by its state."""
+    never = ("delete",)
+    """Deleting would take a key away without telling anybody: revoke it."""
     ordering = ("-pk",)
-    sortable_by = ()
     actions = ("revoke_chosen",)
     actions_detail: ClassVar[tuple[str, ...]] = ("revoke",)
 
@@ -58,10 +59,6 @@ class KeyAdmin(StaffAdmin[K]):
     @label("State", active="success", rolled="warning", revoked="danger")
     def state(self, key: K) -> str:
         return cast(HasState, key).state(timezone.now())
-
-    def has_delete_permission(self, request: HttpRequest, obj: K | None = None) -> bool:
-        """Deleting would take a key away without telling anybody: revoke it."""
-        return False
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         key = self.get_object(request, object_id)

@@ -42,6 +42,8 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class GroupAdmin(GroupPages):
+    sortable_by = None
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Whoever may edit a group's permissions could give themselves any.
         return bool(request.user.is_superuser)
@@ -52,13 +54,14 @@ class GroupAdmin(GroupPages):
 @admin.register(User)
 class UserAdmin(UserPages):
     owner = ITSELF
+    never = ("delete",)
+    """Deactivate instead: what a user did stays on record."""
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff", "is_superuser")
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("username__startswith", "email__startswith")
     search_help_text = "The beginning of a username or e-mail address."
     filter_horizontal = ()
@@ -77,10 +80,6 @@ class UserAdmin(UserPages):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return self.readonly_fields if request.user.is_superuser else (*self.readonly_fields, *POWERS)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Deactivate instead: what a user did stays on record."""
-        return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         with transaction.atomic():
@@ -104,7 +103,6 @@ class EmailAddressAdmin(StaffAdmin[Model]):
     list_select_related = ("user",)
     list_filter = ("verified",)
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("email__startswith", "user__username__startswith")
     search_help_text = "The beginning of an e-mail address or username."
     autocomplete_fields = ("user",)
@@ -119,7 +117,6 @@ class AuthenticatorAdmin(ReadOnlyAdmin[Model]):
     list_select_related = ("user",)
     list_filter = ("type",)
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("user__username__startswith",)
     search_help_text = "The beginning of a username."
 

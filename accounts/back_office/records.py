@@ -14,7 +14,6 @@ from .staff_pages import ReadOnlyAdmin
 class ControlEventAdmin(ReadOnlyAdmin[ControlEvent]):
     list_display = ("position", "kind", "by", "facts", "created_at")
     ordering = ("-position",)
-    sortable_by = ()
     paginator = InfinitePaginator
 
 
@@ -28,7 +27,6 @@ class LogEntryAdmin(ReadOnlyAdmin[LogEntry]):
     fields = ("action_time", "user", "content_type", "object_id", "object_repr", "action_flag", "message")
     # By key, which is the order of writing: the time has no index.
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("user__username__startswith",)
     search_help_text = "The beginning of a staff member's username."
     paginator = InfinitePaginator
@@ -44,6 +42,5 @@ class AiUsageAdmin(ReadOnlyAdmin[AiUsage]):
     list_display = ("account", "day", "used")
     list_select_related = ("account__user",)
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("account__user__username__startswith",)
     search_help_text = "The beginning of a username."

@@ -18,6 +18,7 @@ from django.db.models import Model, Q, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from accounts.models import Account, User
@@ -103,6 +104,11 @@ class StaffAdmin(ModelAdmin[M]):
     """From a row to the person whose it is, as a lookup; `NOBODY` where rows are nobody's."""
     decides_about_owner: ClassVar[bool] = False
     """Nobody decides for themselves, however much they may."""
+    never: ClassVar[tuple[str, ...]] = ()
+    """What nobody does on these pages, of "add", "change" and "delete"."""
+    set_once: ClassVar[tuple[str, ...]] = ()
+    """Fields that are as they are once a row is there."""
+    sortable_by: ClassVar[tuple[str, ...] | None] = ()
     list_per_page = list_max_show_all = MAX_CHOSEN
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
@@ -137,11 +143,20 @@ class StaffAdmin(ModelAdmin[M]):
         row = self.get_object(request, str(obj)) if isinstance(obj, str | int) else obj
         return row is None or self.reaches(request, row)
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return "add" not in self.never and super().has_add_permission(request)
+
     def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
-        return super().has_change_permission(request, obj) and self._may(request, obj)
+        may = "change" not in self.never and super().has_change_permission(request, obj)
+        return may and self._may(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and self._may(request, obj)
+        may = "delete" not in self.never and super().has_delete_permission(request, obj)
+        return may and self._may(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: M | None = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return (*self.set_once, *fields) if obj else fields
 
     def formfield_for_foreignkey(self, db_field: Any, request: Any, **options: Any) -> Any:
         """Only people within reach can be chosen as those whose a row is."""
@@ -219,14 +234,7 @@ class StaffAdmin(ModelAdmin[M]):
 class ReadOnlyAdmin(StaffAdmin[M]):
     """Facts that staff look at and nobody edits here."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
-        return False
+    never = ("add", "change", "delete")
 
 
 def button(
@@ -237,38 +245,24 @@ def button(
     def decorate(method: Function) -> Function:
         @wraps(method)
         def view(self: StaffAdmin[Any], request: HttpRequest, object_id: str) -> HttpResponse:
-            may = getattr(self, f"has_{permission}_permission")
-            if not may(request):
-                raise PermissionDenied
             found = self.get_object(request, object_id)
             if found is None:
                 raise Http404
-            if not may(request, found):
+            if not getattr(self, f"has_{permission}_permission")(request, found):
                 raise PermissionDenied
             answer: HttpResponse = method(self, request, found)
             return answer
 
-        facts = {
-            "short_description": description,
-            "allowed_permissions": (permission,),
-            "icon": icon,
-            "variant": ActionVariant.DANGER if danger else ActionVariant.DEFAULT,
-            "attrs": {},
-        }
-        for name, value in facts.items():
-            setattr(view, name, value)
-        return view  # type: ignore[return-value]
+        variant = ActionVariant.DANGER if danger else ActionVariant.DEFAULT
+        made: Function = action(
+            view, description=description, permissions=(permission,), icon=icon, variant=variant
+        )
+        return made
 
     return decorate
 
 
-def label(description: str, *, ordering: str | None = None, **colours: str) -> Callable[[Function], Function]:
+def label(description: str, **colours: str) -> Callable[[Function], Function]:
     """A column whose text stands in a coloured label: `label("State", active="success")`."""
-
-    def decorate(method: Function) -> Function:
-        facts = {"short_description": description, "admin_order_field": ordering, "label": colours}
-        for name, value in facts.items():
-            setattr(method, name, value)
-        return method
-
-    return decorate
+    made: Callable[[Function], Function] = display(description=description, label=colours)
+    return made

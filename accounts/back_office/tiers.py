@@ -29,13 +29,10 @@ from .staff_pages import StaffAdmin, button, label
 class TierAdmin(StaffAdmin[Tier]):
     list_display = ("name", *TIER_LIMITS, "rank")
     search_fields = ("name",)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Tier | None = None) -> tuple[str, ...]:
-        # Accounts, commands and rate-limit headers know a tier by its name.
-        return ("name",) if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Tier | None = None) -> bool:
-        return False
+    sortable_by = None
+    # Accounts, commands and rate-limit headers know a tier by its name.
+    set_once = ("name",)
+    never = ("delete",)
 
     def save_model(self, request: HttpRequest, obj: Tier, form: ModelForm[Tier], change: bool) -> None:
         save_tier(obj, by=request.user.get_username())
@@ -56,11 +53,12 @@ class NearLimitsFilter(admin.SimpleListFilter):
 class AccountAdmin(StaffAdmin[Account]):
     owner = "user"
     decides_about_owner = True
+    never = ("delete",)
+    """Deactivate the user instead: what an account did stays on record."""
+    set_once = ("user",)
     list_display = ("user", "tier", "is_demo", "created_at")
-    list_select_related = ("user", "tier")
     list_filter = ("tier", "is_demo", NearLimitsFilter)
     ordering = ("-pk",)
-    sortable_by = ()
     search_fields = ("user__username__startswith", "user__email__startswith")
     search_help_text = "The beginning of a username or e-mail address."
     autocomplete_fields = ("user",)
@@ -77,13 +75,6 @@ class AccountAdmin(StaffAdmin[Account]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
         # The name of an account is that of its user, in autocompletion too.
         return super().get_queryset(request).select_related("user", "tier")
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Account | None = None) -> tuple[str, ...]:
-        return ("user", *self.readonly_fields) if obj else self.readonly_fields
-
-    def has_delete_permission(self, request: HttpRequest, obj: Account | None = None) -> bool:
-        """Deactivate the user instead: what an account did stays on record."""
-        return False
 
     def save_model(self, request: HttpRequest, obj: Account, form: ModelForm[Account], change: bool) -> None:
         if not change:
@@ -109,10 +100,10 @@ class DeclineForm(forms.Form):
 class TierRequestAdmin(StaffAdmin[TierRequest]):
     owner = "account__user"
     decides_about_owner = True
+    never = ("add", "delete")
     list_display = ("account", "current", "wanted", "why", "state_now", "asked_at", "decided_by")
     list_select_related = ("account__user", "account__tier", "wanted")
     list_filter = ("state", "wanted")
-    sortable_by = ()
     search_fields = ("account__user__username__startswith",)
     search_help_text = "The beginning of a username."
     fields = readonly_fields = (
@@ -128,12 +119,6 @@ class TierRequestAdmin(StaffAdmin[TierRequest]):
     @label("State", waiting="warning", accepted="success", declined="danger")
     def state_now(self, request: TierRequest) -> str:
         return request.get_state_display()
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: TierRequest | None = None) -> bool:
-        return False
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         found = self.get_object(request, object_id)

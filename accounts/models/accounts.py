@@ -109,8 +109,8 @@ class TierRequest(models.Model):
         DECLINED = "declined", "declined"
         WITHDRAWN = "withdrawn", "withdrawn"
 
-    account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="tier_requests")
-    wanted = models.ForeignKey("accounts.Tier", on_delete=models.PROTECT, related_name="+")
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tier_requests")
+    wanted = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="+")
     why = models.CharField(max_length=LONGEST_REASON)
     state = models.CharField(max_length=9, choices=State, default=State.OPEN)
     asked_at = models.DateTimeField(default=timezone.now)
@@ -121,7 +121,6 @@ class TierRequest(models.Model):
     objects: ClassVar[TierRequestQuerySet] = TierRequestQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
-        app_label = "accounts"
         ordering = ("-pk",)
         constraints = (
             models.UniqueConstraint(
@@ -151,9 +150,6 @@ class Attempt(models.Model):
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()
     expires = models.DateTimeField(db_index=True)
-
-    class Meta:
-        app_label = "accounts"
 
     def __str__(self) -> str:
         return self.cache_key

@@ -66,12 +66,9 @@ class PageSession(models.Model):
     """It ends with the browser's session, and its tokens open nothing afterwards."""
 
     session_key = models.CharField(max_length=40, unique=True, editable=False)
-    account = models.ForeignKey("accounts.Account", on_delete=models.CASCADE, related_name="page_sessions")
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="page_sessions")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        app_label = "accounts"
 
     def __str__(self) -> str:
         return f"a session of {self.account}"

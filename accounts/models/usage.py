@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection, models, transaction
+
+from core.times import moment
 
 from .accounts import Account
 
@@ -43,15 +45,6 @@ class UsageCounts(NamedTuple):
         return UsageCounts(self.requests + other.requests, self.streams + other.streams)
 
 
-def by_day(spent: Mapping[tuple[int, int], UsageCounts]) -> dict[tuple[int, int], UsageCounts]:
-    """From what accounts used by minute."""
-    days: dict[tuple[int, int], UsageCounts] = {}
-    for (account, at), used in spent.items():
-        day = account, at // DAY_S * DAY_S
-        days[day] = days.get(day, UsageCounts()).more(used)
-    return days
-
-
 MINUTES_KEPT = timedelta(days=2)
 DAYS_KEPT = timedelta(days=400)
 Minute = tuple[int, int]
@@ -61,19 +54,17 @@ Minute = tuple[int, int]
 class UsageManager(models.Manager["Usage"]):
     @transaction.atomic
     def add(self, spent: Mapping[Minute, UsageCounts]) -> None:
-        """On top of what other processes have counted in the same minutes."""
+        """On top of what other processes have counted in the same minutes and days."""
         # An account may have gone since: then nobody asks what it used.
-        known = set(
-            Account.objects.filter(pk__in={account for account, _ in spent}).values_list("pk", flat=True)
-        )
-        kept = {key: value for key, value in spent.items() if key[0] in known}
-        rows = [("minute", *key, value) for key, value in kept.items()]
-        rows += [("day", *key, value) for key, value in by_day(kept).items()]
-        if rows:
-            self._upsert(sorted(rows))
-
-    def _upsert(self, rows: list[tuple[str, int, int, UsageCounts]]) -> None:
-        """Sorted, so that two processes never wait for each other in a circle."""
+        accounts = Account.objects.filter(pk__in={account for account, _ in spent})
+        known = set(accounts.values_list("pk", flat=True))
+        rows: dict[tuple[str, int, int], UsageCounts] = {}
+        for (account, at), used in spent.items():
+            if account in known:
+                for row in (("minute", account, at), ("day", account, at // DAY_S * DAY_S)):
+                    rows[row] = rows.get(row, UsageCounts()).more(used)
+        if not rows:
+            return
         adapt, table = connection.ops.adapt_datetimefield_value, self.model._meta.db_table
         with connection.cursor() as cursor:
             cursor.executemany(
@@ -81,9 +72,10 @@ class UsageManager(models.Manager["Usage"]):
                 " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (account_id, span, starts_at) DO UPDATE"
                 f" SET requests = {table}.requests + excluded.requests,"
                 f" streams = {table}.streams + excluded.streams",
+                # Sorted, so that two processes never wait for each other in a circle.
                 [
-                    (span, account, adapt(datetime.fromtimestamp(at, UTC)), spent.requests, spent.streams)
-                    for span, account, at, spent in rows
+                    (span, account, adapt(moment(1000 * at)), *rows[span, account, at])
+                    for span, account, at in sorted(rows)
                 ],
             )
 
@@ -93,9 +85,7 @@ class UsageManager(models.Manager["Usage"]):
 
 
 class Usage(models.Model):
-    account = models.ForeignKey(
-        "accounts.Account", on_delete=models.CASCADE, related_name="usage", db_index=False
-    )
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="usage", db_index=False)
     span = models.CharField(max_length=6, choices=[("minute", "minute"), ("day", "day")])
     starts_at = models.DateTimeField()
     requests = models.PositiveIntegerField(default=0)
@@ -104,7 +94,6 @@ class Usage(models.Model):
     objects = UsageManager()
 
     class Meta:
-        app_label = "accounts"
         verbose_name_plural = "usage"
         constraints = (
             models.UniqueConstraint(fields=("account", "span", "starts_at"), name="usage_one_row_a_span"),

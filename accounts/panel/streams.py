@@ -1,7 +1,7 @@
 """What of an account is open, each with a button that ends it: its streams, and the sessions that allauth
 lists in our look."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from allauth.usersessions.models import UserSession
@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from accounts.models import Account
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
 from accounts.open_streams.stream_slots import OpenStream
+from core.times import moment
 
 from .requests import PersonRequest, settings_action, settings_page
 
@@ -34,10 +35,9 @@ class StreamRow(NamedTuple):
 @settings_page
 def streams(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
-    found = async_to_sync(open_streams.of)(account.pk)
     rows = [
-        StreamRow(stream.path, f"{stream.opened_at:.6f}", datetime.fromtimestamp(stream.opened_at, UTC))
-        for stream in found
+        StreamRow(stream.path, f"{stream.opened_at:.6f}", moment(round(1000 * stream.opened_at)))
+        for stream in async_to_sync(open_streams.of)(account.pk)
     ]
     return render(request, "settings/streams.html", {"streams": rows, "tier": account.tier})
 

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from accounts.models import MINUTE_S, Account, AiUsage, UsageCounts
+from core.times import midnight
 
 from .requests import PersonRequest, settings_page
 
@@ -72,11 +73,11 @@ def usage(request: PersonRequest) -> HttpResponse:
 
 def minutes_of(account: Account, now: datetime) -> list[UsageCounts]:
     """Each minute of the UTC day, also those to come."""
-    midnight = datetime.combine(now.astimezone(UTC).date(), datetime.min.time(), UTC)
+    began = midnight(now)
     spent = [UsageCounts()] * (24 * 60)
-    rows = account.usage.filter(span="minute", starts_at__gte=midnight)
+    rows = account.usage.filter(span="minute", starts_at__gte=began)
     for at, *used in rows.values_list("starts_at", "requests", "streams"):
-        place = int((at - midnight).total_seconds()) // MINUTE_S
+        place = int((at - began).total_seconds()) // MINUTE_S
         if place < len(spent):
             spent[place] = UsageCounts(*used)
     return spent

@@ -46,7 +46,6 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
     list_filter = ("status", "category", "origin")
     # The states happen to sort alphabetically as the work does: draft, published, rejected.
     ordering = ("status", "-published_at", "-pk")
-    sortable_by = ()
     search_fields = ("title",)
     autocomplete_fields = ("symbols",)
     readonly_fields = ("status", "model", "sentiment_label", "arrived_at", "scores")

@@ -22,7 +22,6 @@ class SourceAdmin(StaffAdmin[Source]):
     list_filter = ("is_active", "trust", "category")
     # Sources that need attention come first.
     ordering = ("-failures", "name")
-    sortable_by = ()
     search_fields = ("name", "address")
     actions = ("poll_chosen", "pause_chosen", "resume_chosen")
     readonly_fields = ("state", "polled_at", "next_poll", "failures", "last_error", "outcome", "validators")
