@@ -15,7 +15,7 @@ import msgspec
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
-from market.engine.files.bi5 import usual_point
+from market.engine.files.dukascopy import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
 from market.prices.records import Tick

@@ -37,19 +37,22 @@ class FileBatch(NamedTuple):
     position: FilePosition = FilePosition()
 
 
+Read = Callable[[Iterable[bytes], Subject, FilePosition], Iterator[FileBatch]]
+"""From blocks of bytes, each of whole lines; the position is that of the first."""
+
+
 class Format(NamedTuple):
     name: str
     sample: str
     """One line of it, for people."""
     matches: Callable[[bytes, str], bool]
     """Whether a file that begins with these bytes, and has this path, is one."""
-    read: Callable[[Iterable[bytes], Subject, FilePosition], Iterator[FileBatch]]
-    """From blocks of bytes, each of whole lines; the position is that of the first."""
+    read: Read
     holds_trades: bool = False
 
 
-Parse = Callable[[str], list[Tick]]
-"""One tick for each line, or one of `NO_TICK` if any line makes none."""
+Parse = Callable[[str, str], list[Tick]]
+"""One tick of the symbol for each line of the text, or one of `NO_TICK` if any line makes none."""
 
 # msgspec's errors are ValueErrors, but for lines nested too deeply.
 NO_TICK = (ValueError, KeyError, OverflowError, RecursionError)
@@ -63,42 +66,42 @@ def columns(text: str) -> Iterator[tuple[str, ...]]:
     return zip(*[line.split(",") for line in text.split("\n")], strict=True)
 
 
-def read_lines(
-    blocks: Iterable[bytes],
-    parse: Parse,
-    start: FilePosition,
-    is_header: Callable[[str], bool] = lambda line: False,
-) -> Iterator[FileBatch]:
-    offset, number = start
-    for block in blocks:
-        text = block.decode("utf-8-sig" if offset == 0 else "utf-8", "replace")
-        text = text.replace("\r", "").removesuffix("\n")
-        position, first = FilePosition(offset, number), number
-        offset, number = offset + len(block), number + text.count("\n") + 1
-        if first == 1 and is_header(text.partition("\n")[0]):
-            text, first = text.partition("\n")[2], 2
-        if text:
-            yield _batch(text, parse, first)._replace(position=position)
+def by_line(parse: Parse, is_header: Callable[[str], bool] = lambda line: False) -> Read:
+    """How a format with a tick on each line is read."""
+
+    def read(blocks: Iterable[bytes], subject: Subject, start: FilePosition) -> Iterator[FileBatch]:
+        offset, number = start
+        for block in blocks:
+            text = block.decode("utf-8-sig" if offset == 0 else "utf-8", "replace")
+            text = text.replace("\r", "").removesuffix("\n")
+            position, first = FilePosition(offset, number), number
+            offset, number = offset + len(block), number + text.count("\n") + 1
+            if first == 1 and is_header(text.partition("\n")[0]):
+                text, first = text.partition("\n")[2], 2
+            if text:
+                yield _batch(text, subject.symbol, parse, first)._replace(position=position)
+
+    return read
 
 
-def _batch(text: str, parse: Parse, first: int) -> FileBatch:
+def _batch(text: str, symbol: str, parse: Parse, first: int) -> FileBatch:
     try:
-        ticks = parse(text)
+        ticks = parse(text, symbol)
     except NO_TICK:
         ticks = []
     # JSON skips blank lines, and then the numbers would not fit.
     if len(ticks) == text.count("\n") + 1:
         return FileBatch(ticks, range(first, first + len(ticks)))
-    return _line_by_line(text, parse, first)
+    return _line_by_line(text, symbol, parse, first)
 
 
-def _line_by_line(text: str, parse: Parse, first: int) -> FileBatch:
+def _line_by_line(text: str, symbol: str, parse: Parse, first: int) -> FileBatch:
     ticks, lines, malformed = list[Tick](), list[int](), list[int]()
     for number, line in enumerate(text.split("\n"), first):
         if not line.strip():
             continue
         try:
-            ticks += parse(line)
+            ticks += parse(line, symbol)
             lines.append(number)
         except NO_TICK:
             malformed.append(number)
@@ -114,7 +117,7 @@ def read_iso_ms(text: str) -> int:
     return epoch_ms_before(read_iso(text))
 
 
-def epoch_ms(stamps: Sequence[str]) -> list[int]:
+def read_stamps(stamps: Sequence[str]) -> list[int]:
     """Whole numbers: milliseconds, or by their magnitude microseconds."""
     values = [int(stamp) for stamp in stamps]
     if min(values) < LEAST:

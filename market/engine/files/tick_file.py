@@ -14,8 +14,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Self
 
-from . import aggtrades, bi5, dukascopy, histdata, quotes, recording
+from .dukascopy import BI5, DUKASCOPY
 from .format import BadFile, FileBatch, FilePosition, Format, Subject
+from .recording import RECORDING
+from .separated import AGGTRADES, HISTDATA, QUOTES, are_bars
 
 BLOCK = 1 << 16
 START = FilePosition()
@@ -120,19 +122,11 @@ def digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_ALL = (
-    bi5.FORMAT,
-    quotes.FORMAT,
-    histdata.FORMAT,
-    aggtrades.FORMAT,
-    dukascopy.FORMAT,
-    recording.FORMAT,
-)
-FORMATS = {known.name: known for known in _ALL}
+FORMATS = {known.name: known for known in (BI5, QUOTES, HISTDATA, AGGTRADES, DUKASCOPY, RECORDING)}
 
 
 def detect(head: bytes, path: str) -> Format:
-    if histdata.are_bars(head):
+    if are_bars(head):
         raise BadFile(
             f"{path} holds HistData's one-minute bars, and candles are made of ticks here: "
             "download the ticks of the same month (DAT_ASCII_…_T_…)."

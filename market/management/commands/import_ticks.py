@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.clock import machine_ms
 from core.process import freeze_startup_objects
-from market.engine.files.bi5 import usual_point
+from market.engine.files.dukascopy import usual_point
 from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
 from market.engine.importing.importer import Importer, ImportTerms

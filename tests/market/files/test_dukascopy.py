@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from market.engine.files.dukascopy import FORMAT
+from market.engine.files.dukascopy import DUKASCOPY
 from market.engine.files.format import BadFile
 
 from .reading import read
@@ -23,13 +23,13 @@ HOUR = {
 
 
 def test_documented_hour_begins_with_the_documented_tick() -> None:
-    tick = read(FORMAT, json.dumps(HOUR)).ticks[0]
+    tick = read(DUKASCOPY, json.dumps(HOUR)).ticks[0]
 
     assert (tick.time_ms, tick.ask, tick.bid, tick.volume) == (1783944000093, 1.14277, 1.14273, 0.0)
 
 
 def test_each_tick_is_what_changed_since_the_one_before() -> None:
-    ticks = read(FORMAT, json.dumps(HOUR)).ticks
+    ticks = read(DUKASCOPY, json.dumps(HOUR)).ticks
 
     assert [(tick.time_ms % 1000, tick.ask, tick.bid) for tick in ticks] == [
         (93, 1.14277, 1.14273),
@@ -41,7 +41,7 @@ def test_each_tick_is_what_changed_since_the_one_before() -> None:
 def test_hour_without_ticks_is_read() -> None:
     empty = {"timestamp": 1783944000000, "multiplier": 1e-5, "times": [], "asks": [], "bids": []}
 
-    assert read(FORMAT, json.dumps(empty)).ticks == []
+    assert read(DUKASCOPY, json.dumps(empty)).ticks == []
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_hour_without_ticks_is_read() -> None:
 )
 def test_hour_that_does_not_fit_together_is_refused_whole(change: dict[str, object]) -> None:
     with pytest.raises(BadFile, match="no whole hour"):
-        read(FORMAT, json.dumps(HOUR | change))
+        read(DUKASCOPY, json.dumps(HOUR | change))
 
 
 def test_hour_that_was_cut_short_is_refused() -> None:
     with pytest.raises(BadFile, match="Download it again"):
-        read(FORMAT, json.dumps(HOUR)[:-10])
+        read(DUKASCOPY, json.dumps(HOUR)[:-10])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.engine.files.quotes import FORMAT
+from market.engine.files.separated import QUOTES
 
 from .reading import ms, read
 
@@ -10,7 +10,7 @@ AT = ms("2026-11-18T12:00:00.250")
 
 
 def first_ms(stamp: str) -> int:
-    return read(FORMAT, f"timestamp,bid,ask\n{stamp},1.1,1.2\n").ticks[0].time_ms
+    return read(QUOTES, f"timestamp,bid,ask\n{stamp},1.1,1.2\n").ticks[0].time_ms
 
 
 @pytest.mark.parametrize(
@@ -29,21 +29,21 @@ def test_time_is_milliseconds_or_iso_8601(stamp: str) -> None:
 
 
 def test_sizes_offered_are_no_volume() -> None:
-    (tick,) = read(FORMAT, f"Timestamp, Bid, Ask, Bid_Size, Ask_Size\n{AT},1.1,1.2,5000000,7\n").ticks
+    (tick,) = read(QUOTES, f"Timestamp, Bid, Ask, Bid_Size, Ask_Size\n{AT},1.1,1.2,5000000,7\n").ticks
 
     assert (tick.bid, tick.ask, tick.volume) == (1.1, 1.2, 0.0)
 
 
 def test_byte_order_mark_of_a_spreadsheet_is_nothing() -> None:
-    assert read(FORMAT, f"\ufefftimestamp,bid,ask\n{AT},1.1,1.2\n").lines == [2]
+    assert read(QUOTES, f"\ufefftimestamp,bid,ask\n{AT},1.1,1.2\n").lines == [2]
 
 
 @pytest.mark.parametrize("stamp", ["1795003200", "yesterday", "", "2026-13-01"])
 def test_seconds_and_other_words_are_no_time(stamp: str) -> None:
-    found = read(FORMAT, f"timestamp,bid,ask\n{stamp},1.1,1.2\n{AT},1.1,1.2\n")
+    found = read(QUOTES, f"timestamp,bid,ask\n{stamp},1.1,1.2\n{AT},1.1,1.2\n")
 
     assert (found.malformed, found.lines) == ([2], [3])
 
 
 def test_line_with_one_size_is_malformed() -> None:
-    assert read(FORMAT, f"timestamp,bid,ask\n{AT},1.1,1.2,5\n").malformed == [2]
+    assert read(QUOTES, f"timestamp,bid,ask\n{AT},1.1,1.2,5\n").malformed == [2]

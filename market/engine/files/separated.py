@@ -1,0 +1,105 @@
+"""Comma-separated lines: quotes under a header, HistData's quotes and Binance's trades."""
+
+import re
+from itertools import repeat
+
+from market.prices.records import Tick
+
+from .format import Format, by_line, columns, read_iso_ms, read_stamps
+
+# What is offered is no volume, so the sizes are not used.
+QUOTES_SAMPLE = "timestamp,bid,ask (a header; then lines such as 2026-11-21T12:00:00.250Z,1.08410,1.08424)"
+HEADER = re.compile(r"\ufeff?\s*timestamp\s*,\s*bid\s*,\s*ask\s*(,\s*bid_size\s*,\s*ask_size\s*)?", re.I)
+
+
+def parse_quotes(text: str, symbol: str) -> list[Tick]:
+    stamps, bids, asks, *sizes = columns(text)
+    if len(sizes) not in (0, 2):
+        raise ValueError("three columns, or five")
+    times = read_stamps(stamps) if "".join(stamps).isdecimal() else [read_iso_ms(stamp) for stamp in stamps]
+    return list(map(Tick, repeat(symbol), map(float, bids), map(float, asks), times))
+
+
+def is_header(line: str) -> bool:
+    return HEADER.fullmatch(line) is not None
+
+
+def are_quotes(head: bytes, path: str) -> bool:
+    return is_header(head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r"))
+
+
+QUOTES = Format("quotes", QUOTES_SAMPLE, are_quotes, by_line(parse_quotes, is_header))
+
+# HistData.com's ASCII ticks: time, bid, ask, volume (always 0).
+HISTDATA_SAMPLE = "20120201 000003660,1.306600,1.306770,0"
+
+# Its times are Eastern without daylight saving, all year round.
+BEHIND_UTC_MS = 5 * 3_600_000
+STAMP_LENGTH, MINUTE_LENGTH = len("20120201 000003660"), len("20120201 0000")
+KNOWN_MINUTES = 10_000
+
+
+class _Minutes(dict[str, int]):
+    """A minute's text is made a time once for all its ticks."""
+
+    def __missing__(self, text: str) -> int:
+        if len(self) >= KNOWN_MINUTES:
+            self.clear()
+        self[text] = made = read_iso_ms(text) + BEHIND_UTC_MS
+        return made
+
+
+_minutes = _Minutes()
+
+
+def parse_histdata(text: str, symbol: str) -> list[Tick]:
+    stamps, bids, asks, _ = columns(text)
+    within = [stamp[MINUTE_LENGTH:] for stamp in stamps]
+    if set(map(len, stamps)) != {STAMP_LENGTH} or not "".join(within).isdecimal():
+        raise ValueError("no such time")
+    within_ms = [int(digits) for digits in within]
+    if max(within_ms) >= 60_000:
+        raise ValueError("no such second")
+    times = [_minutes[stamp[:MINUTE_LENGTH]] + ms for stamp, ms in zip(stamps, within_ms, strict=True)]
+    return list(map(Tick, repeat(symbol), map(float, bids), map(float, asks), times))
+
+
+def is_histdata(head: bytes, path: str) -> bool:
+    return re.search(rb"(?m)^\d{8} \d{9},", head) is not None
+
+
+def are_bars(head: bytes) -> bool:
+    """HistData's M1 files: 20120201 000100;1.306570;1.306570;1.306470;1.306560;0"""
+    return re.search(rb"(?m)^\d{8} \d{6};", head) is not None
+
+
+HISTDATA = Format("histdata", HISTDATA_SAMPLE, is_histdata, by_line(parse_histdata))
+
+# Binance's dumps of aggregated trades: id, price, size, first id, last id, time, buyer is maker, best match
+# (futures lack the last).
+AGGTRADES_SAMPLE = "12345,0.00100000,100.0,100,105,1672515782136,True,True"
+
+# Where the buyer is the maker, the taker sold.
+TAKER_SIDES = {"True": -1, "true": -1, "False": 1, "false": 1}
+
+
+def parse_aggtrades(text: str, symbol: str) -> list[Tick]:
+    ids, written, sizes, _, _, stamps, makers, *_ = columns(text)
+    prices = [float(price) for price in written]
+    sides = [TAKER_SIDES[maker] for maker in makers]
+    times, volumes = read_stamps(stamps), map(float, sizes)
+    return list(map(Tick, repeat(symbol), prices, prices, times, volumes, sides, prices, map(int, ids)))
+
+
+def are_aggtrades(head: bytes, path: str) -> bool:
+    row = rb"(?mi)^\d+,[\d.]+,[\d.]+,\d+,\d+,\d{13,16},(true|false)(,(true|false))?\r?$"
+    return re.search(row, head) is not None
+
+
+AGGTRADES = Format(
+    "aggtrades",
+    AGGTRADES_SAMPLE,
+    are_aggtrades,
+    by_line(parse_aggtrades, lambda line: not line[:1].isdigit()),
+    holds_trades=True,
+)
