@@ -1,5 +1,5 @@
-"""Dukascopy's hours of ticks: JSON, in which each tick is what changed since the one before, and the older .bi5
-files of LZMA-packed records, whose hour stands in the path."""
+"""Dukascopy's hours of ticks: JSON, in which each tick is what changed since the one before, and .bi5 files,
+LZMA-packed records whose hour stands in the path."""
 
 import lzma
 import re

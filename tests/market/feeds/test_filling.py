@@ -65,6 +65,19 @@ async def test_what_comes_while_history_is_awaited_has_the_time_of_its_receipt(v
     assert filling.seen == [f"backfill {venue.feed_class.basis}", "ticks"]
 
 
+async def test_venue_is_not_asked_while_no_minute_has_ended(venue: FakeVenue) -> None:
+    filling = Filling(venue)
+    filling.inlet = RecordingInlet({"EURUSD": NOON_MS - 30_000})
+
+    async with running(filling.make_feed(), filling.inlet):
+        await venue.visited()
+        await venue.send(venue.quote(filling.name, 1.08, 1.0802, NOON_MS + 400, 1))
+        # No answer of the history is allowed to come: nothing waits for one.
+        await filling.inlet.until_ticks(1)
+
+    assert filling.seen[0] == f"backfill {venue.feed_class.basis}"
+
+
 async def test_signs_of_life_wait_for_the_history_too(venue: FakeVenue) -> None:
     filling = Filling(venue)
 

@@ -14,8 +14,7 @@ from market.prices.records import Tick
 from .binance_rest import binance_history, look_up
 from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
 from .venue_history import MinutesRequest
-from .venue_quotes import VenueQuotes
-from .websocket_feed import Say, WebSocketFeed
+from .websocket_feed import MessageReader, Say, WebSocketFeed
 
 logger = logging.getLogger(__name__)
 KINDS = ("bookTicker", "aggTrade")
@@ -73,13 +72,10 @@ def venue_symbol(symbol: str) -> str:
     return f"{symbol}T" if symbol.endswith("USD") else symbol
 
 
-class BinanceReader:
+class BinanceReader(MessageReader):
     def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
-        names = sorted(set(symbols.values()))
-        self._names, left_out = names[:MOST_SYMBOLS], names[MOST_SYMBOLS:]
-        self._refuse = refuse
-        self._say = say
-        self._quotes = VenueQuotes(symbols, refuse)
+        super().__init__(symbols, refuse, say)
+        self.names, left_out = self.names[:MOST_SYMBOLS], self.names[MOST_SYMBOLS:]
         self._asked: dict[int, list[str]] = {}
         """The names of each request, until it is answered."""
         self._last_id = PROBE_ID
@@ -87,23 +83,23 @@ class BinanceReader:
             refuse("unknown_symbol", f"{name} is left out: a connection carries {MOST_SYMBOLS} symbols", name)
 
     def subscribe(self) -> None:
-        for names in in_batches(self._names, PER_MESSAGE):
+        for names in in_batches(self.names, PER_MESSAGE):
             self._ask(names)
 
     def probe(self) -> None:
-        self._say(PROBE)
+        self.say(PROBE)
 
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         message = MESSAGE.decode(raw)
         kind = message.stream.rpartition("@")[2]
         if kind == "bookTicker":
             book = BOOK_TICKER.decode(message.data)
-            return self._quotes.quote(book.symbol, float(book.bid), float(book.ask), received_ms, book.number)
+            return self.quotes.quote(book.symbol, float(book.bid), float(book.ask), received_ms, book.number)
         if kind == "aggTrade":
             trade = AGG_TRADE.decode(message.data)
             side = -1 if trade.is_buyer_maker else 1
             price, size = float(trade.price), float(trade.size)
-            return self._quotes.trade(trade.symbol, price, size, side, trade.traded_ms, trade.number)
+            return self.quotes.trade(trade.symbol, price, size, side, trade.traded_ms, trade.number)
         self._read_answer(message)
         return []
 
@@ -124,7 +120,7 @@ class BinanceReader:
         if names is None:
             raise ValueError(f"what was refused? {why}")
         if len(names) == 1:
-            self._refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"), names[0])
+            self.refuse("unknown_symbol", not_served(names[0], why, "binance:BTCUSDT"), names[0])
             return
         for half in halves(names):
             self._ask(half)
@@ -133,7 +129,7 @@ class BinanceReader:
         self._last_id += 1
         self._asked[self._last_id] = names
         streams = [f"{name.lower()}@{kind}" for name in names for kind in KINDS]
-        self._say(msgspec.json.encode({"method": "SUBSCRIBE", "params": streams, "id": self._last_id}))
+        self.say(msgspec.json.encode({"method": "SUBSCRIBE", "params": streams, "id": self._last_id}))
 
 
 class BinanceFeed(WebSocketFeed):
@@ -141,9 +137,7 @@ class BinanceFeed(WebSocketFeed):
     url_setting, rest_setting = "BINANCE_WS_URL", "BINANCE_REST_URL"
     # Here each message says which stream it belongs to.
     path = "/stream"
-
-    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> BinanceReader:
-        return BinanceReader(symbols, refuse, say)
+    reader = BinanceReader
 
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         return await binance_history(wanted)

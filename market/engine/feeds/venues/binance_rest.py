@@ -12,15 +12,7 @@ from core.http import HttpFailed
 from market.prices.candles import MINUTE_MS, PriceBar
 
 from .venue_feed import halves, in_batches
-from .venue_history import (
-    CheckedMinutes,
-    MinutesRequest,
-    Params,
-    checked,
-    decode,
-    fetch,
-    minute_of_trades,
-)
+from .venue_history import MinutesRequest, Params, VenueAnswer, decode, fetch, minute_of_trades
 
 NAMES_PER_REQUEST = 100
 TRADING = "TRADING"
@@ -93,19 +85,18 @@ KLINES = msgspec.json.Decoder(list[Kline], strict=False)
 
 
 async def binance_history(wanted: MinutesRequest) -> list[PriceBar]:
-    minutes = CheckedMinutes(wanted.start_ms, wanted.end_ms)
+    minutes: list[PriceBar] = []
     # Windows of equal length, so that no answer decides how often we ask.
     span_ms = BARS_PER_REQUEST * MINUTE_MS
     for begin_ms in range(wanted.start_ms, wanted.end_ms, span_ms):
         window = {"startTime": begin_ms, "endTime": min(begin_ms + span_ms, wanted.end_ms) - 1}
         params: Params = {"symbol": wanted.name, "interval": "1m", "limit": BARS_PER_REQUEST, **window}
-        answer = await wanted.ask("/api/v3/klines", params)
-        add_klines(minutes, answer.body, answer.sent_ms, counted=wanted.counted)
-    return checked(minutes, f"Binance {wanted.name}")
+        minutes += read_klines(await wanted.ask("/api/v3/klines", params), counted=wanted.counted)
+    return minutes
 
 
-def add_klines(minutes: CheckedMinutes, body: bytes, sent_ms: int | None, *, counted: bool) -> None:
-    for kline in decode(KLINES, body, "Binance's klines"):
-        # Nothing marks the running minute. Where our clock is fast, only Binance's own knows which it is.
-        if sent_ms is None or kline.opened_ms + MINUTE_MS <= sent_ms:
-            minutes.add(minute_of_trades(kline.opened_ms, kline, counted=counted))
+def read_klines(answer: VenueAnswer, *, counted: bool) -> list[PriceBar]:
+    klines, sent_ms = decode(KLINES, answer.body, "Binance's klines"), answer.sent_ms
+    # Nothing marks the running minute. Where our clock is fast, only Binance's own knows which it is.
+    over = [each for each in klines if sent_ms is None or each.opened_ms + MINUTE_MS <= sent_ms]
+    return [minute_of_trades(kline, counted=counted) for kline in over]

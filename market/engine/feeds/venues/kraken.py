@@ -11,16 +11,9 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, in_batches, not_served
-from .venue_history import (
-    CheckedMinutes,
-    MinutesRequest,
-    Params,
-    checked,
-    decode,
-    minute_of_trades,
-)
-from .venue_quotes import VenueQuotes, to_ms
-from .websocket_feed import Say, WebSocketFeed
+from .venue_history import MinutesRequest, Params, decode, minute_of_trades
+from .venue_quotes import to_ms
+from .websocket_feed import MessageReader, Say, WebSocketFeed
 
 PER_MESSAGE = 100
 PING = b'{"method":"ping"}'
@@ -69,22 +62,19 @@ def venue_symbol(symbol: str) -> str:
     return f"{symbol[:-length]}/{symbol[-length:]}" if len(symbol) > length else symbol
 
 
-class KrakenReader:
+class KrakenReader(MessageReader):
     def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
-        self._names = sorted(set(symbols.values()))
-        self._refuse = refuse
-        self._say = say
-        self._quotes = VenueQuotes(symbols, refuse)
+        super().__init__(symbols, refuse, say)
         self._unknown: set[str] = set()
 
     def subscribe(self) -> None:
-        for names in in_batches(self._names, PER_MESSAGE):
+        for names in in_batches(self.names, PER_MESSAGE):
             for channel, options in CHANNELS.items():
                 params = {"channel": channel, "symbol": names, **options}
-                self._say(msgspec.json.encode({"method": "subscribe", "params": params}))
+                self.say(msgspec.json.encode({"method": "subscribe", "params": params}))
 
     def probe(self) -> None:
-        self._say(PING)
+        self.say(PING)
 
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]:
         message = MESSAGE.decode(raw)
@@ -104,19 +94,19 @@ class KrakenReader:
             try:
                 ticks += read(item, received_ms)
             except ValueError as error:
-                self._refuse("malformed", f"a {message.channel} makes no sense: {error}")
+                self.refuse("malformed", f"a {message.channel} makes no sense: {error}")
         return ticks
 
     def _ticker(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         ticker = TICKER.decode(item)
         time_ms = to_ms(ticker.timestamp) if ticker.timestamp else received_ms
-        return self._quotes.quote(ticker.symbol, ticker.bid, ticker.ask, time_ms)
+        return self.quotes.quote(ticker.symbol, ticker.bid, ticker.ask, time_ms)
 
     def _trade(self, item: msgspec.Raw, received_ms: int) -> list[Tick]:
         trade = TRADE.decode(item)
         time_ms = to_ms(trade.timestamp) if trade.timestamp else received_ms
         side = 1 if trade.side == "buy" else -1
-        return self._quotes.trade(trade.symbol, trade.price, trade.qty, side, time_ms, trade.trade_id)
+        return self.quotes.trade(trade.symbol, trade.price, trade.qty, side, time_ms, trade.trade_id)
 
     def _read_answer(self, message: KrakenMessage) -> None:
         if message.rate_error or not (message.success or message.symbol):
@@ -128,25 +118,13 @@ class KrakenReader:
             self._unknown.add(message.symbol or "")
             why = (message.error or "no reason")[:200]
             name = message.symbol or ""
-            self._refuse("unknown_symbol", not_served(name, why, "kraken:BTC/USD"), name)
-
-
-async def kraken_history(wanted: MinutesRequest) -> list[PriceBar]:
-    if wanted.start_ms >= wanted.end_ms:
-        return []
-    # A second early: the documentation does not say whether the bar at `since` is included.
-    params: Params = {"pair": rest_pair(wanted.name), "interval": 1, "since": wanted.start_ms // 1000 - 1}
-    answer = await wanted.ask("/0/public/OHLC", params)
-    minutes = read_bars(answer.body, wanted.start_ms, wanted.end_ms, counted=wanted.counted)
-    return checked(minutes, f"Kraken {wanted.name}")
+            self.refuse("unknown_symbol", not_served(name, why, "kraken:BTC/USD"), name)
 
 
 class KrakenFeed(WebSocketFeed):
     venue = "Kraken"
     url_setting, rest_setting = "KRAKEN_WS_URL", "KRAKEN_REST_URL"
-
-    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> KrakenReader:
-        return KrakenReader(symbols, refuse, say)
+    reader = KrakenReader
 
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         return await kraken_history(wanted)
@@ -166,6 +144,10 @@ class KrakenBar(msgspec.Struct, array_like=True):
     traded: float
     trades: int
 
+    @property
+    def opened_ms(self) -> int:
+        return self.opened_s * 1000
+
 
 class KrakenBars(msgspec.Struct):
     error: list[str]
@@ -180,15 +162,18 @@ def rest_pair(pair: str) -> str:
     return "".join(OLD_NAMES.get(part, part) for part in pair.split("/"))
 
 
-def read_bars(body: bytes, start_ms: int, end_ms: int, *, counted: bool) -> CheckedMinutes:
-    minutes = CheckedMinutes(start_ms, end_ms)
-    # The last one is always still forming.
-    for bar in _bars(body)[:-1]:
-        # There is no way to ask for an end, so what comes after it is no fault.
-        opened_ms = bar.opened_s * 1000
-        if opened_ms < end_ms:
-            minutes.add(minute_of_trades(opened_ms, bar, counted=counted))
-    return minutes
+async def kraken_history(wanted: MinutesRequest) -> list[PriceBar]:
+    # A second early: the documentation does not say whether the bar at `since` is included.
+    params: Params = {"pair": rest_pair(wanted.name), "interval": 1, "since": wanted.start_ms // 1000 - 1}
+    answer = await wanted.ask("/0/public/OHLC", params)
+    return read_bars(answer.body, wanted.end_ms, counted=wanted.counted)
+
+
+def read_bars(body: bytes, end_ms: int, *, counted: bool) -> list[PriceBar]:
+    # The last one is always still forming. There is no way to ask for an end, so what comes after it is no
+    # fault.
+    bars = [bar for bar in _bars(body)[:-1] if bar.opened_ms < end_ms]
+    return [minute_of_trades(bar, counted=counted) for bar in bars]
 
 
 def _bars(body: bytes) -> list[KrakenBar]:

@@ -13,15 +13,7 @@ from core.times import iso_s
 from market.prices.candles import PriceBar
 
 from .venue_feed import FeedLost
-from .venue_history import (
-    CheckedMinutes,
-    MinutesRequest,
-    Params,
-    checked,
-    decode,
-    error_text,
-    fetch,
-)
+from .venue_history import MinutesRequest, Params, decode, error_text, fetch
 from .venue_quotes import to_ms
 
 LONGEST_ERROR = 65_536
@@ -77,10 +69,10 @@ async def refusal(response: httpx2.Response) -> FeedLost:
         why = f"OANDA answered {status}{error_text(response, await read_raw(response, LONGEST_ERROR))}"
     except HttpFailed:
         why = f"OANDA answered {status} and more than an error needs"
-    is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
-    see = SEE.get(status)
+    if see := SEE.get(status):
+        why += f"; {see}"
     wait_s = min(retry_after_s(response), LONGEST_WAIT_S)
-    return FeedLost(f"{why}; {see}" if see else why, is_lasting=is_lasting, wait_s=wait_s)
+    return FeedLost(why, is_lasting=response.is_client_error, wait_s=wait_s)
 
 
 class OandaPrices(msgspec.Struct):
@@ -116,24 +108,14 @@ ANSWER = msgspec.json.Decoder(OandaBars, strict=False)
 async def oanda_history(wanted: MinutesRequest, price: str = "bid") -> list[PriceBar]:
     """One request: it may span 5,000 candles, and three days have 4,320. `price` is what the candles are made
     of, bid or mid."""
-    start_ms, end_ms = wanted.start_ms, wanted.end_ms
-    if start_ms >= end_ms:
-        return []
-    which = "MA" if price == "mid" else "BA"
-    params: Params = {"price": which, "granularity": "M1", "from": iso_s(start_ms), "to": iso_s(end_ms)}
+    between = {"from": iso_s(wanted.start_ms), "to": iso_s(wanted.end_ms)}
+    params: Params = {"price": "MA" if price == "mid" else "BA", "granularity": "M1", **between}
     answer = await wanted.ask(f"/v3/instruments/{quote(wanted.name, safe='')}/candles", params)
-    minutes = read_bars(answer.body, start_ms, end_ms, price, counted=wanted.counted)
-    return checked(minutes, f"OANDA {wanted.name}")
+    return read_bars(answer.body, price, counted=wanted.counted)
 
 
-def read_bars(
-    body: bytes, start_ms: int, end_ms: int, price: str = "bid", *, counted: bool
-) -> CheckedMinutes:
-    minutes = CheckedMinutes(start_ms, end_ms)
+def read_bars(body: bytes, price: str, *, counted: bool) -> list[PriceBar]:
     try:
-        for bar in ANSWER.decode(body).candles:
-            if bar.complete:
-                minutes.add(bar.candle(price, counted=counted))
+        return [bar.candle(price, counted=counted) for bar in ANSWER.decode(body).candles if bar.complete]
     except ValueError as error:
         raise HttpFailed(f"OANDA's candles cannot be read: {error}") from None
-    return minutes

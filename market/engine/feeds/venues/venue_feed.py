@@ -18,7 +18,7 @@ from market.engine.feeds.feed import FeedPace, HeldTicks, Inlet
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
 
-from .venue_history import MinutesRequest, whole_minutes
+from .venue_history import MinutesRequest, sound_minutes, whole_minutes
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +81,8 @@ class VenueFeed(ABC):
 
     venue: ClassVar[str]
     """Its name for people: "Kraken"."""
-    basis: str = ""
-    """What the bars of its history are made of; without one it has no history."""
+    basis: str
+    """What the bars of its history are made of."""
     rest_url: str
     """Where its history is asked for, as `rest_setting` says."""
     rest_setting: ClassVar[str]
@@ -111,9 +111,9 @@ class VenueFeed(ABC):
     def client(self) -> httpx2.AsyncClient:
         """For its REST side, as long as the line is open."""
 
+    @abstractmethod
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
-        """Closed minutes, oldest first; whatever it raises is logged."""
-        raise NotImplementedError
+        """Closed minutes, oldest first, not checked yet; whatever it raises is logged."""
 
     async def run(self, inlet: Inlet) -> None:
         self._failures = 0
@@ -197,8 +197,8 @@ class VenueFeed(ABC):
         self._log_failures(failed)
 
     async def _fill_until(self, end_ms: int, inlet: Inlet, failed: dict[str, str]) -> None:
-        missing = inlet.missing() if self.basis else {}
-        wanted = {name: ms for name, ms in missing.items() if name in self.symbols and ms < end_ms}
+        missing = inlet.missing().items()
+        wanted = {name: ms for name, ms in missing if name in self.symbols and ms < end_ms}
         gate = asyncio.Semaphore(self.pace.history_at_once)
         self._awaited.update(wanted)
         failed |= dict.fromkeys(wanted, f"not within {self.pace.history_s:g} s")
@@ -206,7 +206,7 @@ class VenueFeed(ABC):
         async def fill(symbol: str, start_ms: int) -> None:
             try:
                 async with gate:
-                    minutes = await self.history(self._request(symbol, start_ms, end_ms))
+                    minutes = await self._minutes(self._request(symbol, start_ms, end_ms))
                 inlet.backfill(symbol, minutes, self.basis)
                 del failed[symbol]
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
@@ -219,6 +219,15 @@ class VenueFeed(ABC):
         facts, between = catalogue.find(symbol), whole_minutes(start_ms, end_ms)
         counted = facts is not None and facts.volume_kind == "ticks"
         return MinutesRequest(self.client(), self.rest_url, self.symbols[symbol], *between, counted)
+
+    async def _minutes(self, wanted: MinutesRequest) -> list[PriceBar]:
+        if wanted.start_ms >= wanted.end_ms:
+            return []
+        minutes, refused = sound_minutes(await self.history(wanted), wanted.start_ms, wanted.end_ms)
+        if refused:
+            name = f"{self.venue} {wanted.name}"
+            logger.warning("%s: %d bars of its history make no sense", name, refused)
+        return minutes
 
     def _log_failures(self, failed: Mapping[str, str]) -> None:
         """One line for each reason, however many instruments it concerns."""

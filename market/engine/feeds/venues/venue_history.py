@@ -1,7 +1,6 @@
 """A venue's history: what it is asked for, and bars that are checked before they count as closed minutes."""
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -14,7 +13,6 @@ from core.times import epoch_ms
 from market.engine.admission import TOO_HIGH
 from market.prices.candles import DAY_MS, MINUTE_MS, PriceBar, interval_start
 
-logger = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
 
 # Three days of minutes with bid and ask are a little over one megabyte.
@@ -67,6 +65,9 @@ def decode(decoder: msgspec.json.Decoder[D], body: bytes, what: str) -> D:
 class TradeBar(Protocol):
     """A venue's own bar of trades."""
 
+    @property
+    def opened_ms(self) -> int: ...
+
     open: float
     high: float
     low: float
@@ -75,10 +76,10 @@ class TradeBar(Protocol):
     trades: int
 
 
-def minute_of_trades(opened_ms: int, bar: TradeBar, *, counted: bool) -> PriceBar:
+def minute_of_trades(bar: TradeBar, *, counted: bool) -> PriceBar:
     # Where live volume is the number of ticks, that of trades comes nearest; a size would tower above it.
     volume = float(bar.trades) if counted else bar.traded
-    return PriceBar(opened_ms, bar.open, bar.high, bar.low, bar.close, volume, bar.high, bar.low)
+    return PriceBar(bar.opened_ms, bar.open, bar.high, bar.low, bar.close, volume, bar.high, bar.low)
 
 
 def error_text(response: httpx2.Response, body: bytes) -> str:
@@ -91,32 +92,19 @@ def error_text(response: httpx2.Response, body: bytes) -> str:
     return quoted(text, response.request.headers.get("Authorization", "").removeprefix("Bearer "))
 
 
-class CheckedMinutes:
-    """Takes the bars that open from `start_ms` on and end by `end_ms`, oldest first."""
-
-    def __init__(self, start_ms: int, end_ms: int) -> None:
-        self.candles: list[PriceBar] = []
-        self.refused = 0
-        """Bars that make no sense, came out of order or were not asked for."""
-        self._next_ms = start_ms
-        self._end_ms = end_ms
-
-    def add(self, bar: PriceBar) -> None:
-        if bar.opened_ms == self._end_ms:
-            # It may still be forming, which is no fault of the venue.
-            return
-        is_asked_for = self._next_ms <= bar.opened_ms < self._end_ms and bar.opened_ms % MINUTE_MS == 0
+def sound_minutes(bars: Iterable[PriceBar], start_ms: int, end_ms: int) -> tuple[list[PriceBar], int]:
+    """The bars that open from `start_ms` on and end by `end_ms`, oldest first, and how many others make no
+    sense, came out of order or were not asked for."""
+    sound, refused = list[PriceBar](), 0
+    for bar in bars:
+        is_asked_for = start_ms <= bar.opened_ms < end_ms and bar.opened_ms % MINUTE_MS == 0
         if is_asked_for and _makes_sense(bar):
-            self.candles.append(bar)
-            self._next_ms = bar.opened_ms + MINUTE_MS
-        else:
-            self.refused += 1
-
-
-def checked(minutes: CheckedMinutes, name: str) -> list[PriceBar]:
-    if minutes.refused:
-        logger.warning("%s: %d bars of its history make no sense", name, minutes.refused)
-    return minutes.candles
+            sound.append(bar)
+            start_ms = bar.opened_ms + MINUTE_MS
+        elif bar.opened_ms != end_ms:
+            # At the end one may still be forming, which is no fault of the venue.
+            refused += 1
+    return sound, refused
 
 
 def _sent_ms(response: httpx2.Response) -> int | None:

@@ -1,12 +1,11 @@
 """A venue's connection over a WebSocket: what is sent and when, and a sentence for every way to lose it."""
 
 import asyncio
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from http import HTTPStatus
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
@@ -19,24 +18,35 @@ from market.prices.records import Tick
 
 from .venue_feed import FeedLost, Refuse, VenueFeed, VenueLine
 from .venue_history import TIMEOUT_S
+from .venue_quotes import VenueQuotes
 
 MAX_BYTES = 1_048_576
 Say = Callable[[bytes], None]
 
 
-class MessageReader(Protocol):
+class MessageReader(ABC):
     """Our side of the venue's protocol on one connection, without a socket: it is given a way to send."""
 
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
+        self.names = sorted(set(symbols.values()))
+        self.refuse, self.say = refuse, say
+        self.quotes = VenueQuotes(symbols, refuse)
+
+    @abstractmethod
     def subscribe(self) -> None: ...
+
+    @abstractmethod
     def probe(self) -> None:
         """Say something that the venue answers."""
 
+    @abstractmethod
     def read(self, raw: bytes | str, received_ms: int) -> list[Tick]: ...
 
 
 class WebSocketFeed(VenueFeed):
     url_setting: ClassVar[str]
     path: ClassVar[str] = ""
+    reader: ClassVar[type[MessageReader]]
     basis = "trades"
 
     def __init__(
@@ -51,9 +61,6 @@ class WebSocketFeed(VenueFeed):
         self.url = url.rstrip("/") + self.path
         self.rest_url = rest_url.rstrip("/")
         self._client: httpx2.AsyncClient | None = None
-
-    @abstractmethod
-    def reader(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> MessageReader: ...
 
     async def served(self, refuse: Refuse) -> Mapping[str, str]:
         """What of `symbols` the venue has, where it does not say so itself when it is asked for more."""
@@ -132,7 +139,7 @@ def raising_feed_lost(venue: str, url: str, setting: str) -> Iterator[None]:
     except InvalidStatus as refused:
         status = refused.response.status_code
         # Whoever is not let in, or is asked to slow down, gains nothing by trying again soon.
-        is_lasting = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+        is_lasting = httpx2.codes.is_client_error(status)
         raise FeedLost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
     except InvalidURI as error:
         raise FeedLost(f"{at} is no address of a WebSocket", is_lasting=True) from error

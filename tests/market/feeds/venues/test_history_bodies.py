@@ -9,7 +9,7 @@ import pytest
 
 from core.http import HttpFailed
 from market.engine.feeds.venues import binance_rest, kraken, oanda_rest
-from market.engine.feeds.venues.venue_history import CheckedMinutes
+from market.engine.feeds.venues.venue_history import VenueAnswer, sound_minutes
 from market.prices.candles import MINUTE_MS, PriceBar
 
 # 2023-07-06T19:20:00Z, where the example of Kraken's documentation begins.
@@ -33,7 +33,8 @@ FIRST, SECOND = (
 
 
 def kraken_minutes(answer: Any = KRAKEN, *, end_ms: int = END_MS, counted: bool = False) -> list[PriceBar]:
-    return kraken.read_bars(json.dumps(answer).encode(), START_MS, end_ms, counted=counted).candles
+    bars = kraken.read_bars(json.dumps(answer).encode(), end_ms, counted=counted)
+    return sound_minutes(bars, START_MS, end_ms)[0]
 
 
 def kline(opened_ms: int = START_MS, *, high: str = "0.80000000") -> list[Any]:
@@ -44,9 +45,8 @@ def kline(opened_ms: int = START_MS, *, high: str = "0.80000000") -> list[Any]:
 
 
 def binance_minutes(answer: Any, *, sent_ms: int | None = END_MS, counted: bool = False) -> list[PriceBar]:
-    minutes = CheckedMinutes(START_MS, END_MS)
-    binance_rest.add_klines(minutes, json.dumps(answer).encode(), sent_ms, counted=counted)
-    return minutes.candles
+    bars = binance_rest.read_klines(VenueAnswer(json.dumps(answer).encode(), sent_ms), counted=counted)
+    return sound_minutes(bars, START_MS, END_MS)[0]
 
 
 def oanda_bar(time: str = "2023-07-06T19:20:00.000000000Z", **fields: Any) -> dict[str, Any]:
@@ -57,7 +57,8 @@ def oanda_bar(time: str = "2023-07-06T19:20:00.000000000Z", **fields: Any) -> di
 
 def oanda_minutes(*bars: dict[str, Any], price: str = "bid", counted: bool = True) -> list[PriceBar]:
     body = {"instrument": "EUR_USD", "granularity": "M1", "candles": bars}
-    return oanda_rest.read_bars(json.dumps(body).encode(), START_MS, END_MS, price, counted=counted).candles
+    minutes = oanda_rest.read_bars(json.dumps(body).encode(), price, counted=counted)
+    return sound_minutes(minutes, START_MS, END_MS)[0]
 
 
 def test_kraken_bars_become_minutes_without_the_last_which_still_forms() -> None:

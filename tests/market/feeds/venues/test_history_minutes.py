@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 from msgspec.structs import replace
 
-from market.engine.feeds.venues.venue_history import LONGEST_MS, CheckedMinutes, whole_minutes
+from market.engine.feeds.venues.venue_history import LONGEST_MS, sound_minutes, whole_minutes
 from market.prices.candles import MINUTE_MS, PriceBar
 
 START_MS = 1_763_467_200_000
@@ -14,11 +14,9 @@ BAR = PriceBar(START_MS, 1.2, 1.4, 1.1, 1.3, 7.0, ask_high=1.41, ask_low=1.11)
 
 
 def kept(*bars: PriceBar) -> list[int]:
-    minutes = CheckedMinutes(START_MS, END_MS)
-    for bar in bars:
-        minutes.add(bar)
-    assert minutes.refused + len(minutes.candles) == len(bars)
-    return [candle.opened_ms for candle in minutes.candles]
+    minutes, refused = sound_minutes(bars, START_MS, END_MS)
+    assert refused + len(minutes) == len(bars)
+    return [minute.opened_ms for minute in minutes]
 
 
 def test_sound_bar_is_kept() -> None:
@@ -72,11 +70,7 @@ def test_bar_out_of_order_is_left_out() -> None:
 
 
 def test_running_minute_is_left_out_and_no_fault() -> None:
-    minutes = CheckedMinutes(START_MS, END_MS)
-
-    minutes.add(BAR.opened_at(END_MS))
-
-    assert (minutes.candles, minutes.refused) == ([], 0)
+    assert sound_minutes([BAR.opened_at(END_MS)], START_MS, END_MS) == ([], 0)
 
 
 def test_minutes_asked_for_are_whole_and_ended() -> None:
