@@ -110,8 +110,10 @@ class LanguageModel:
         """Called before the request, because a failed request may cost money too."""
         day = today()
         try:
-            budget, whose = self._endpoint.daily_budget, {"identifier": self.identifier, "day": day}
-            has_room = await in_thread_promptly(spend, LanguageUse.objects, budget, **whose)
+            budget = self._endpoint.daily_budget
+            has_room = await in_thread_promptly(
+                spend, LanguageUse.objects, budget, identifier=self.identifier, day=day
+            )
         except UNANSWERED:
             raise LanguageFailed("the call cannot be counted now, so it is not made", wait_s=1) from None
         if not has_room:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from datetime import UTC, datetime
 from itertools import product
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from django.db import connection
@@ -21,8 +21,6 @@ from news.models.outcomes import HORIZONS_H
 
 # Fewer items say nothing: of thirty fair coins, twenty may well show heads.
 ENOUGH = 30
-
-
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -77,29 +75,17 @@ def add_up() -> list[Figures]:
     """Every category, label and horizon, including those without outcomes yet."""
     with connection.cursor() as cursor:
         cursor.execute(ADD_UP)
-        found = {row[:3]: _figures(row) for row in cursor.fetchall()}
+        found = {row[:3]: _figures(*row) for row in cursor.fetchall()}
     groups = product(NewsCategory.values, LABELS, HORIZONS_H)
     return [found.get(group, Figures(*group)) for group in groups]
 
 
-def _figures(row: tuple[object, ...]) -> Figures:
-    category, label, horizon, count, left_out, pending, mean, median, hits = row
+def _figures(category: str, label: str, horizon: str, count: int, *others: Any) -> Figures:
+    left_out, pending, *shares = others
+    rounded = (None if share is None else round(float(share), 4) for share in shares)
     return Figures(
-        category=str(category),
-        sentiment=str(label),
-        horizon=str(horizon),
-        count=int(str(count)),
-        left_out=int(str(left_out)),
-        pending=int(str(pending)),
-        mean_move_percent=_rounded(mean),
-        median_move_percent=_rounded(median),
-        hit_rate=_rounded(hits),
-        too_few=int(str(count)) < ENOUGH,
+        category, label, horizon, count, int(left_out), int(pending), *rounded, too_few=count < ENOUGH
     )
-
-
-def _rounded(value: object) -> float | None:
-    return None if value is None else round(float(str(value)), 4)
 
 
 KEPT_S = 60.0
@@ -107,23 +93,20 @@ KEPT_S = 60.0
 
 class Report:
     def __init__(self) -> None:
-        self._figures: list[Figures] = []
-        self._at: datetime | None = None
-        self._made_at = 0.0
-        self._lock: asyncio.Lock | None = None
+        self.forget()
 
     async def read(self) -> tuple[datetime, list[Figures]]:
         """Concurrent readers wait for one computation."""
-        self._lock = self._lock or asyncio.Lock()
         async with self._lock:
-            if self._at is None or time.monotonic() - self._made_at > KEPT_S:
+            if self._latest is None or time.monotonic() - self._made_at > KEPT_S:
                 at = datetime.now(UTC)
-                self._figures = await in_thread(add_up)
-                self._at, self._made_at = at, time.monotonic()
-            return self._at, self._figures
+                self._latest, self._made_at = (at, await in_thread(add_up)), time.monotonic()
+            return self._latest
 
     def forget(self) -> None:
-        self._at, self._lock = None, None
+        self._latest: tuple[datetime, list[Figures]] | None = None
+        self._made_at = 0.0
+        self._lock = asyncio.Lock()
 
 
 report = Report()

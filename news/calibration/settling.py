@@ -1,23 +1,19 @@
 """Settles outcomes: looks up, once a horizon has passed, how far prices moved in it."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from statistics import fmean
-from typing import NamedTuple
 
-from django.db.models import Q
 from django.utils import timezone
 
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
-from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from market.models import Candle
-from market.prices import MINUTE_MS, TIMEFRAMES
+from market.prices import TIMEFRAMES
 from market.store import present_kind
 from news.models import Outcome
 from news.models.outcomes import INVERSE
@@ -32,21 +28,8 @@ BATCH = 200
 SETTLED_AFTER = timedelta(minutes=2)
 # Missing prices may still be filled in from a venue's history, but not after a day.
 GIVEN_UP_AFTER = timedelta(days=1)
-HOUR_MS = TIMEFRAMES["1h"]
 # A price further away than this does not count: the market was closed, or the feed was down.
-NEAR_MS = 15 * MINUTE_MS
-NEAR_BY_HOURS_MS = HOUR_MS
-
-
-class CandleEnds(NamedTuple):
-    opened_ms: int
-    open: float
-    close: float
-
-
-class Span(NamedTuple):
-    start_ms: int
-    end_ms: int
+NEAR, NEAR_BY_HOURS = timedelta(minutes=15), timedelta(hours=1)
 
 
 def settling_loop() -> BackgroundLoop:
@@ -86,62 +69,32 @@ def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> i
 
 
 def measure(outcome: Outcome) -> float | None:
-    return mean_move(_move_for_item(sided, outcome) for sided in outcome.symbols.split())
-
-
-def _move_for_item(sided: str, outcome: Outcome) -> float | None:
-    move = _move_of(sided.removeprefix(INVERSE), outcome)
-    return inverse(move) if sided.startswith(INVERSE) else move
-
-
-def _move_of(symbol: str, outcome: Outcome) -> float | None:
-    span = Span(epoch_ms(outcome.entered_at), epoch_ms(outcome.due_at))
-    by_minutes = move_percent(list(_bars(symbol, "1m", span, NEAR_MS)), span, MINUTE_MS, NEAR_MS)
-    if by_minutes is not None or span.end_ms - span.start_ms < 24 * HOUR_MS:
-        return by_minutes
-    # Where no minutes are kept, hourly candles are precise enough for a day, but not for an hour.
-    bars = list(_bars(symbol, "1h", span, NEAR_BY_HOURS_MS))
-    return move_percent(bars, span, HOUR_MS, NEAR_BY_HOURS_MS)
-
-
-def _bars(symbol: str, timeframe: str, span: Span, near_ms: int) -> Iterator[CandleEnds]:
-    """The candles around both ends, in order."""
-    length_ms = MINUTE_MS if timeframe == "1m" else HOUR_MS
-    about_start = Q(opened_at__gte=moment(span.start_ms), opened_at__lte=moment(span.start_ms + near_ms))
-    about_end = Q(opened_at__gte=moment(span.end_ms - near_ms - length_ms), opened_at__lt=moment(span.end_ms))
-    instrument_id = Instrument.objects.filter(symbol=symbol).values_list("pk", flat=True).first()
-    if instrument_id is None:
-        return
-    own = {"instrument": instrument_id, "simulated": present_kind(instrument_id), "timeframe": timeframe}
-    candles = Candle.objects.filter(about_start | about_end, **own)
-    for opened_at, opened, close in candles.order_by("opened_at").values_list("opened_at", "open", "close"):
-        yield CandleEnds(epoch_ms(opened_at), float(opened), float(close))
-
-
-def move_percent(bars: Sequence[CandleEnds], span: Span, length_ms: int, near_ms: int) -> float | None:
-    """None if the price is missing at one of the ends."""
-    entry = first_after(bars, span.start_ms, near_ms)
-    leave = last_before(bars, span.end_ms, length_ms, near_ms)
-    return None if not entry or leave is None else (leave / entry - 1) * 100
-
-
-def first_after(bars: Sequence[CandleEnds], at_ms: int, near_ms: int) -> float | None:
-    """The open of the first candle that opened at the moment or soon after it."""
-    return next((bar.open for bar in bars if at_ms <= bar.opened_ms <= at_ms + near_ms), None)
-
-
-def last_before(bars: Sequence[CandleEnds], at_ms: int, length_ms: int, near_ms: int) -> float | None:
-    """The close of the last candle that had closed by the moment, or shortly before it."""
-    closed = (bar for bar in reversed(bars) if bar.opened_ms + length_ms <= at_ms)
-    return next((bar.close for bar in closed if bar.opened_ms + length_ms >= at_ms - near_ms), None)
-
-
-def inverse(move: float | None) -> float | None:
-    """How far 1/price moved."""
-    return None if move is None else (100 / (100 + move) - 1) * 100
-
-
-def mean_move(moves: Iterable[float | None]) -> float | None:
     """The mean over the item's instruments: one item is one observation."""
+    moves = (_move_of(sided, outcome) for sided in outcome.symbols.split())
     priced = [move for move in moves if move is not None]
     return fmean(priced) if priced else None
+
+
+def _move_of(sided: str, outcome: Outcome) -> float | None:
+    symbol = sided.removeprefix(INVERSE)
+    change = _change_of(symbol, "1m", outcome, NEAR)
+    if change is None and outcome.due_at - outcome.entered_at >= timedelta(days=1):
+        # Where no minutes are kept, hourly candles are precise enough for a day, but not for an hour.
+        change = _change_of(symbol, "1h", outcome, NEAR_BY_HOURS)
+    if change is None:
+        return None
+    return ((1 / change if sided.startswith(INVERSE) else change) - 1) * 100
+
+
+def _change_of(symbol: str, timeframe: str, outcome: Outcome, near: timedelta) -> float | None:
+    """The close of the last candle that closed before the end, divided by the open of the first one that
+    opened after the start; None if either is missing."""
+    instrument_id = Instrument.objects.filter(symbol=symbol).values_list("pk", flat=True).first()
+    if instrument_id is None:
+        return None
+    own = {"instrument": instrument_id, "simulated": present_kind(instrument_id), "timeframe": timeframe}
+    candles = Candle.objects.filter(**own).order_by("opened_at")
+    start, end = outcome.entered_at, outcome.due_at - timedelta(milliseconds=TIMEFRAMES[timeframe])
+    entry = candles.filter(opened_at__range=(start, start + near)).first()
+    leave = candles.filter(opened_at__range=(end - near, end)).last()
+    return float(leave.close) / float(entry.open) if entry and entry.open and leave else None

@@ -134,7 +134,7 @@ NOT_IN_STRICT = {"minLength", "maxLength", "minItems", "maxItems", "title"}
 def schema_of(shape: type[msgspec.Struct]) -> dict[str, Any]:
     """The root must be an object itself, not a reference to one."""
     (root,), definitions = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
-    schema = definitions.pop(root["$ref"].rpartition("/")[2])
+    schema: dict[str, Any] = definitions.pop(root["$ref"].rpartition("/")[2])
     return schema | ({"$defs": definitions} if definitions else {})
 
 
