@@ -64,15 +64,11 @@ def _judged_by(item: NewsItem, named: Sequence[Named]) -> str:
 
 
 def _sided(item: NewsItem, instruments: Sequence[Named], *, is_named: bool) -> str:
-    sides = {
-        symbol: side_of(item.title, item.category, symbol, kind, is_named=is_named)
+    sides = (
+        (symbol, side_of(item.title, item.category, symbol, kind, is_named=is_named))
         for symbol, kind in instruments
-    }
-    return _joined([symbol if side > 0 else f"{INVERSE}{symbol}" for symbol, side in sides.items() if side])
-
-
-def _joined(symbols: Sequence[str]) -> str:
-    joined = " ".join(symbols)
+    )
+    joined = " ".join(symbol if side > 0 else f"{INVERSE}{symbol}" for symbol, side in sides if side)
     return joined if len(joined) <= LONGEST else joined[: LONGEST + 1].rpartition(" ")[0]
 
 

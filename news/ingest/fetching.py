@@ -11,10 +11,10 @@ import httpx2
 from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, retry_after_s, tls
 
 from .addresses import SCHEMES, AddressRefused, read_feed_address
+from .parsing import MAX_BYTES, NoFeed
 
 TIMEOUT_S = 20.0
 CONNECT_S = 5.0
-MAX_BYTES = 2_000_000
 MAX_HOPS = 5
 
 # A name may have many addresses; the first ones are tried.
@@ -29,14 +29,6 @@ ASKS = {
     "Accept": "application/rss+xml, application/atom+xml, application/rdf+xml, application/xml, text/xml",
     "Accept-Encoding": "gzip",
 }
-
-
-class FetchFailed(Exception):
-    """There is no feed; the message says why, and `retry_after_s` when to come back."""
-
-    def __init__(self, reason: str, retry_after_s: int = 0) -> None:
-        super().__init__(reason)
-        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,7 @@ class Fetcher:
             async with bounded(self._timeout_s), client:
                 return await self._follow(client, address)
         except (AddressRefused, HttpFailed) as error:
-            raise FetchFailed(str(error)) from None
+            raise NoFeed(str(error)) from None
 
     async def _follow(self, client: httpx2.AsyncClient, address: str) -> Fetched:
         for _ in range(MAX_HOPS + 1):
@@ -85,7 +77,7 @@ class Fetcher:
             if isinstance(answer, Fetched):
                 return answer
             address = str(url.join(answer))
-        raise FetchFailed(f"it redirects more than {MAX_HOPS} times")
+        raise NoFeed(f"it redirects more than {MAX_HOPS} times")
 
     async def _ask(self, client: httpx2.AsyncClient, url: httpx2.URL) -> Fetched | str:
         """The answer, or the address that it redirects to."""
@@ -95,7 +87,7 @@ class Fetcher:
                 return await self._ask_at(client, host, url)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = error
-        raise failed or FetchFailed(f"{url.host} has no address")
+        raise failed or NoFeed(f"{url.host} has no address")
 
     async def _ask_at(self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL) -> Fetched | str:
         # Connect to the address that was checked, under the original name: a second look-up could differ.
@@ -119,7 +111,7 @@ class Fetcher:
         if status == 304:
             return Fetched(None)
         if status != 200:
-            raise FetchFailed(f"the answer was {status}", retry_after_s(response))
+            raise NoFeed(f"the answer was {status}", retry_after_s(response))
         return Fetched(
             await read_raw(response, MAX_BYTES, encodings=PLAIN | GZIP),
             response.headers.get("Content-Type", ""),
@@ -134,7 +126,7 @@ class Fetcher:
         try:
             found = await loop.getaddrinfo(url.host, url.port or SCHEMES[url.scheme], type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
-            raise FetchFailed(f"{url.host} cannot be found") from None
+            raise NoFeed(f"{url.host} cannot be found") from None
         hosts = [host for *_, place in found if (host := read_address(str(place[0]))) is not None]
         # A single address that is not public is enough to refuse: nobody publishes such a name by mistake.
         if not hosts or not all(self._may_ask(host) for host in hosts):

@@ -226,16 +226,9 @@ def take_change(
     unchanged = NewsItem.objects.filter(
         pk=item.pk, status=Status.DRAFT, title=item.title, category=item.category, model=item.model
     )
-    item.title, item.summary, item.title_key = story.entry.title, story.entry.summary, story.title_key
-    is_taken = unchanged.update(
-        title=item.title,
-        summary=item.summary,
-        title_key=item.title_key,
-        category=category,
-        sentiment_score=None,
-        model="",
-    )
-    if not is_taken:
+    item.title = story.entry.title
+    told = {"title": item.title, "summary": story.entry.summary, "title_key": story.title_key}
+    if not unchanged.update(**told, category=category, sentiment_score=None, model=""):
         return False
     if {instrument.symbol for instrument in item.symbols.all()} == symbols_by_title:
         item.symbols.set([instruments[symbol] for symbol in story.symbols])

@@ -50,7 +50,11 @@ class ParsedFeed(msgspec.Struct, frozen=True):
 
 
 class NoFeed(Exception):
-    """The bytes are no feed; the message says what they seem to be."""
+    """There is no feed; the message says why, and `retry_after_s` when to come back, where a server does."""
+
+    def __init__(self, reason: str, retry_after_s: int = 0) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
 
 
 def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
@@ -66,7 +70,7 @@ def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
     )
     if not read.entries and not read.get("version"):
         raise NoFeed(seems(body))
-    newest = sorted(read.entries, key=_newness, reverse=True)[:MAX_ENTRIES]
+    newest = sorted(read.entries, key=lambda found: _published_at(found) or NEW, reverse=True)[:MAX_ENTRIES]
     entries = [_entry(found, address) for found in newest]
     titled = [entry for entry in entries if entry.title]
     return ParsedFeed(titled, len(read.entries) - len(newest), len(entries) - len(titled))
@@ -101,21 +105,16 @@ def _text(found: Any, name: str) -> str:
 
 def _published_at(found: Any) -> datetime | None:
     # Bypasses feedparser's own lookup, which maps one name to the other and warns about it.
-    return read_time(dict.get(found, "published_parsed") or dict.get(found, "updated_parsed"))
+    parsed = dict.get(found, "published_parsed") or dict.get(found, "updated_parsed")
+    return None if parsed is None else read_time(parsed)
 
 
-def read_time(parsed: tuple[int, ...] | None) -> datetime | None:
-    """The time that feedparser parsed; None if it parsed none, or an impossible one."""
-    if parsed is None:
-        return None
+def read_time(parsed: tuple[int, ...]) -> datetime | None:
+    """The time that feedparser parsed; None for an impossible one."""
     try:
         return datetime.fromtimestamp(calendar.timegm(parsed), UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _newness(found: Any) -> datetime:
-    return _published_at(found) or NEW
 
 
 def clean(text: str, longest: int) -> str:

@@ -2,10 +2,10 @@
 
 However many processes there are, the one that moves the next poll of a source forward polls it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -21,8 +21,7 @@ from news.models import Source
 from news.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
-from .fetching import Fetched, Fetcher, FetchFailed
-from .intake import IntakeTally
+from .fetching import Fetched, Fetcher
 from .parsing import NoFeed
 from .parsing_process import read_apart
 
@@ -73,87 +72,77 @@ def claim(source: Source, now: datetime) -> bool:
     return True
 
 
-class RenewedClaim:
-    """Keeps the claim on a source for as long as its poll takes."""
+@asynccontextmanager
+async def renewed_claim(source: Source, renew_s: float) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+    """Keeps the claim on a source for as long as its poll takes. Gives a function that renews it at once and
+    says whether it was still ours."""
+    # Two renewals at once would each mistake the other for another process's claim.
+    turn = asyncio.Lock()
 
-    def __init__(self, source: Source, renew_s: float) -> None:
-        self._source, self._renew_s = source, renew_s
-        # Two renewals at once would each mistake the other for another process's claim.
-        self._turn = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+    async def renew() -> bool:
+        async with turn:
+            return await in_thread(claim, source, timezone.now())
 
-    async def __aenter__(self) -> RenewedClaim:
-        self._task = asyncio.create_task(self._keep_renewing(), name=f"claim of {self._source.pk}")
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        await cancel_and_wait(self._task)
-
-    async def renew(self) -> bool:
-        async with self._turn:
-            return await in_thread(claim, self._source, timezone.now())
-
-    async def _keep_renewing(self) -> None:
+    async def keep_renewing() -> None:
         is_ours = True
         while is_ours:
-            await asyncio.sleep(self._renew_s)
+            await asyncio.sleep(renew_s)
             try:
-                is_ours = await self.renew()
+                is_ours = await renew()
             except UNANSWERED as error:
-                logger.warning("The claim on %s could not be renewed now: %s", self._source, error)
+                logger.warning("The claim on %s could not be renewed now: %s", source, error)
+
+    task = asyncio.create_task(keep_renewing(), name=f"claim of {source.pk}")
+    try:
+        yield renew
+    finally:
+        await cancel_and_wait(task)
 
 
 class Polled(NamedTuple):
-    tally: IntakeTally | None = None
+    outcome: str = ""
     problem: str = ""
 
     def __str__(self) -> str:
-        return self.problem or (str(self.tally) if self.tally else "") or UNCHANGED
+        return self.problem or self.outcome
 
 
 async def poll(
     source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None, renew_s: float = RENEW_S
 ) -> Polled:
     """Expects a source that this process has claimed."""
-    async with RenewedClaim(source, renew_s) as renewed:
-        return await _poll(source, renewed, scorer, fetcher)
-
-
-async def _poll(source: Source, renewed: RenewedClaim, scorer: Scorer, fetcher: Fetcher | None) -> Polled:
     fetcher = fetcher or Fetcher(allow_loopback=settings.NEWS_FEEDS_ON_LOOPBACK)
     now = timezone.now()
     try:
-        fetched = await fetcher.fetch(source.address, source.etag, source.modified)
-        polled = await _take(source, renewed, fetched, now, scorer)
-    except FetchFailed as error:
-        return await _failed(source, now, str(error), error.retry_after_s)
+        async with renewed_claim(source, renew_s) as renew:
+            fetched = await fetcher.fetch(source.address, source.etag, source.modified)
+            return await _take(source, renew, fetched, now, scorer)
     except NoFeed as error:
-        return await _failed(source, now, str(error))
+        return await _failed(source, now, str(error), error.retry_after_s)
     except UNANSWERED as error:
         logger.warning("The news of %s wait for the database: %s", source, error)
         return Polled(problem="the database did not answer")
     except Exception as error:  # noqa: BLE001 - the top of a poll: a fault of one source must not stop the others
         logger.exception("Polling %s broke", source)
         return await _failed(source, now, f"a fault of our own ({type(error).__name__}); the log has more")
-    return polled
 
 
 async def _take(
-    source: Source, renewed: RenewedClaim, fetched: Fetched, now: datetime, scorer: Scorer
+    source: Source, renew: Callable[[], Awaitable[bool]], fetched: Fetched, now: datetime, scorer: Scorer
 ) -> Polled:
     if fetched.body is None:
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
-        return Polled()
+        return Polled(UNCHANGED)
     feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
     reading = await in_thread(intake.read, source, feed, now)
     # Checked before scoring, which would otherwise be paid for twice.
-    if reading.to_judge and not await renewed.renew():
+    if reading.to_judge and not await renew():
         return Polled(problem=ANOTHER)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
-    tally = await in_thread(intake.store, source, reading, judged)
+    outcome = str(await in_thread(intake.store, source, reading, judged)) or UNCHANGED
     # Only after the intake: had that failed, the validators would hide the same feed next time.
-    await in_thread(note_success, source, now, str(tally) or UNCHANGED, fetched.etag, fetched.modified)
-    return Polled(tally)
+    await in_thread(note_success, source, now, outcome, fetched.etag, fetched.modified)
+    return Polled(outcome)
 
 
 async def _failed(source: Source, now: datetime, reason: str, retry_after_s: int = 0) -> Polled:
@@ -177,7 +166,7 @@ def note_success(source: Source, now: datetime, outcome: str, etag: str, modifie
     )
 
 
-def note_failure(source: Source, now: datetime, reason: str, retry_after_s: int = 0) -> None:
+def note_failure(source: Source, now: datetime, reason: str, retry_after_s: int) -> None:
     Source.objects.filter(pk=source.pk).update(
         polled_at=now,
         next_poll_at=now + pause(source.interval_s, source.failures + 1, retry_after_s),

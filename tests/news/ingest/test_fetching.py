@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 
 from core.background import cancel_and_wait
-from news.ingest.fetching import Fetched, Fetcher, FetchFailed
+from news.ingest.fetching import Fetched, Fetcher
+from news.ingest.parsing import NoFeed
 
 from .feed_server import FeedServer, drip, flood, item, redirect, reply, rss
 
@@ -34,7 +35,7 @@ def fetch(
 
 
 async def refused(fetching: Awaitable[Fetched]) -> str:
-    with pytest.raises(FetchFailed) as caught:
+    with pytest.raises(NoFeed) as caught:
         await fetching
     return str(caught.value)
 
@@ -197,7 +198,7 @@ async def test_a_server_may_ask_for_time(server: FeedServer, header: str, second
     server.paths["/feed"] = reply(b"", "429 Slow Down").replace(
         b"\r\n\r\n", f"\r\nRetry-After: {header}\r\n\r\n".encode()
     )
-    with pytest.raises(FetchFailed) as caught:
+    with pytest.raises(NoFeed) as caught:
         await fetch(server)
     assert caught.value.retry_after_s == seconds
 
