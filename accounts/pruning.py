@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts.models import Attempt, PageSession, User
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
-from core.events import ControlEvent
+from core.events.outbox import ControlEvent
 from core.fault_log import EachFault
 from core.threads import in_thread
 

@@ -28,7 +28,8 @@ from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
 from core import clock
-from core.events import EVENT_METRICS, EventKind, Handler, feed
+from core.events.event_feed import EVENT_METRICS, Handler, feed
+from core.events.kinds import EventKind
 from core.process import freeze_startup_objects
 from demo import visitors
 from demo.login import came_by_demo_link

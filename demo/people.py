@@ -7,7 +7,8 @@ from django.db import transaction
 from accounts.key_text import derive_key, digest_of
 from accounts.keys import issue_key
 from accounts.models import Account, ApiKey, Tier, User
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 from . import publisher_rules
 

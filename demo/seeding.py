@@ -8,7 +8,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts.models import Account, User
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from news.models import NewsItem, Source
 from signals_feed.publishing import remove_demo
 

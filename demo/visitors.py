@@ -12,7 +12,8 @@ from accounts.login import VISITOR
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
 from core.contract import RetryLater
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 TIER = "pro"
 MOST_AN_HOUR = 60

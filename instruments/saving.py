@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models, transaction
 
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 from .models import Instrument, TradingCalendar
 from .sheets import NUMBER, SheetRow

@@ -5,7 +5,7 @@ from django.contrib.admin.models import LogEntry
 from unfold.paginator import InfinitePaginator
 
 from accounts.models import AiUsage
-from core.events import ControlEvent
+from core.events.outbox import ControlEvent
 
 from .staff_pages import ReadOnlyAdmin
 

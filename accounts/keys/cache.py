@@ -25,7 +25,7 @@ from accounts.models import ApiKey, PageSession
 from accounts.usage.buffer import LastUse
 from core.background import SharedLookups, cancel_and_wait
 from core.database import UNANSWERED
-from core.events import EventFeed, feed
+from core.events.event_feed import EventFeed, feed
 from core.threads import in_thread, in_thread_promptly
 
 from .browser_tokens import BROWSER_TOKEN_LEAD, BrowserToken, read_browser_token

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
 from accounts.models import Account, ApiKey
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 DAY = timedelta(days=1)
 MAX_OVERLAP_HOURS = 72

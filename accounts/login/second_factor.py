@@ -8,7 +8,8 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from accounts.models import Account, User
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 

@@ -1,6 +1,6 @@
 """Who you are, what opens the API for you, and what you used of it."""
 
-from core.events import ControlEvent as ControlEvent
+from core.events.outbox import ControlEvent as ControlEvent
 
 from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
 from .keys import ApiKey, PageSession

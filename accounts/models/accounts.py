@@ -10,7 +10,8 @@ from django.db import models, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 
 class User(AbstractUser):

@@ -12,7 +12,8 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 from .accounts import Account
 

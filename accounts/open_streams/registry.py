@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Account
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.threads import in_reserved_thread
 
 from .redis_slots import RedisSlots

@@ -8,7 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from accounts.models import Account
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 
 from .requests import PersonRequest, settings_page
 

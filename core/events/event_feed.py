@@ -1,9 +1,14 @@
-"""Reading the outbox: every process hears of every control event within half a second."""
+"""Reading the outbox: every process hears of every control event within half a second, in commit order."""
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from prometheus_client import Gauge
@@ -15,21 +20,60 @@ from core.fault_log import LastingFault
 from core.own_time import is_done_within
 from core.threads import in_reserved_thread
 
-from .channel import ChannelListener, EventMessage, let_sleep, wake_after_commits
-from .handlers import Handler, Handlers, Handling, is_handling
 from .kinds import ENDS_ACCESS, IN_TIME, EventKind
-from .outbox import ControlEvent
+from .outbox import ChannelListener, ControlEvent, EventMessage, readers
 from .trust import POLL_S, OutboxTrust
 
 logger = logging.getLogger(__name__)
 events_wait = LastingFault(logger, "The control events wait, trying again")
+late_wait = LastingFault(logger, "A control event waits, trying again")
+T = TypeVar("T")
 BATCH = 500
 
 # However many want to be sure that nothing is new, the database is asked no more often than this.
 SURE_EVERY_S = 0.02
 SURE_WITHIN_S = 1.5
 
+# No later event is handled in this time, but for those that have to hold in time.
+HANDLE_WITHIN_S = 5.0
+AGAIN_S = 1.0
+
+# After this, the handler waits for something that never comes.
+GIVE_UP_S = 120.0
+
 AWAY = "The database does not answer just now. Try again shortly."
+
+Handler = Callable[[dict[str, Any]], Awaitable[None] | None]
+is_handling: ContextVar[bool] = ContextVar("handling a control event", default=False)
+
+
+class Handling:
+    """The handlers of one event, called once each, one after the other, as far as they have come."""
+
+    def __init__(self, event: EventMessage, handlers: Sequence[Handler]) -> None:
+        self.event, self._left = event, list(handlers)
+        self._work: asyncio.Task[Exception | None] | None = None
+
+    def work(self) -> asyncio.Task[Exception | None]:
+        """Goes on where it stopped. Its result is the transient fault that stopped it, if any did."""
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run(), name=f"handlers of {self.event.kind}")
+        return self._work
+
+    async def _run(self) -> Exception | None:
+        is_handling.set(True)
+        while self._left:
+            try:
+                done = self._left[0](self.event.facts)
+                if inspect.isawaitable(done):
+                    async with asyncio.timeout(GIVE_UP_S):
+                        await done
+            except TRANSIENT as error:
+                return error
+            except Exception:  # noqa: BLE001 - one broken handler must not deafen the process
+                logger.exception("A handler of %s failed at %s", self.event.kind, self.event.facts)
+            del self._left[0]
+        return None
 
 
 class EventFeed(OutboxTrust):
@@ -37,7 +81,7 @@ class EventFeed(OutboxTrust):
 
     def __init__(self) -> None:
         super().__init__()
-        self.handlers = Handlers()
+        self._handlers: dict[str, list[Handler]] = defaultdict(list)
         self._polling = BackgroundLoop(
             "control events",
             self.read,
@@ -49,7 +93,8 @@ class EventFeed(OutboxTrust):
         self._one_read = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.tasks: list[asyncio.Task[None]] = []
-        self._told: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[Any]] = set()
+        """What goes on beside these until it is done."""
         self._listener = ChannelListener(self._hear)
         self._last: ControlEvent | None = None
         """All events up to this one are handled."""
@@ -64,7 +109,7 @@ class EventFeed(OutboxTrust):
         self._is_incomplete = False
 
     def on(self, kind: EventKind, handler: Handler) -> None:
-        self.handlers.on(kind, handler)
+        self._handlers[kind].append(handler)
 
     @property
     def position(self) -> int:
@@ -77,7 +122,7 @@ class EventFeed(OutboxTrust):
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        wake_after_commits(self.look_now)
+        readers.add(self.look_now)
         self._wake, self._one_read = asyncio.Event(), asyncio.Lock()
         self._last = await in_reserved_thread(ControlEvent.objects.newest)
         self._handling = None
@@ -92,10 +137,10 @@ class EventFeed(OutboxTrust):
             self.tasks.append(asyncio.create_task(told, name="control events over Redis"))
 
     async def stop(self) -> None:
-        let_sleep(self.look_now)
+        readers.discard(self.look_now)
         tasks, self.tasks = self.tasks, []
-        await cancel_and_wait(*tasks, *self._told)
-        await self.handlers.stop()
+        await cancel_and_wait(*tasks)
+        await cancel_and_wait(*self._beside)
         self._loop = None
         self.end()
 
@@ -161,11 +206,11 @@ class EventFeed(OutboxTrust):
 
     async def _begin_anew(self) -> None:
         """Positions were given out a second time: after a restored backup, or on a late standby."""
-        if self._handling is None or self._handling.kind != EventKind.BEGAN_ANEW:
+        if self._handling is None or self._handling.event.kind != EventKind.BEGAN_ANEW:
             # Read before the handlers ask, so that what follows is heard again.
             self._newest = await in_reserved_thread(ControlEvent.objects.newest)
             logger.error("The database has other control events than before: all is asked for anew")
-            self._handling = self.handlers.begin(EventKind.BEGAN_ANEW, {})
+            self._handling = self._handling_of(EventMessage(kind=EventKind.BEGAN_ANEW))
             self._early.clear()
         await self._see(self._handling, float("inf"))
         self._last, self._handling = self._newest, None
@@ -177,52 +222,85 @@ class EventFeed(OutboxTrust):
     async def _hand_on(self, event: ControlEvent) -> None:
         """After a transient fault, the next read goes on with the handler that failed."""
         # The position alone is not enough: others may use our Redis for a database of their own.
-        if self._early.pop(event.position, None) != EventMessage(event.position, event.kind, event.facts):
-            self._handling = self._handling or self.handlers.begin(event.kind, event.facts)
+        if self._early.pop(event.position, None) != event.message:
+            self._handling = self._handling or self._handling_of(event.message)
             await self._see(self._handling, event.position)
         self._last, self._handling = event, None
 
+    def _handling_of(self, event: EventMessage) -> Handling:
+        return Handling(event, self._handlers[event.kind])
+
     async def _see(self, handling: Handling, position: float) -> None:
-        """The outbox is read on meanwhile: whether the database is away decides what may be trusted, and
-        events that end somebody's access do not wait for the handlers of others."""
-        looking = asyncio.create_task(self._look_ahead(handling.kind, position), name="control events ahead")
+        """Wait until all handlers are done, or for long enough. The outbox is read on meanwhile: whether the
+        database is away decides what may be trusted, and events that end somebody's access do not wait for
+        the handlers of others."""
+        if await self._is_handled(handling, POLL_S):
+            return
+        ahead = self._look_ahead(handling.event.kind, position)
+        looking = asyncio.create_task(ahead, name="control events ahead")
         try:
-            await self.handlers.see(handling)
+            await self._see_or_leave(handling, HANDLE_WITHIN_S - POLL_S)
         finally:
             await cancel_and_wait(looking)
 
     async def _look_ahead(self, kind: str, position: float) -> None:
         while True:
-            await asyncio.sleep(POLL_S)
             asked_at = time.monotonic()
-            try:
+            with contextlib.suppress(*TRANSIENT):
                 events = await self.ask(self.next_events)
-            except TRANSIENT:
-                continue
-            ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
-            for event in ahead:
-                if event.position not in self._early:
-                    await self._hand_on_early(EventMessage(event.position, event.kind, event.facts))
-            is_whole = len(events) <= BATCH and all(event.position in self._early for event in ahead)
-            if is_whole and kind not in (*ENDS_ACCESS, EventKind.BEGAN_ANEW):
-                self.read_at = asked_at
+                ahead = [event for event in events if event.position > position and event.kind in IN_TIME]
+                for event in ahead:
+                    if event.position not in self._early:
+                        await self._hand_on_early(event.message)
+                is_whole = len(events) <= BATCH and all(event.position in self._early for event in ahead)
+                if is_whole and kind not in (*ENDS_ACCESS, EventKind.BEGAN_ANEW):
+                    self.read_at = asked_at
+            await asyncio.sleep(POLL_S)
+
+    async def _is_handled(self, handling: Handling, seconds: float) -> bool:
+        """Whether all handlers are done in that time. A transient fault is raised, so that the caller tries
+        again. A caller that is cancelled leaves the handlers at work."""
+        work = self._keep(handling.work())
+        if not (await asyncio.wait((work,), timeout=seconds))[0]:
+            return False
+        if fault := work.result():
+            raise fault
+        return True
+
+    async def _see_or_leave(self, handling: Handling, seconds: float) -> None:
+        if not await self._is_handled(handling, seconds):
+            logger.warning(
+                "The handlers of %s take longer and go on beside what follows", handling.event.kind
+            )
+            late = self._see_through(handling)
+            self._keep(asyncio.create_task(late, name=f"late handlers of {handling.event.kind}"))
+
+    async def _see_through(self, handling: Handling) -> None:
+        while fault := await self._keep(handling.work()):
+            late_wait.tell(fault)
+            await asyncio.sleep(AGAIN_S)
+        late_wait.over()
+
+    def _keep(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+        return task
 
     def _hear(self, told: EventMessage) -> None:
         """An event over Redis ends somebody's access at once, whether the database answers or not."""
         self._wake.set()
         if told.kind and told.position > self.position:
-            task = asyncio.create_task(self._hand_on_early(told), name="a control event over Redis")
-            self._told.add(task)
-            task.add_done_callback(self._told.discard)
+            self._keep(asyncio.create_task(self._hand_on_early(told), name="a control event over Redis"))
 
-    async def _hand_on_early(self, told: EventMessage) -> None:
-        try:
-            await self.handlers.see(self.handlers.begin(told.kind, told.facts))
-        except TRANSIENT:
-            # All handlers hear of it again when the outbox is read.
-            return
-        if told.position > self.position:
-            self._early[told.position] = told
+    async def _hand_on_early(self, event: EventMessage) -> None:
+        """After a transient fault, all handlers hear of it again when the outbox is read."""
+        with contextlib.suppress(*TRANSIENT):
+            await self.handle(event)
+            if event.position > self.position:
+                self._early[event.position] = event
+
+    async def handle(self, event: EventMessage) -> None:
+        await self._see_or_leave(self._handling_of(event), HANDLE_WITHIN_S)
 
 
 feed = EventFeed()

@@ -1,19 +1,43 @@
-"""Control events: facts that every process must hear of, in commit order."""
+"""Control events as they are published: a row in the transaction of the fact, and after its commit a message
+to the readers of all processes."""
 
 from __future__ import annotations
 
-from functools import partial
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any
 
+import msgspec
+from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models import Q
 from django.utils import timezone
+from redis import Redis as SyncRedis
+from redis.asyncio import Redis
+from redis.backoff import NoBackoff
+from redis.connection import parse_url
+from redis.exceptions import RedisError
+from redis.retry import Retry
 
-from .channel import EventMessage, nudge, tell
+from core.background import BackgroundLoop
+from core.fault_log import LastingFault
+
 from .kinds import ENDS_ACCESS, EventKind
+
+logger = logging.getLogger(__name__)
+not_heard = LastingFault(logger, "No control events over Redis, trying again")
 
 # Any number will do, as long as nothing else in the database takes this advisory lock.
 COMMIT_ORDER_LOCK = 7_424_001
+
+# Whoever revokes a key must not wait for a Redis that accepts connections and never answers.
+TELL_WITHIN_S = 0.5
+PING_EVERY_S = 1.0
+SILENT_S = 3.0
+TRY_AGAIN_S = 1.0
 
 
 class ControlEventManager(models.Manager["ControlEvent"]):
@@ -30,8 +54,8 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         event = self.create(kind=kind, by=by, facts=facts, account_id=facts.get("account"))
         if not any(entry[1] is nudge for entry in connection.run_on_commit):
             transaction.on_commit(nudge)
-        if kind in ENDS_ACCESS:
-            transaction.on_commit(partial(tell, EventMessage(event.position, kind, facts)))
+        if settings.REDIS_URL and kind in ENDS_ACCESS:
+            transaction.on_commit(partial(tell, event.message))
         return event
 
     def newest(self) -> ControlEvent | None:
@@ -65,6 +89,110 @@ class ControlEvent(models.Model):
     def __str__(self) -> str:
         return f"{self.position} {self.kind}"
 
+    @property
+    def message(self) -> EventMessage:
+        return EventMessage(self.position, self.kind, self.facts)
+
     def is_same_as(self, other: ControlEvent) -> bool:
         """Whether this is the same event, and not another one at its position."""
         return (self.position, self.kind, self.created_at) == (other.position, other.kind, other.created_at)
+
+
+class EventMessage(msgspec.Struct):
+    """An event, or without a kind only a reason to read the outbox."""
+
+    position: int = 0
+    kind: str = ""
+    facts: dict[str, Any] = {}
+
+
+readers: set[Callable[[], None]] = set()
+"""Called from any thread, each lets a reader of this process look now."""
+
+
+def nudge() -> None:
+    """Let every reader look now, after a commit."""
+    for look_now in tuple(readers):
+        look_now()
+    if settings.REDIS_URL:
+        tell(EventMessage())
+
+
+def tell(event: EventMessage) -> None:
+    """Tell the other processes over Redis, which is faster than polling and works while the database is away.
+    Called from any thread, after the commit. Processes that miss it read the event from the database."""
+    try:
+        _teller(settings.REDIS_URL).publish(channel_of(settings.REDIS_URL), msgspec.json.encode(event))
+    except (RedisError, OSError) as error:
+        logger.info("Could not tell the other processes: %s", error)
+
+
+@cache
+def _teller(url: str) -> SyncRedis:
+    once = Retry(NoBackoff(), 0)
+    return SyncRedis.from_url(
+        url, socket_timeout=TELL_WITHIN_S, socket_connect_timeout=TELL_WITHIN_S, retry=once
+    )
+
+
+def channel_of(url: str) -> str:
+    """Redis does not keep the channels of its databases apart, so installations that share a server need a
+    name for each database."""
+    database = parse_url(url).get("db", 0)  # type: ignore[no-untyped-call]
+    return f"tickwire:control-events:{database}"
+
+
+class ChannelListener:
+    """Hears over Redis what other processes tell, until `listen` is cancelled."""
+
+    def __init__(self, hear: Callable[[EventMessage], None]) -> None:
+        self._hear = hear
+        self._answered_at = float("-inf")
+
+    @property
+    def is_connected(self) -> bool:
+        return time.monotonic() - self._answered_at < SILENT_S
+
+    async def listen(self, url: str) -> None:
+        await BackgroundLoop(
+            "control events over Redis",
+            partial(self._connect, url),
+            fault=not_heard,
+            broke="Control events over Redis could not be heard, trying again",
+            passing=(RedisError, OSError),
+            after=TRY_AGAIN_S,
+        ).run()
+
+    async def _connect(self, url: str) -> None:
+        redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
+        try:
+            await self._listen(redis, channel_of(url))
+        finally:
+            self._answered_at = float("-inf")
+            with suppress(RedisError, OSError):
+                await redis.aclose()
+
+    async def _listen(self, redis: Redis, name: str) -> None:
+        async with redis.pubsub() as channel:
+            await channel.subscribe(name)
+            self._answered_at = time.monotonic()
+            not_heard.over()
+            # Events published before this are read from the database.
+            self._hear(EventMessage())
+            while True:
+                message = await channel.get_message(timeout=PING_EVERY_S)
+                if message is not None:
+                    self._take(message)
+                elif time.monotonic() - self._answered_at > SILENT_S:
+                    raise TimeoutError("Redis does not answer")
+                else:
+                    await channel.ping()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        self._answered_at = time.monotonic()
+        if message["type"] == "message":
+            try:
+                self._hear(msgspec.json.decode(message["data"], type=EventMessage))
+            except msgspec.DecodeError as error:
+                logger.warning("A control event that this version does not know was passed over: %s", error)
+                self._hear(EventMessage())

@@ -11,7 +11,9 @@ from django.utils import timezone
 from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
 from accounts.keys import MarkedKeyCache
 from accounts.limits import throttle
-from core.events import ControlEvent, EventKind, feed
+from core.events.event_feed import feed
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from instruments.models import Instrument
 from market.models import IngestKey
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from django.db import connection, transaction
 
 from core.clock import now_ms
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts

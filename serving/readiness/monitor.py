@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
-from core.events import feed
+from core.events.event_feed import feed
 from core.fault_log import EachFault
 from serving.draining import draining
 

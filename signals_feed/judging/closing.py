@@ -15,7 +15,8 @@ from django.db import DataError, IntegrityError, transaction
 
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import moment

@@ -10,7 +10,8 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from core import clock
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts

@@ -23,7 +23,7 @@ ROOMS = (
 ENCODES = re.compile(r"json\.encode\(|json\.Encoder\(|json\.dumps\(|JsonResponse\(")
 # What venues, models, engines and the ledger are told, what is spelled out beside it, and what has no number.
 OTHERWISE = {
-    "core/events/channel.py": "between processes",
+    "core/events/outbox.py": "between processes",
     "core/plain_json.py": "the place",
     "pages/streams_page.py": "spelled out",
     "serving/readiness/monitor.py": "between processes",

@@ -21,6 +21,7 @@ PURE: tuple[str, ...] = (
     "analysis.offline",
     "analysis.opinion",
     "analysis.samples",
+    "core.events.kinds",
     "core.plain_json",
     "core.steady_clock",
     "demo.publisher_rules",

@@ -20,8 +20,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from accounts.key_text import generate_key, prefix_of
 from accounts.models import ApiKey
-from core.events.channel import channel_of
 from core.events.kinds import EventKind
+from core.events.outbox import channel_of
 from tests.factories import make_account, make_instrument, make_key, make_tier
 from tests.patience import PATIENCE_S
 

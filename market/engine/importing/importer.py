@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from django.db import models, transaction
 
-from core.events import ControlEvent, EventKind
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from market.engine.files.format import BadFile, FileBatch, FilePosition

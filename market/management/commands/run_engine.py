@@ -14,7 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 from core import process
 from core.background import first_done
 from core.database import UNANSWERED
-from core.events import feed as control_events
+from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
 from core.process import end_within, wait_for_database
 from instruments.catalogue import catalogue

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
-from core.events import EventFeed, feed
+from core.events.event_feed import EventFeed, feed
 from core.fault_log import EachFault
 
 Find = Callable[[str], Awaitable[Caller | None]]

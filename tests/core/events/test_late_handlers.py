@@ -17,7 +17,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from tests.patience import PATIENCE_S
 
-from .test_feed import Listener, publish, until
+from .test_event_feed import Listener, publish, until
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 @pytest.fixture
 async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
     monkeypatch.setattr("core.events.event_feed.POLL_S", 0.05)
-    monkeypatch.setattr("core.events.handlers.HANDLE_WITHIN_S", 3600)
+    monkeypatch.setattr("core.events.event_feed.HANDLE_WITHIN_S", 3600)
     running = EventFeed()
     await running.start()
     yield running

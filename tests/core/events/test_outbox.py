@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from django.db import connection, transaction
 
+from core.background import cancel_and_wait
 from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events.outbox import ChannelListener, ControlEvent, EventMessage, tell
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
@@ -41,3 +46,34 @@ def test_readers_are_nudged_though_a_savepoint_was_rolled_back() -> None:
             publish_and_fail()
         ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, number=2)
         assert len(connection.run_on_commit) == 1
+
+
+async def test_installations_in_two_databases_of_one_redis_do_not_hear_each_other(
+    shared: str, settings: Any
+) -> None:
+    lines = [Line(shared), Line(shared[:-1] + "1")]
+    listening = [asyncio.create_task(line.listener.listen(line.url)) for line in lines]
+    await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
+    for position, line in enumerate(lines, 1):
+        line.hears.clear()
+        settings.REDIS_URL = line.url
+        tell(EventMessage(position, EventKind.INSTRUMENTS_CHANGED))
+    await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
+    await cancel_and_wait(*listening)
+
+    # Each heard a reason to look as soon as it was connected.
+    assert [line.positions for line in lines] == [[0, 1], [0, 2]]
+
+
+class Line:
+    """What an installation in this database hears."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.positions: list[int] = []
+        self.hears = asyncio.Event()
+        self.listener = ChannelListener(self._hear)
+
+    def _hear(self, told: EventMessage) -> None:
+        self.positions.append(told.position)
+        self.hears.set()

@@ -27,7 +27,7 @@ VANISHES = f"""
 import sys, django
 django.setup()
 from django.db import connection, transaction
-from core.events import ControlEvent
+from core.events.outbox import ControlEvent
 with transaction.atomic(), connection.cursor() as cursor:
     ControlEvent.objects.publish("test")
     cursor.execute("{LOCK}")

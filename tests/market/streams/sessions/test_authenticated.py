@@ -13,6 +13,7 @@ from accounts.keys.caller import Caller
 from core.contract.errors import Overloaded
 from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
+from core.events.outbox import EventMessage
 from market.streams.sessions.authenticated import AuthenticatedSessions
 from tests.core.events.following import follow
 
@@ -56,14 +57,14 @@ async def hear(kind: str, cache: FoundNobody, **facts: Any) -> tuple[bool, bool]
     follow(feed, sockets)
     for held in (by_key, by_page):
         sockets.add(held, 1)
-    handling = feed.handlers.begin(kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
+    event = EventMessage(0, kind, {"account": 1, **facts} if kind != EventKind.BEGAN_ANEW else {})
     if cache.is_away:
         try:
-            await handling.work()
+            await feed.handle(event)
         except Overloaded:
             assert kind != EventKind.ACCOUNT_CHANGED or facts.get("active") is not False
     else:
-        await handling.work()
+        await feed.handle(event)
     return by_key.is_open, by_page.is_open
 
 

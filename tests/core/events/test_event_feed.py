@@ -11,11 +11,10 @@ from django.db import OperationalError, connection, transaction
 
 from core.background import cancel_and_wait
 from core.contract.errors import Overloaded
-from core.events import handlers
-from core.events.event_feed import BATCH, EventFeed
-from core.events.handlers import Handler
+from core.events import event_feed
+from core.events.event_feed import BATCH, EventFeed, Handler
 from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events.outbox import ControlEvent, EventMessage, tell
 from core.threads import in_thread
 from tests.patience import PATIENCE_S
 
@@ -129,8 +128,8 @@ async def test_handler_that_hangs_deafens_nobody_for_long(
     async def hang(facts: dict[str, Any]) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(handlers, "HANDLE_WITHIN_S", 0.05)
-    monkeypatch.setattr(handlers, "GIVE_UP_S", 0.5)
+    monkeypatch.setattr(event_feed, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(event_feed, "GIVE_UP_S", 0.5)
     after = await outrun(feed, hang)
     assert after.heard == []
     assert await after.hears(1) == [1]
@@ -149,8 +148,8 @@ async def test_handler_that_takes_long_is_not_cut_short(
             raise faults.pop()
         slow(facts)
 
-    monkeypatch.setattr(handlers, "HANDLE_WITHIN_S", 0.05)
-    monkeypatch.setattr(handlers, "AGAIN_S", 0.01)
+    monkeypatch.setattr(event_feed, "HANDLE_WITHIN_S", 0.05)
+    monkeypatch.setattr(event_feed, "AGAIN_S", 0.01)
     after = await outrun(feed, take_long)
     assert (slow.heard, after.heard) == ([], [])
     go.set()
@@ -312,3 +311,20 @@ async def test_feed_stops_at_once_also_when_it_was_just_woken(feed: EventFeed) -
         await asyncio.sleep(0)
         await asyncio.wait_for(feed.stop(), PATIENCE_S)
         await feed.start()
+
+
+async def test_an_event_of_another_database_takes_the_place_of_none(shared: str) -> None:
+    feed, foreign, ours = EventFeed(), Listener(), Listener()
+    feed.on(EventKind.CANDLES_IMPORTED, foreign)
+    feed.on(EventKind.INSTRUMENTS_CHANGED, ours)
+    await feed.start()
+    newest = await in_thread(ControlEvent.objects.newest)
+    place = newest.position + 1 if newest else 1
+    while not foreign.heard:
+        tell(EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
+        await asyncio.sleep(0.05)
+    await publish(2)
+    heard = await ours.hears(1)
+    await feed.stop()
+
+    assert heard == [2]
