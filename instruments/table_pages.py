@@ -22,7 +22,7 @@ from django.utils.timezone import now
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.back_office import StaffAdmin
+from accounts.back_office import StaffAdmin, staff_page
 
 from .saving import NEW, SKIP, UPDATE, BadRows, RowChange, Table, load, save
 from .sheets import BadSheet, SheetRow, read_sheet, write_sheet
@@ -155,10 +155,8 @@ class TableAdmin(StaffAdmin[M]):
                 logs[change.kind](request, change.row, "Imported.")
 
     def _page(self, request: HttpRequest, title: str, **context: Any) -> TemplateResponse:
-        site = self.admin_site.each_context(request)
-        own = {"opts": self.opts, "title": title, "columns": self.table.columns}
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, f"admin/table_{title.lower()}.html", {**site, **own, **context})
+        own = {"opts": self.opts, "columns": self.table.columns}
+        return staff_page(request, f"admin/table_{title.lower()}.html", title, **own, **context)
 
     def _address(self, page: str) -> str:
         return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"

@@ -12,7 +12,6 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextInputWidget
@@ -28,7 +27,7 @@ from accounts.keys.issuing import (
 from accounts.models import Account, ApiKey
 from accounts.panel.forms import IssueKeyForm, refuse_unprintable
 
-from .staff_pages import StaffAdmin, button, label
+from .staff_pages import StaffAdmin, button, label, staff_page
 
 K = TypeVar("K", bound=Model)
 ENDS = "It stops working within two seconds, on open streams too. This cannot be undone."
@@ -130,15 +129,9 @@ class KeyAdmin(StaffAdmin[K]):
             self.message_user(request, "What was revoked before stays so.", messages.WARNING)
 
     def show_once(self, request: HttpRequest, key: K, secret: str) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": f"The new {self.opts.verbose_name}",
-            "key": key,
-            "secret": secret,
-            "list_url": reverse(self.address("changelist")),
-        }
-        return TemplateResponse(request, "admin/issued.html", context)
+        title, list_url = f"The new {self.opts.verbose_name}", reverse(self.address("changelist"))
+        own = {"opts": self.opts, "key": key, "secret": secret, "list_url": list_url}
+        return staff_page(request, "admin/issued.html", title, **own)
 
     def address(self, page: str) -> str:
         return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.auth.models import Permission
 from django.core.checks import CheckMessage, Error
@@ -97,6 +97,14 @@ def leads_to_a_person(model: type[Model], steps: int = FARTHEST) -> bool:
         return True
     related = (field.related_model for field in model._meta.concrete_fields if field.is_relation)
     return steps > 0 and any(leads_to_a_person(each, steps - 1) for each in related if isinstance(each, type))
+
+
+def staff_page(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+    """A page with the menu of the staff's site, and all else that stands on each of its pages."""
+    request.current_app = admin.site.name
+    return TemplateResponse(
+        request, template, {**admin.site.each_context(request), "title": title, **context}
+    )
 
 
 class StaffAdmin(ModelAdmin[M]):
@@ -203,20 +211,19 @@ class StaffAdmin(ModelAdmin[M]):
     ) -> TemplateResponse:
         """A page with a form: for one object at its own address, for several back to the list's action. It
         comes back with the field `answered`; before that, an action's POST only names the objects."""
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media + form.media,
-            "form": form,
-            "title": title,
-            "text": text,
-            "submit_text": submit,
-            "chosen": [(found.pk, self.describe(found)) for found in chosen],
-            "action": action,
-            "variant": "danger" if danger else "primary",
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/ask.html", context)
+        return staff_page(
+            request,
+            "admin/ask.html",
+            title,
+            opts=self.opts,
+            media=self.media + form.media,
+            form=form,
+            text=text,
+            submit_text=submit,
+            chosen=[(found.pk, self.describe(found)) for found in chosen],
+            action=action,
+            variant="danger" if danger else "primary",
+        )
 
     def describe(self, chosen: M) -> str:
         """How a page asks about an object and a message speaks of it."""

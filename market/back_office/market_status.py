@@ -4,12 +4,11 @@ from collections import Counter
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
+from accounts.back_office import staff_page
 from core.times import moment
 from market.engine.status import FeedStatus
 from market.overview import InstrumentOverview, Overview, is_of, overview
@@ -20,9 +19,7 @@ PERMISSIONS = ("instruments.view_instrument", "market.view_candle")
 @require_safe
 @permission_required(PERMISSIONS, raise_exception=True)
 def market_status(request: HttpRequest) -> HttpResponse:
-    context = {**admin.site.each_context(request), "title": "Market status", **shown(overview())}
-    request.current_app = admin.site.name
-    return TemplateResponse(request, "admin/market_status.html", context)
+    return staff_page(request, "admin/market_status.html", "Market status", **shown(overview()))
 
 
 def shown(seen: Overview) -> dict[str, Any]:

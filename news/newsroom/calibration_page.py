@@ -3,14 +3,13 @@
 from itertools import groupby
 from typing import Any
 
-from django.contrib import admin
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 from msgspec.structs import asdict
 
+from accounts.back_office import staff_page
 from news.calibration.figures import ENOUGH, Figures, add_up
 from news.calibration.outcomes import MAIN_SYMBOLS
 
@@ -20,15 +19,8 @@ PERMISSION = "news.view_newsitem"
 @require_safe
 @permission_required(PERMISSION, raise_exception=True)
 def calibration_page(request: HttpRequest) -> HttpResponse:
-    context = {
-        **admin.site.each_context(request),
-        "title": "Calibration",
-        "at": timezone.now(),
-        "enough": ENOUGH,
-        "tables": tables(add_up()),
-    }
-    request.current_app = admin.site.name
-    return TemplateResponse(request, "admin/news_calibration.html", context)
+    own = {"at": timezone.now(), "enough": ENOUGH, "tables": tables(add_up())}
+    return staff_page(request, "admin/news_calibration.html", "Calibration", **own)
 
 
 def tables(figures: list[Figures]) -> list[dict[str, Any]]:

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from accounts.back_office import staff_page
 from news.models import NewsItem
 from news.models.items import NewsCategory
 from news.scoring import score_title
@@ -38,17 +37,16 @@ def show(request: HttpRequest) -> HttpResponse:
     items = list(drafts.order_by("-arrived_at", "-pk").prefetch_related("symbols")[:SHOWN])
     current = whole_number(request.GET.get("at", ""))
     shown = [item.pk for item in items]
-    context: dict[str, Any] = {
-        **admin.site.each_context(request),
-        "title": "Drafts",
-        "items": items,
-        "drafts": list(zip_longest(items, items[1:])),
-        "current": current if current in shown else next(iter(shown), 0),
-        "total": len(items) if len(items) < SHOWN else drafts.count(),
-        "categories": list(enumerate(NewsCategory.values, start=1)),
-    }
-    request.current_app = admin.site.name
-    return TemplateResponse(request, "admin/news_queue.html", context)
+    return staff_page(
+        request,
+        "admin/news_queue.html",
+        "Drafts",
+        items=items,
+        drafts=list(zip_longest(items, items[1:])),
+        current=current if current in shown else next(iter(shown), 0),
+        total=len(items) if len(items) < SHOWN else drafts.count(),
+        categories=list(enumerate(NewsCategory.values, start=1)),
+    )
 
 
 def act(request: HttpRequest) -> HttpResponse:
