@@ -1,4 +1,4 @@
-"""The demo's staff come in by a link: signed, good once and for a quarter of an hour, the newest one only.
+"""The demo's staff log in with a link that works once, for a quarter of an hour, until a newer one is made.
 
 Where somebody calls from proves nothing: behind a proxy on the same machine everybody calls from here.
 """
@@ -11,8 +11,9 @@ from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
 from django.contrib.auth import alogout, login
-from django.core import signing
+from django.contrib.auth.backends import BaseBackend
 from django.core.cache import cache
+from django.core.exceptions import MiddlewareNotUsed
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -28,47 +29,37 @@ from .people import STAFF
 DEMO_LINK = "demo_link"
 """How a session says that it began with a link."""
 VALID_S = 15 * 60
-SALT = "accounts.demo_login"
 NEWEST = "demo-login"
 
 
+def fresh_link() -> str | None:
+    staff = User.objects.filter(username=STAFF, account__is_demo=True).first()
+    return issue_link(staff) if staff else None
+
+
 def issue_link(user: User) -> str:
-    """The path of a new link. Those before it are void."""
-    nonce = secrets.token_urlsafe(16)
+    """The path of a new link, which ends the one before it."""
+    token = secrets.token_urlsafe(32)
     if before := cache.get(NEWEST):
         cache.delete(before)
-    cache.set_many({NEWEST: _cache_key(nonce), _cache_key(nonce): user.pk}, VALID_S)
-    return reverse("demo_login", args=[signing.dumps(nonce, salt=SALT)])
+    cache.set_many({NEWEST: _cache_key(token), _cache_key(token): user.pk}, VALID_S)
+    return reverse("demo_login", args=[token])
+
+
+def user_of(token: str) -> User | None:
+    """Whom a link would let in now."""
+    people = User.objects.filter(is_active=True, account__is_demo=True)
+    return people.filter(pk=cache.get(_cache_key(token))).first()
 
 
 def redeem(token: str) -> User | None:
-    """Whom a link lets in: one caller, however many come at once."""
-    cache_key = _cache_key_of(token)
-    user = None if cache_key is None else _user_behind(cache_key)
-    # The row that is deleted decides who was first.
-    return user if cache_key is not None and user is not None and cache.delete(cache_key) else None
+    user = user_of(token)
+    # However many come at once, only one of them deletes the row.
+    return user if user is not None and cache.delete(_cache_key(token)) else None
 
 
-def is_good(token: str) -> bool:
-    cache_key = _cache_key_of(token)
-    return cache_key is not None and _user_behind(cache_key) is not None
-
-
-def _cache_key_of(token: str) -> str | None:
-    try:
-        return _cache_key(signing.loads(token, salt=SALT, max_age=VALID_S))
-    except signing.BadSignature:
-        return None
-
-
-def _cache_key(nonce: str) -> str:
-    return f"demo-login-{hashlib.sha256(nonce.encode()).hexdigest()}"
-
-
-def _user_behind(cache_key: str) -> User | None:
-    found = Account.objects.filter(user_id=cache.get(cache_key), is_demo=True, user__is_active=True)
-    account = found.select_related("user").first()
-    return account.user if account else None
+def _cache_key(token: str) -> str:
+    return f"demo-login-{hashlib.sha256(token.encode()).hexdigest()}"
 
 
 @never_cache
@@ -77,22 +68,16 @@ def demo_login(request: HttpRequest, token: str) -> HttpResponse:
     """A GET only asks, because programs that look at links must not use one up."""
     if not settings.DEMO:
         raise Http404
-    if request.method != "POST":
-        return _page(request, is_good=is_good(token))
-    user = redeem(token)
-    if user is None:
-        return _page(request, is_good=False)
-    login(request, user)
+    user = redeem(token) if request.method == "POST" else user_of(token)
+    if user is None or request.method != "POST":
+        return render(request, "demo/login.html", {"is_good": user is not None}, status=200 if user else 410)
+    login(request, user, backend=f"{__name__}.{DemoLinkBackend.__name__}")
     record_authentication(request, user, DEMO_LINK)
     return redirect("admin:index")
 
 
-def _page(request: HttpRequest, *, is_good: bool) -> HttpResponse:
-    return render(request, "account/demo_login.html", {"is_good": is_good}, status=200 if is_good else 410)
-
-
 def came_by_demo_link(request: HttpRequest) -> bool:
-    """Whoever runs the demo held the printed link in the hand, as a second factor is."""
+    """Whoever runs the demo has seen the printed link, which is as good as a second factor."""
     records = get_authentication_records(request, request.user)
     return (
         settings.DEMO
@@ -101,25 +86,27 @@ def came_by_demo_link(request: HttpRequest) -> bool:
     )
 
 
+class DemoLinkBackend(BaseBackend):
+    """A session that began with a link ends when the demo is switched off."""
+
+    def get_user(self, user_id: int) -> User | None:
+        return User.objects.filter(pk=user_id, is_active=True).first() if settings.DEMO else None
+
+
 @async_only_middleware
 def DemoLoginsStayOnLoopback(  # noqa: N802 - middleware is named as the classes around it
     get_response: Callable[[HttpRequest], Awaitable[HttpResponseBase]],
 ) -> Callable[[HttpRequest], Awaitable[HttpResponseBase]]:
-    """A demo session carried to another address ends there."""
+    """A demo session that is carried to another address ends there."""
+    if not settings.DEMO:
+        raise MiddlewareNotUsed
 
     async def middleware(request: HttpRequest) -> HttpResponseBase:
         if not is_loopback(request):
             user = await request.auser()
-            if (
-                user.is_authenticated
-                and await Account.objects.filter(user_id=user.pk, is_demo=True).aexists()
-            ):
+            is_demo = Account.objects.filter(user_id=user.pk, is_demo=True)
+            if user.is_authenticated and await is_demo.aexists():
                 await alogout(request)
         return await get_response(request)
 
     return middleware
-
-
-def fresh_link() -> str | None:
-    account = Account.objects.filter(is_demo=True, user__username=STAFF).select_related("user").first()
-    return issue_link(account.user) if account else None

@@ -37,10 +37,13 @@ def seed_candles(now_ms: int, progress: Progress) -> None:
     until_ms = interval_start(now_ms, MINUTE_MS)
     # One that has been priced before has the past that it had, whoever priced it.
     known = set(LastQuote.objects.values_list("pk", flat=True))
-    new = [facts for facts in priced_by_demo() if facts.id not in known and not _has_candles(facts)]
+    unknown = [facts for facts in priced_by_demo() if facts.id not in known]
+    new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
     for number, facts in enumerate(new, 1):
         progress(f"Simulating the market: {facts.symbol} ({number} of {len(new)})")
-        _seed_instrument(facts, until_ms)
+        with transaction.atomic():
+            if (quote := make_past(facts, until_ms)) is not None:
+                write_quote(facts.id, quote, DEMO)
 
 
 def priced_by_demo() -> list[InstrumentFacts]:
@@ -57,23 +60,8 @@ def simulated_since() -> dict[int, int]:
     return {pk: 0 if since is None else epoch_ms(since) for pk, since in rows}
 
 
-@transaction.atomic
-def _seed_instrument(facts: InstrumentFacts, until_ms: int) -> None:
-    quote = make_past(facts, until_ms)
-    if quote is not None:
-        write_quote(facts.id, quote, DEMO)
-
-
-def _has_candles(facts: InstrumentFacts) -> bool:
-    return Candle.objects.filter(instrument_id=facts.id).exists()
-
-
-OF_DEMO = (
-    Q(source=DEMO)
-    | Q(source__startswith=f"{DEMO}+")
-    | Q(source__endswith=f"+{DEMO}")
-    | Q(source__contains=f"+{DEMO}+")
-)
+# A candle of several sources names them all, as in `demo+replay`.
+OF_DEMO = Q(source__regex=rf"(^|\+){DEMO}(\+|$)")
 
 
 def remove_market(now_ms: int) -> None:

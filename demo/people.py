@@ -27,9 +27,14 @@ def seed_people() -> None:
         account = _account(f"demo-{tier}", Tier.objects.get(name=tier))
         if account.is_demo:
             _offer_key(account, secret)
+    free = Tier.objects.get(name="free")
     for name in PUBLISHERS:
-        _account(name, Tier.objects.get(name="free"))
-    _seed_publishers()
+        _account(name, free)
+    permission = Permission.objects.get(codename="publish_signal")
+    for publisher in publisher_rules.PUBLISHERS:
+        account = _account(publisher.name, free)
+        if account.is_demo:
+            account.user.user_permissions.add(permission)
     _seed_staff()
 
 
@@ -49,14 +54,6 @@ def _offer_key(account: Account, secret: str) -> None:
         issue_key(account, "demo key", by="demo", secret=secret)
     elif known.exclude(revoked_at=None, expires_at=None).update(revoked_at=None, expires_at=None):
         ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by="demo", account=account.pk)
-
-
-def _seed_publishers() -> None:
-    permission = Permission.objects.get(codename="publish_signal")
-    for publisher in publisher_rules.PUBLISHERS:
-        account = _account(publisher.name, Tier.objects.get(name="free"))
-        if account.is_demo:
-            account.user.user_permissions.add(permission)
 
 
 def _seed_staff() -> None:

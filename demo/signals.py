@@ -1,10 +1,13 @@
-"""Signals of the demo's publishers, judged by its market's own minutes as the service judges an outage."""
+"""Signals of the demo's publishers, closed by the minutes of its market as the service closes them after an
+outage."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import cycle, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from django.conf import settings
@@ -12,7 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.models import User
-from core.times import moment
+from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from market.prices import MINUTE_MS, PriceBar, interval_start
@@ -25,36 +28,6 @@ from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute,
 from .instruments import TEST, Progress
 from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS
-
-LIFETIME_MS = LIFETIME.days * 24 * 60 * MINUTE_MS
-
-
-def first_exit(signal: Signal, quote: Quoted, path: Iterable[PriceBar], digits: int) -> Closing | None:
-    """None for a signal that is still open where the path ends."""
-    ends_ms = quote.time_ms + LIFETIME_MS
-    levels = SignalLevels(signal.direction, signal.stop_loss, signal.take_profit, quote.time_ms, ends_ms)
-    first = exit_price(signal.direction, quote.bid, quote.ask)
-    seen = SeenExtremes(first, first, 0)
-    for candle in path:
-        minute = minute_of(candle, digits)
-        if exit_ := by_minute(levels, minute):
-            closing = Closing.by_candle(signal.pk, exit_, minute, seen)
-            return closing._replace(at_ms=candle.opened_ms + MINUTE_MS // 2)
-        seen = widen_extremes(seen, minute, levels)
-    return None
-
-
-def minute_of(candle: PriceBar, digits: int) -> StoredMinute:
-    prices = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
-    return StoredMinute(candle.opened_ms, *(Decimal(f"{price:.{digits}f}") for price in prices))
-
-
-def widen_extremes(seen: SeenExtremes, minute: StoredMinute, levels: SignalLevels) -> SeenExtremes:
-    low, high = (minute.bid_low, minute.bid_high) if levels.is_buy else (minute.ask_low, minute.ask_high)
-    if low is None or high is None:
-        return seen
-    return seen._replace(low=min(seen.low, low), high=max(seen.high, high))
-
 
 PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
 MOST_MINUTES = 13 * 24 * 60
@@ -69,7 +42,7 @@ class Planned(NamedTuple):
 
 
 def seed_signals(now_ms: int, progress: Progress) -> None:
-    """Once the whole feed; later only new active ones, when too few are left."""
+    """The first time the whole feed, later only active signals where too few are left."""
     signals = Signal.objects.filter(user__in=_publishers())
     planned: list[Planned] = []
     if not signals.exists():
@@ -79,23 +52,23 @@ def seed_signals(now_ms: int, progress: Progress) -> None:
     if missing > 0:
         seed = settings.DEMO_SEED + signals.count() + len(planned)
         planned += _plan(now_ms, seed, missing, are_closed=False)
-    _happen(planned)
+    _carry_out(planned)
 
 
 def _publishers() -> QuerySet[User]:
-    """Not a person who happens to have such a name."""
+    """Without a real person who happens to have such a name."""
     return User.objects.filter(username__in=PUBLISHERS, account__is_demo=True)
 
 
 @transaction.atomic
-def _happen(planned: list[Planned]) -> None:
-    """One after the other as they would have: the ledger is in order of time."""
+def _carry_out(planned: list[Planned]) -> None:
+    """In the order of their times, which is the order of the ledger."""
     acts: list[tuple[datetime, Callable[[], object]]] = []
     for signal, quote, closing in planned:
-        acts.append((signal.published_at, lambda signal=signal, quote=quote: enter_feed(signal, quote)))  # type: ignore[misc]
+        acts.append((signal.published_at, partial(enter_feed, signal, quote)))
         if closing is not None:
-            acts.append((moment(closing.at_ms), lambda closing=closing: close_signal(closing)))  # type: ignore[misc]
-    for _, act in sorted(acts, key=lambda each: each[0]):
+            acts.append((moment(closing.at_ms), partial(close_signal, closing)))
+    for _, act in sorted(acts, key=itemgetter(0)):
         act()
 
 
@@ -103,7 +76,7 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
     dice = random.Random(seed)  # noqa: S311 - the demo's dice guard nothing
     publishers = cycle(_publishers().order_by("username"))
     instruments = Instrument.objects.in_bulk()
-    # Old enough to have been decided, or young enough to be open still.
+    # Old enough to have been closed, or young enough to be open still.
     youngest, oldest = (600, MOST_MINUTES) if are_closed else (1, 2_000)
     made: list[Planned] = []
     # Nobody has an opinion on the test instrument, and nobody of the demo on a real price.
@@ -128,16 +101,13 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
 def _planned(
     facts: InstrumentFacts, start: PriceBar, path: Iterator[PriceBar], dice: random.Random
 ) -> Planned:
-    """A signal published at the close of a minute, with levels that its volatility suggests."""
+    """A signal that is published at the close of a minute, with levels that its volatility suggests."""
     direction = dice.choice(("buy", "sell"))
     sign = 1 if direction == "buy" else -1
     bid, ask = start.close, start.ask_low + start.close - start.low
     tradable = ask if direction == "buy" else bid
     risk = max(30 * (start.high - start.low), tradable * 0.002) * dice.uniform(0.7, 1.6)
-
-    def price(value: float) -> Decimal:
-        return Decimal(f"{value:.{facts.digits}f}")
-
+    price = partial(_rounded, digits=facts.digits)
     at_ms = start.opened_ms + MINUTE_MS
     signal = Signal(
         instrument_id=facts.id,
@@ -150,4 +120,26 @@ def _planned(
         expires_at=moment(at_ms) + LIFETIME,
     )
     quote = Quoted(price(bid), price(ask), at_ms)
-    return Planned(signal, quote, first_exit(signal, quote, path, facts.digits))
+    return Planned(signal, quote, _first_closing(signal, quote, path, facts.digits))
+
+
+def _first_closing(signal: Signal, quote: Quoted, path: Iterator[PriceBar], digits: int) -> Closing | None:
+    """None for a signal that is still open where the path ends."""
+    ends_ms = epoch_ms(signal.expires_at)
+    levels = SignalLevels(signal.direction, signal.stop_loss, signal.take_profit, quote.time_ms, ends_ms)
+    first = exit_price(signal.direction, quote.bid, quote.ask)
+    seen = SeenExtremes(first, first, 0)
+    for candle in path:
+        kept = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
+        prices = [_rounded(price, digits) for price in kept]
+        minute = StoredMinute(candle.opened_ms, *prices)
+        if exit_ := by_minute(levels, minute):
+            closing = Closing.by_candle(signal.pk, exit_, minute, seen)
+            return closing._replace(at_ms=candle.opened_ms + MINUTE_MS // 2)
+        low, high = prices[1:3] if levels.is_buy else prices[3:]
+        seen = SeenExtremes(max(seen.high, high), min(seen.low, low), 0)
+    return None
+
+
+def _rounded(price: float, digits: int) -> Decimal:
+    return Decimal(f"{price:.{digits}f}")

@@ -123,8 +123,10 @@ def test_session_of_demo_staff_that_began_otherwise_needs_a_second_factor() -> N
 def test_session_that_began_with_a_link_ends_with_the_demo(settings: Settings) -> None:
     client = Client(**HERE)
     client.post(link())
+    assert client.get("/settings/keys").status_code == 200
     settings.DEMO = False
     assert not opens_the_back_office(client)
+    assert client.get("/settings/keys").status_code == 302
 
 
 def test_session_is_shut_to_those_who_plainly_come_from_elsewhere(settings: Settings) -> None:
