@@ -1,4 +1,4 @@
-"""The application: /api and /ingest, pages and sockets, each on a handler of its own, and the life of all."""
+"""The ASGI application: /api and /ingest, pages and sockets, each with a handler of its own."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import django  # noqa: E402
 from .installation import prepare  # noqa: E402
 
 prepare()
-# What follows is imported when the apps are ready.
+# The imports below need all apps.
 django.setup(set_prefix=False)
 
 from channels.routing import URLRouter  # noqa: E402
@@ -31,36 +31,32 @@ from .wiring import BACKGROUND, Act  # noqa: E402
 
 
 class Service:
-    """One per process: opened by the server's lifespan, or at the first request where there is none."""
+    """What runs beside the requests of a process."""
 
     def __init__(self) -> None:
         self.is_ready = False
-        self._opening: asyncio.Lock | None = None
+        self._starting = asyncio.Lock()
 
     async def start(self) -> None:
-        for part in BACKGROUND:
-            await done(part.start)
+        for start, _ in BACKGROUND:
+            await done(start)
         self.is_ready = True
 
     async def stop(self) -> None:
         self.is_ready = False
-        for part in reversed(BACKGROUND):
-            await done(part.stop)
+        for _, stop in reversed(BACKGROUND):
+            await done(stop)
 
     async def ensure(self) -> None:
-        """For servers without lifespan (daphne): the first to come opens, the others wait."""
-        if self.is_ready:
-            return
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        async with self._opening:
-            if not self.is_ready:
-                await self.start()
+        """A server without lifespan (daphne) starts it with its first request, and later ones wait."""
+        if not self.is_ready:
+            async with self._starting:
+                if not self.is_ready:
+                    await self.start()
 
 
-async def done(act: Act) -> None:
-    waits = act()
-    if waits is not None:
+async def done(act: Act | None) -> None:
+    if act is not None and (waits := act()) is not None:
         await waits
 
 
@@ -70,7 +66,7 @@ answer_page = PageHandler()
 
 
 async def refuse(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Before the handshake, which a client sees as 403."""
+    """Closes before the handshake, which a client sees as 403."""
     await send({"type": "websocket.close"})
 
 
@@ -84,13 +80,13 @@ answer_socket = URLRouter(
     ]
 )
 
-# Under any server; `serve` and `check` say more.
+# Under any server; `serve` and `check` name everything that is unsafe.
 refuse_unsafe()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        await live(receive, send)
+        await answer_lifespan(receive, send)
         return
     await service.ensure()
     if scope["type"] == "http":
@@ -107,8 +103,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await answer_socket(scope, receive, send)
 
 
-async def live(receive: Any, send: Any) -> None:
-    """The server's lifespan: nothing is served before the service is ready."""
+async def answer_lifespan(receive: Any, send: Any) -> None:
+    """The server takes no request before the service is ready."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":

@@ -1,8 +1,8 @@
-"""The back office's sidebar and first page: what staff may see, in the order of their work, and what needs
-somebody now."""
+"""The sidebar and the first page of the back office: what staff may see, in the order of their work, and what
+needs attention now."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -18,52 +18,40 @@ from news.newsroom import calibration_page, queue
 from news.newsroom.source_admin import BROKEN_FROM
 from status.models import Incident
 
-# Title, model (or page of its own) and icon; who may see a page is asked of its own rules.
-GROUPS = (
-    (
-        "Editorial",
-        (
-            ("Drafts", "news_queue", "inbox"),
-            ("News", "news.newsitem", "newspaper"),
-            ("News sources", "news.source", "rss_feed"),
-            ("Calibration", "news_calibration_page", "analytics"),
-            ("Signals", "signals_feed.signal", "ads_click"),
-            ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
-        ),
+# Title, model (or page of our own) and icon. Each model or page decides itself who may see it.
+GROUPS = {
+    "Editorial": (
+        ("Drafts", "news_queue", "inbox"),
+        ("News", "news.newsitem", "newspaper"),
+        ("News sources", "news.source", "rss_feed"),
+        ("Calibration", "news_calibration_page", "analytics"),
+        ("Signals", "signals_feed.signal", "ads_click"),
+        ("Ledger", "signals_feed.ledgerentry", "receipt_long"),
     ),
-    (
-        "Customers",
-        (
-            ("API keys", "accounts.apikey", "key"),
-            ("Accounts", "accounts.account", "badge"),
-            ("Tier requests", "accounts.tierrequest", "upgrade"),
-            ("Users", "accounts.user", "person"),
-            ("E-mail addresses", "account.emailaddress", "alternate_email"),
-            ("Second factors", "mfa.authenticator", "lock"),
-            ("Tiers", "accounts.tier", "stacks"),
-            ("AI usage", "accounts.aiusage", "smart_toy"),
-        ),
+    "Customers": (
+        ("API keys", "accounts.apikey", "key"),
+        ("Accounts", "accounts.account", "badge"),
+        ("Tier requests", "accounts.tierrequest", "upgrade"),
+        ("Users", "accounts.user", "person"),
+        ("E-mail addresses", "account.emailaddress", "alternate_email"),
+        ("Second factors", "mfa.authenticator", "lock"),
+        ("Tiers", "accounts.tier", "stacks"),
+        ("AI usage", "accounts.aiusage", "smart_toy"),
     ),
-    (
-        "Market",
-        (
-            ("Market status", "market_status", "monitor_heart"),
-            ("Incidents", "status.incident", "report"),
-            ("Instruments", "instruments.instrument", "currency_exchange"),
-            ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
-            ("Candles", "market.candle", "candlestick_chart"),
-            ("Ingest keys", "market.ingestkey", "input"),
-        ),
+    "Market": (
+        ("Market status", "market_status", "monitor_heart"),
+        ("Incidents", "status.incident", "report"),
+        ("Instruments", "instruments.instrument", "currency_exchange"),
+        ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
+        ("Candles", "market.candle", "candlestick_chart"),
+        ("Ingest keys", "market.ingestkey", "input"),
     ),
-    (
-        "Records",
-        (
-            ("Staff actions", "admin.logentry", "history"),
-            ("Control events", "accounts.controlevent", "campaign"),
-            ("Staff groups", "auth.group", "group"),
-        ),
+    "Records": (
+        ("Staff actions", "admin.logentry", "history"),
+        ("Control events", "accounts.controlevent", "campaign"),
+        ("Staff groups", "auth.group", "group"),
     ),
-)
+}
 OWN_PAGES = {
     "market_status": market_page.PERMISSIONS,
     "news_queue": (queue.PERMISSION,),
@@ -81,7 +69,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 if may_see(page, request)
             ],
         }
-        for group, entries in GROUPS
+        for group, entries in GROUPS.items()
     ]
 
 
@@ -96,59 +84,44 @@ def link_to(page: str) -> str:
     return reverse(page if page in OWN_PAGES else f"admin:{page.replace('.', '_')}_changelist")
 
 
-class Need(NamedTuple):
-    title: str
-    number: int
-    link: str
-    icon: str
-
-
-def drafts() -> int:
-    return NewsItem.objects.filter(status=NewsItem.Status.DRAFT).count()
-
-
-def stale_instruments() -> int:
-    return sum(instrument.state == "stale" for instrument in overview().instruments)
-
-
-def broken_sources() -> int:
-    return Source.objects.filter(is_active=True, failures__gte=BROKEN_FROM).count()
-
-
-def accounts_near_limits() -> int:
-    return len(near_limits(timezone.now()))
-
-
-def tier_requests() -> int:
-    return TierRequest.objects.open().count()
-
-
-def open_incidents() -> int:
-    return Incident.objects.open().count()
-
-
-# Title, the page it leads to and what is chosen there, icon, and how it is counted: one query each or none,
-# but three for the accounts near their limits. Whoever may not see the page does not get the number.
-NEEDS: tuple[tuple[str, str, str, str, Callable[[], int]], ...] = (
-    ("Open incidents", "status.incident", "", "report", open_incidents),
-    ("Stale instruments", "market_status", "", "heart_broken", stale_instruments),
-    ("Drafts waiting", "news_queue", "", "inbox", drafts),
+# Title, the page it leads to with the filter that is chosen there, icon, and how it is counted: with at most
+# one query, but three for the accounts near their limits.
+NEEDS: tuple[tuple[str, str, str, Callable[[], int]], ...] = (
+    ("Open incidents", "status.incident", "report", lambda: Incident.objects.open().count()),
+    (
+        "Stale instruments",
+        "market_status",
+        "heart_broken",
+        lambda: sum(instrument.state == "stale" for instrument in overview().instruments),
+    ),
+    ("Drafts waiting", "news_queue", "inbox", lambda: NewsItem.objects.filter(status="draft").count()),
     (
         "Broken news sources",
-        "news.source",
-        f"?is_active__exact=1&failures__gte={BROKEN_FROM}",
+        f"news.source?is_active__exact=1&failures__gte={BROKEN_FROM}",
         "rss_feed",
-        broken_sources,
+        lambda: Source.objects.filter(is_active=True, failures__gte=BROKEN_FROM).count(),
     ),
-    ("Tier requests waiting", "accounts.tierrequest", "?state__exact=open", "upgrade", tier_requests),
-    ("Accounts near their limits", "accounts.account", "?limits=near", "speed", accounts_near_limits),
+    (
+        "Tier requests waiting",
+        "accounts.tierrequest?state__exact=open",
+        "upgrade",
+        lambda: TierRequest.objects.open().count(),
+    ),
+    (
+        "Accounts near their limits",
+        "accounts.account?limits=near",
+        "speed",
+        lambda: len(near_limits(timezone.now())),
+    ),
 )
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    needs = [
-        Need(title, count(), link_to(page) + chosen, icon)
-        for title, page, chosen, icon, count in NEEDS
-        if may_see(page, request)
-    ]
+    """Whoever may not see a page is not told its number either."""
+    needs = []
+    for title, target, icon, count in NEEDS:
+        page, mark, chosen = target.partition("?")
+        if may_see(page, request):
+            link = link_to(page) + mark + chosen
+            needs.append({"title": title, "number": count(), "link": link, "icon": icon})
     return {**context, "needs": needs}

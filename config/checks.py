@@ -1,4 +1,4 @@
-"""System checks: combinations of settings that would fail later, and what production refuses to run with."""
+"""System checks: settings that would fail together later, and those that production refuses to start with."""
 
 import math
 import zlib
@@ -11,16 +11,11 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 
-def check_production(**kwargs: Any) -> list[CheckMessage]:
-    return unsafe_settings()
-
-
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if settings.PRODUCTION and database["ENGINE"].endswith("sqlite3"):
-        return [
-            Error("Production needs PostgreSQL.", hint="Set DATABASE_URL=postgresql://…", id="tickwire.E001")
-        ]
+        hint = "Set DATABASE_URL=postgresql://…"
+        return [Error("Production needs PostgreSQL.", hint=hint, id="tickwire.E001")]
     pool = database.get("OPTIONS", {}).get("pool", {}).get("max_size")
     if pool is not None and pool < settings.API_THREADS + settings.PAGE_THREADS:
         hint = "Set DATABASE_POOL to API_THREADS and PAGE_THREADS together, or more."
@@ -36,21 +31,21 @@ MAKE_ONE = "Make one: python3 -c 'import secrets; print(secrets.token_urlsafe(48
 TALKATIVE = ("console", "locmem", "filebased")
 
 
-def unsafe_settings() -> list[CheckMessage]:
+def check_production(**kwargs: Any) -> list[CheckMessage]:
     return [*_secrets(), *_names(), *_mail()] if settings.PRODUCTION else []
 
 
 def refuse_unsafe() -> None:
     """For servers that run no checks themselves."""
-    if found := unsafe_settings():
+    if found := check_production():
         raise ImproperlyConfigured(f"PRODUCTION=1 does not start like this: {found[0].msg} {found[0].hint}")
 
 
 def bits_of(secret: str) -> float:
-    """As many as its letters would have, were they drawn as often as they stand there, less what repeats."""
+    """The entropy of its letters, less what repeats itself."""
     counts = Counter(secret)
     bits = -sum(count * math.log2(count / len(secret)) for count in counts.values())
-    # What zlib makes of nothing takes 8 bytes.
+    # Even nothing takes 8 bytes when zlib has packed it.
     packed = len(zlib.compress(secret.encode(), 9)) - 8
     return bits * min(1.0, packed / len(secret))
 
@@ -59,32 +54,32 @@ def _secrets() -> Iterator[CheckMessage]:
     for number, name in enumerate(("SECRET_KEY", "KEY_PEPPER"), start=2):
         secret = getattr(settings, name)
         if len(secret) < SHORTEST or bits_of(secret) < FEWEST_BITS:
-            said = f"{name} is too short or too regular to be a secret."
-            yield Error(said, hint=MAKE_ONE, id=f"tickwire.E00{number}")
+            text = f"{name} is too short or too regular to be a secret."
+            yield Error(text, hint=MAKE_ONE, id=f"tickwire.E00{number}")
     first, second = settings.SECRET_KEY, settings.KEY_PEPPER
     if first in second or second in first:
-        hint = "Make them apart, so that who learns one does not know the other."
+        hint = "Make each by itself, so that whoever learns one does not know the other."
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
 
 
 def _names() -> Iterator[CheckMessage]:
     if any(host.strip(".") in ("", "*") for host in settings.ALLOWED_HOSTS):
         hint = "Name the hosts of this service: ALLOWED_HOSTS=api.example.com"
-        yield Error("ALLOWED_HOSTS lets in every name.", hint=hint, id="tickwire.E005")
+        yield Error("ALLOWED_HOSTS accepts every name.", hint=hint, id="tickwire.E005")
     origins = settings.CSRF_TRUSTED_ORIGINS
     everybodys = [origin for origin in origins if "://*" in origin and origin.count(".") < 2]
     if everybodys or any(not origin.startswith("https://") for origin in origins):
-        hint = "Write https:// and a host of yours; anybody on the way can be http://."
-        said = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or of everybody."
-        yield Error(said, hint=hint, id="tickwire.E006")
+        hint = "Write https:// and a host of yours: anybody on the way can pose as an http:// page."
+        text = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or everybody's pages."
+        yield Error(text, hint=hint, id="tickwire.E006")
     if settings.TRUSTED_PROXIES == "*":
         hint = "Name the addresses or networks of your proxies: TRUSTED_PROXIES=10.0.0.0/8"
-        said = "TRUSTED_PROXIES believes everybody, and each client says itself what its address is."
-        yield Error(said, hint=hint, id="tickwire.E008")
+        text = "TRUSTED_PROXIES believes everybody, so each client chooses its own address."
+        yield Error(text, hint=hint, id="tickwire.E008")
 
 
 def _mail() -> Iterator[CheckMessage]:
     if settings.EMAIL_BACKEND.split(".")[-2] in TALKATIVE:
         hint = "Set EMAIL_URL=smtp+tls://user:password@host:587, or dummymail:// to send none."
-        said = "Mails would be written to the log, their secret links too."
-        yield Error(said, hint=hint, id="tickwire.E007")
+        text = "Mails would be written to the log, with the secret links in them."
+        yield Error(text, hint=hint, id="tickwire.E007")

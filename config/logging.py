@@ -1,11 +1,12 @@
-"""Log lines: readable in development, one JSON object each in production; no secrets, and on one line.
+"""Log lines: readable in development, JSON in production, each on one line and without secrets.
 
-Secrets are recognised by their form, by the name before them, and our own by value.
+A secret is recognised by its form or by the name before it, and those of this installation by their value.
 """
 
 import logging
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import structlog
@@ -21,28 +22,25 @@ Event = dict[str, Any]
 
 
 class LineFormatter(structlog.stdlib.ProcessorFormatter):
-    """The last thing that happens to a line, wherever it comes from, is that secrets are taken out."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._redact: Redactor | None = None
+    """Takes the secrets out of a line as the last step, wherever the line comes from."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if self._redact is None:
-            self._redact = Redactor(own_secrets())
-        return self._redact(super().format(record))
+        return redact(super().format(record), self._own_secrets)
 
-
-def own_secrets() -> list[str]:
-    # Not before the first line: the settings are still being read when logging is set up.
-    languages = [endpoint["key"] for endpoint in settings.LANGUAGE_ENDPOINTS]
-    database = str(settings.DATABASES["default"].get("PASSWORD") or "")
-    named = (settings.SECRET_KEY, settings.KEY_PEPPER, settings.METRICS_TOKEN, settings.OANDA_TOKEN)
-    return [*named, database, settings.EMAIL_HOST_PASSWORD or "", *languages]
+    @cached_property
+    def _own_secrets(self) -> list[str]:
+        """The longest first, because it may contain another."""
+        # Not before the first line: the settings are still being read when logging is set up.
+        languages = [endpoint["key"] for endpoint in settings.LANGUAGE_ENDPOINTS]
+        database = str(settings.DATABASES["default"].get("PASSWORD") or "")
+        named = (settings.SECRET_KEY, settings.KEY_PEPPER, settings.METRICS_TOKEN, settings.OANDA_TOKEN)
+        found = {*named, database, settings.EMAIL_HOST_PASSWORD or "", *languages}
+        return sorted((each for each in found if len(each) >= SHORTEST_OWN), key=len, reverse=True)
 
 
 class StrangersLeaveNoTraceback(logging.Filter):
-    """What a stranger sent wrongly, such as another Host, is a line and no fault of the code."""
+    """A mistake in what a stranger sent, such as another Host, is logged in one line: it is no fault of the
+    code."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.startswith("django.security"):
@@ -105,15 +103,10 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-class Redactor:
-    def __init__(self, own: Iterable[str]) -> None:
-        """`own` are the secrets of this installation, whatever they look like."""
-        self._own = sorted({each for each in own if len(each) >= SHORTEST_OWN}, key=len, reverse=True)
-
-    def __call__(self, text: str) -> str:
-        for secret in self._own:
-            if secret in text:
-                text = text.replace(secret, HIDDEN)
-        for pattern, replacement in RULES:
-            text = pattern.sub(replacement, text)
-        return text
+def redact(text: str, own: Iterable[str]) -> str:
+    """`own` are the secrets of this installation, whatever they look like."""
+    for secret in own:
+        text = text.replace(secret, HIDDEN)
+    for pattern, replacement in RULES:
+        text = pattern.sub(replacement, text)
+    return text

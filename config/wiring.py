@@ -1,11 +1,10 @@
-"""Every joint of the rooms in one place: what a lower room needs of a higher one is handed down here.
+"""Connects the rooms: what a lower room needs of a higher one is handed down here.
 
 `connect` runs once in each process, as soon as all apps are ready. `BACKGROUND` is what a process that serves
 runs beside its requests."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from django.apps import apps
@@ -69,8 +68,14 @@ from .session import uptime
 
 def connect() -> None:
     hand_down()
-    follow_events()
-    follow_django()
+    for kind, handlers in HANDLERS.items():
+        for handler in handlers:
+            feed.on(kind, handler)
+    post_delete.connect(end_page_sessions, sender=Session)
+    post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
+    authenticator_added.connect(second_factor.note_added)
+    authenticator_removed.connect(second_factor.note_removed)
+    authenticator_reset.connect(second_factor.note_renewed)
     for check, *tags in CHECKS:
         register(check, *tags)
     for collector in COLLECTORS:
@@ -78,19 +83,18 @@ def connect() -> None:
 
 
 def hand_down() -> None:
-    # Of the market: the feeds that an instrument may name.
+    # An instrument may name these feeds, and the market knows whether it is open, closed or stale.
     known_feeds.names = FEEDS
-    # Of the market: whether an instrument is open, closed or stale.
     catalogue.state_of = runtime.state
-    # Of the signals: they follow each decision of the engine, and write within its transactions.
+    # The watcher of signals follows each decision of the engine, and writes within its transactions.
     market.engine_listeners = (watcher,)
-    # Each record, after it has been applied: the streams first.
+    # They hear each record after it has been applied, the streams first.
     market.listen(market_streams.hear, market_streams.begin)
     market.listen(flows.hear, flows.begin)
     market.watch(market_streams.tell_heard)
-    # Of the streams: symbols that are not offered any more.
+    # Both streams tell their clients which symbols are no longer offered.
     catalogue.on_deactivated = (market_streams.tell_ended, signal_stream.tell_ended)
-    # Of the demo: who has no login gets an account, its staff come in by a link, its publishers have a rule.
+    # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
     site.counts_as_shown = came_by_demo_link
     publisher_page.statement_of = lambda user: STATEMENTS.get(user, "")
@@ -125,7 +129,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
     EventKind.SIGNAL_PUBLISHED: (signals.wake, watcher.read_soon),
     EventKind.SIGNAL_CANCELLED: (watcher.read_soon,),
     EventKind.SIGNAL_CLOSED: (signals.wake, watcher.forget),
-    # The database is another: all that is known by events is asked for again.
+    # The database is another one, so everything that is known by events is read again.
     EventKind.BEGAN_ANEW: (
         open_streams.follow,
         catalogue.reload,
@@ -138,21 +142,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         ingest_key_cache.load_again,
     ),
 }
-"""In this order: whoever is asked next must not find what an earlier one still remembers."""
-
-
-def follow_events() -> None:
-    for kind, handlers in HANDLERS.items():
-        for handler in handlers:
-            feed.on(kind, handler)
-
-
-def follow_django() -> None:
-    post_delete.connect(end_page_sessions, sender=Session)
-    post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
-    authenticator_added.connect(second_factor.note_added)
-    authenticator_removed.connect(second_factor.note_removed)
-    authenticator_reset.connect(second_factor.note_renewed)
+"""Called in this order: what asks another one must not find what that still remembers."""
 
 
 CHECKS = (
@@ -170,21 +160,10 @@ COLLECTORS = (
     ReadinessMetrics(),
     *EVENT_METRICS,
 )
-Act = Callable[[], Awaitable[None] | None]
-
-
-def nothing() -> None:
-    pass
-
-
-class Part(NamedTuple):
-    name: str
-    start: Act = nothing
-    stop: Act = nothing
 
 
 def market_states() -> Iterator[tuple[str, str]]:
-    """What readiness is told of the market in this process."""
+    """What `/readyz` says of the market in this process."""
     age_ms = clock.now_ms() - runtime.status().at_ms
     yield "engine", OK if age_ms <= GONE_MS else "silent"
     if not settings.REDIS_URL:
@@ -192,30 +171,31 @@ def market_states() -> Iterator[tuple[str, str]]:
 
 
 use_recorder = UseRecorder(key_cache, ingest_key_cache)
-BACKGROUND: tuple[Part, ...] = (
-    Part("limits", throttle.open, throttle.close),
-    # Stopped late: what was used until then is written too.
-    Part("use of keys", use_recorder.start, use_recorder.stop),
-    # Before whatever is loaded and then dropped by events, so that nothing is missed.
-    Part("control events", feed.start, feed.stop),
-    Part("API keys", key_cache.start, key_cache.stop),
-    Part("ingest keys", ingest_key_cache.start, ingest_key_cache.stop),
-    Part("instruments", catalogue.load),
-    Part("open streams", open_streams.start, open_streams.stop),
-    Part("trust in known keys", trust_watch.start, trust_watch.stop),
-    Part("uptime", uptime.start, uptime.stop),
+Act = Callable[[], Awaitable[None] | None]
+BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
+    (throttle.open, throttle.close),
+    # Stopped late, so that what is used until then is written too.
+    (use_recorder.start, use_recorder.stop),
+    # Before everything that is loaded once and then dropped by events, so that no event is missed.
+    (feed.start, feed.stop),
+    (key_cache.start, key_cache.stop),
+    (ingest_key_cache.start, ingest_key_cache.stop),
+    (catalogue.load, None),
+    (open_streams.start, open_streams.stop),
+    (trust_watch.start, trust_watch.stop),
+    (uptime.start, uptime.stop),
     # Stopped after the market, which sends to them.
-    Part("sockets", stop=market_streams.stop),
-    Part("market", runtime.start, runtime.stop),
-    Part("signals", signals.start, signals.stop),
-    Part("publishers of the demo", demo_publishers.start, demo_publishers.stop),
-    Part("minutes served", recorder.start, recorder.stop),
-    Part("analyses", analyses.start, analyses.stop),
-    Part("news", news_tasks.start, news_tasks.stop),
-    Part("mails", outgoing.start, outgoing.stop),
-    Part("pruning", pruner.start, pruner.stop),
-    Part("metrics port", metrics_port.start, metrics_port.stop),
-    Part("objects of the start", freeze_startup_objects),
-    Part("readiness", partial(monitor.start, market_states, ProcessReport.objects), monitor.stop),
+    (None, market_streams.stop),
+    (runtime.start, runtime.stop),
+    (signals.start, signals.stop),
+    (demo_publishers.start, demo_publishers.stop),
+    (recorder.start, recorder.stop),
+    (analyses.start, analyses.stop),
+    (news_tasks.start, news_tasks.stop),
+    (outgoing.start, outgoing.stop),
+    (pruner.start, pruner.stop),
+    (metrics_port.start, metrics_port.stop),
+    (freeze_startup_objects, None),
+    (partial(monitor.start, market_states, ProcessReport.objects), monitor.stop),
 )
 """Started from the first to the last, stopped from the last to the first."""

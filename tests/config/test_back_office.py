@@ -30,7 +30,7 @@ MOST_QUERIES = 16
 
 
 def numbers(office: Office) -> dict[str, int]:
-    return {need.title: need.number for need in office.get(PAGE).context["needs"]}
+    return {need["title"]: need["number"] for need in office.get(PAGE).context["needs"]}
 
 
 def spend(account: Account, span: str = "minute", minutes_ago: int = 5, **used: int) -> None:
@@ -69,7 +69,7 @@ def test_each_number_leads_to_what_it_counts(office: Office) -> None:
     busy, calm = make_account(make_user("busy")), make_account(make_user("calm"))
     spend(busy, requests=60)
     spend(calm, requests=1)
-    pages = {need.title: office.get(need.link) for need in office.get(PAGE).context["needs"]}
+    pages = {need["title"]: office.get(need["link"]) for need in office.get(PAGE).context["needs"]}
     assert {page.status_code for page in pages.values()} == {200}
     assert shown(pages["Broken news sources"]) == ["Broken"]
     assert shown(pages["Accounts near their limits"]) == ["busy"]

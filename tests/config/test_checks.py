@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
-from config.checks import refuse_unsafe, unsafe_settings
+from config.checks import check_production, refuse_unsafe
 
 ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
 SAFE: dict[str, Any] = {
@@ -24,7 +24,7 @@ SAFE: dict[str, Any] = {
 def found(settings: Settings, **changes: Any) -> list[str | None]:
     for name, value in (SAFE | changes).items():
         setattr(settings, name, value)
-    return [message.id for message in unsafe_settings()]
+    return [message.id for message in check_production()]
 
 
 def test_what_is_safe_is_let_through(settings: Settings) -> None:
@@ -61,7 +61,7 @@ def test_what_is_not_is_an_error_that_stops_the_start(
 
 def test_no_message_repeats_a_secret(settings: Settings) -> None:
     found(settings, SECRET_KEY="hunter2hunter2", KEY_PEPPER="hunter2hunter2")
-    assert all("hunter2" not in f"{message.msg} {message.hint}" for message in unsafe_settings())
+    assert all("hunter2" not in f"{message.msg} {message.hint}" for message in check_production())
 
 
 def test_a_random_secret_of_hexadecimal_digits_is_long_enough_with_32(settings: Settings) -> None:

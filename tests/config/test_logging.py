@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from pytest_django.fixtures import Settings
 
 from accounts.key_text import generate_key
 from accounts.keys.browser_tokens import issue_browser_token
-from config.logging import Redactor, StrangersLeaveNoTraceback, line_formatter
+from config.logging import StrangersLeaveNoTraceback, line_formatter
+from config.logging import redact as redact_line
 
 KEY = generate_key()
 INGEST = generate_key("tw_ingest_")
 OWN = "correct-horse-battery"
-redact = Redactor([OWN, "short"])
+redact = partial(redact_line, own=[OWN])
 
 
 def line(message: str, *args: object, json_: bool = False, name: str = "test", **facts: Any) -> str:
@@ -70,10 +72,15 @@ def test_other_secrets_are_taken_out_too(text: str, secret: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["GET /api/market/EURUSD/quote 200 1.2 ms req_abc", "short", "http://127.0.0.1:8000/x@y", "key: 7"],
+    ["GET /api/market/EURUSD/quote 200 1.2 ms req_abc", "http://127.0.0.1:8000/x@y", "key: 7"],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def test_a_secret_as_short_as_a_word_stays(settings: Settings) -> None:
+    settings.METRICS_TOKEN = "short"
+    assert "too short" in line("too short")
 
 
 def test_ingest_key_is_taken_out() -> None:
@@ -86,7 +93,7 @@ def test_page_token_is_taken_out(db: None) -> None:
 
 
 @pytest.mark.parametrize("json_", [False, True])
-def test_secrets_go_from_arguments_extras_and_exceptions(json_: bool) -> None:
+def test_secrets_go_from_arguments_extras_and_exceptions(json_: bool, settings: Settings) -> None:
     try:
         raise ValueError(f"no {KEY}, nor {settings.SECRET_KEY}")
     except ValueError:
