@@ -12,6 +12,9 @@ BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 RANDOM_LENGTH, CHECKSUM_LENGTH, PUBLIC_LENGTH = 36, 6, 8
 _BASE62 = frozenset(BASE62)
 
+# So much of a digest tells one key from all others.
+MARK_BYTES = 10
+
 
 def base62(number: int, length: int) -> str:
     digits = []
@@ -54,8 +57,3 @@ def digest_of(key: str, pepper: str) -> str:
     if not pepper:
         raise ValueError("No key is made without a pepper: set KEY_PEPPER, or let manage.py make a secret.")
     return hmac.new(pepper.encode(), key.encode(), hashlib.sha256).hexdigest()
-
-
-# Of a digest: what the events of its key carry, by which all processes know that there is such a key.
-MARK_BYTES = 10
-MARK_DIGITS = 2 * MARK_BYTES

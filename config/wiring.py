@@ -170,7 +170,7 @@ def market_states() -> Iterator[tuple[str, str]]:
         yield "journal", "incomplete" if runtime.status().has_hole else OK
 
 
-use_recorder = UseRecorder(key_cache, ingest_key_cache)
+use_recorder = UseRecorder(key_cache.used, key_cache.pages.used, ingest_key_cache.used)
 Act = Callable[[], Awaitable[None] | None]
 BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (throttle.open, throttle.close),

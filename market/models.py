@@ -1,12 +1,10 @@
 """What the market did: candles, the last quote of each instrument, and how far imports and the engine
 came."""
 
-from datetime import datetime
-
 from django.db import models
 from django.db.models import F, Q
-from django.utils import timezone
 
+from accounts.models import Key
 from market.prices.candles import MOST_SOURCES, TIMEFRAMES
 
 
@@ -174,23 +172,18 @@ class EngineState(models.Model):
         return f"{self.writer or 'nobody'} at {self.epoch}/{self.position}"
 
 
-class IngestKey(models.Model):
-    """Lets a source send ticks, and opens nothing else. Only a keyed hash of the secret is stored."""
+class IngestKey(Key):
+    """Lets a source send ticks, and opens nothing else."""
 
     # Short enough for the `source` of an instrument, which says push:name. Two keys may share a name
     # while one takes over from the other: they are one source.
     name = models.SlugField(max_length=30, help_text="Names the source: ticks come from push:name.")
     prefix = models.CharField(max_length=18, unique=True, editable=False)
-    digest = models.CharField(max_length=64, unique=True, editable=False)
     symbols = models.TextField(
         blank=True, help_text="The symbols it may send, with spaces between them. Empty: all."
     )
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    class Meta:
-        ordering = ("-created_at", "-pk")
+    class Meta(Key.Meta):
         constraints = (
             models.CheckConstraint(
                 name="ingest_key_digest_is_sha256", condition=Q(digest__regex=r"^[0-9a-f]{64}$")
@@ -199,12 +192,6 @@ class IngestKey(models.Model):
                 name="ingest_key_name_is_a_slug", condition=Q(name__regex=r"^[A-Za-z0-9_-]+\Z")
             ),
         )
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.prefix}…)"
-
-    def state(self, at: datetime) -> str:
-        return "revoked" if self.revoked_at else "active"
 
 
 IMPORTED = "import"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -24,23 +26,21 @@ from accounts.keys.issuing import (
     revoke_key,
     roll_key,
 )
-from accounts.models import Account, ApiKey
+from accounts.models import Account, ApiKey, Key
 from accounts.panel.forms import IssueKeyForm, refuse_unprintable
 
 from .staff_pages import StaffAdmin, button, label, staff_page
 
-K = TypeVar("K", bound=Model)
+K = TypeVar("K", bound=Key)
 ENDS = "It stops working within two seconds, on open streams too. This cannot be undone."
-
-
-class HasState(Protocol):
-    def state(self, at: Any) -> str: ...
 
 
 class KeyAdmin(StaffAdmin[K]):
     """A secret is only ever in the answer that made it."""
 
     issue_form: ClassVar[type[forms.Form]]
+    issue_one: ClassVar[Callable[..., tuple[Any, str]]]
+    revoke_one: ClassVar[Callable[..., bool]]
     useful: ClassVar[dict[str, tuple[str, ...]]] = {"active": ("revoke",)}
     """The buttons of a key, by its state."""
     never = ("delete",)
@@ -49,15 +49,9 @@ class KeyAdmin(StaffAdmin[K]):
     actions = ("revoke_chosen",)
     actions_detail: ClassVar[tuple[str, ...]] = ("revoke",)
 
-    def issue_one(self, *, by: str, **chosen: Any) -> tuple[K, str]:
-        raise NotImplementedError
-
-    def revoke_one(self, key: K, *, by: str) -> bool:
-        raise NotImplementedError
-
     @label("State", active="success", rolled="warning", revoked="danger")
     def state(self, key: K) -> str:
-        return cast(HasState, key).state(timezone.now())
+        return key.state(timezone.now())
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         key = self.get_object(request, object_id)
@@ -87,23 +81,17 @@ class KeyAdmin(StaffAdmin[K]):
 
     @button("Revoke", permission="change", icon="block", danger=True)
     def revoke(self, request: HttpRequest, key: K) -> HttpResponse:
-        if "answered" in request.POST:
-            answer = redirect(self.address("change"), key.pk)
-            self.revoke_all(request, [key])
-            return answer
-        return self.ask_before_revoking(request, [key])
+        return self.ask_and_revoke(request, [key]) or redirect(self.address("change"), key.pk)
 
     @admin.action(description="Revoke", permissions=("change",))
     def revoke_chosen(self, request: HttpRequest, queryset: QuerySet[K]) -> HttpResponse | None:
         chosen = self.few_enough(request, queryset)
-        if not chosen:
-            return None
+        return self.ask_and_revoke(request, chosen, action="revoke_chosen") if chosen else None
+
+    def ask_and_revoke(self, request: HttpRequest, chosen: list[K], action: str = "") -> HttpResponse | None:
         if "answered" in request.POST:
             self.revoke_all(request, chosen)
             return None
-        return self.ask_before_revoking(request, chosen, action="revoke_chosen")
-
-    def ask_before_revoking(self, request: HttpRequest, chosen: list[K], action: str = "") -> HttpResponse:
         several = f"{len(chosen)} {self.opts.verbose_name_plural}"
         return self.ask(
             request,
@@ -137,12 +125,6 @@ class KeyAdmin(StaffAdmin[K]):
         return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
 
 
-if TYPE_CHECKING:
-    ModelForm = forms.ModelForm[ApiKey]
-else:
-    ModelForm = forms.ModelForm
-
-
 class IssueApiKeyForm(IssueKeyForm):
     account = forms.ModelChoiceField(
         Account.objects.select_related("user"),
@@ -154,13 +136,6 @@ class IssueApiKeyForm(IssueKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
-
-
-class LabelForm(ModelForm):
-    def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
-        refuse_unprintable(name)
-        return name
 
 
 class RollForm(forms.Form):
@@ -197,8 +172,9 @@ NEVER_EDITED = ("prefix", "account", "state", "created_at", "last_used_at", "exp
 
 class ApiKeyAdmin(KeyAdmin[ApiKey]):
     owner = "account__user"
-    form = LabelForm
     issue_form = IssueApiKeyForm
+    issue_one = partial(issue_key, most_a_day=None)
+    revoke_one = staticmethod(revoke_key)
     list_display = ("prefix", "name", "account", "state", "last_used_at", "created_at")
     list_select_related = ("account__user",)
     list_filter = (KeyStateFilter,)
@@ -209,11 +185,10 @@ class ApiKeyAdmin(KeyAdmin[ApiKey]):
     actions_detail: ClassVar[tuple[str, ...]] = ("roll", "revoke")
     useful: ClassVar[dict[str, tuple[str, ...]]] = {"active": ("roll", "revoke"), "rolled": ("revoke",)}
 
-    def issue_one(self, *, by: str, **chosen: Any) -> tuple[ApiKey, str]:
-        return issue_key(by=by, most_a_day=None, **chosen)
-
-    def revoke_one(self, key: ApiKey, *, by: str) -> bool:
-        return revoke_key(key, by=by)
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:
+        if db_field.name == "name":
+            options["validators"] = (refuse_unprintable,)
+        return super().formfield_for_dbfield(db_field, request, **options)
 
     @button("Roll", permission="change", icon="autorenew")
     def roll(self, request: HttpRequest, key: ApiKey) -> HttpResponse:

@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db.models import Model
 from prometheus_client import Counter
 
-from accounts.key_text import API_KEY_LEAD, MARK_BYTES, MARK_DIGITS, is_well_formed
+from accounts.key_text import API_KEY_LEAD, MARK_BYTES, is_well_formed
 from accounts.models import ApiKey, PageSession
 from accounts.usage.buffer import LastUse
 from core.background import SharedLookups, cancel_and_wait
@@ -97,45 +97,33 @@ class KeyCache(ABC, Generic[H]):
     def forget_all(self, facts: dict[str, Any]) -> None:
         self.forget(lambda holder: True)
 
-    async def record_use(self, *, all_of_it: bool = False) -> None:
-        await self.used.record(all_of_it=all_of_it)
-
 
 class Marks:
-    """Short pieces of digests, in a few bytes each."""
+    """The first bytes of digests: 8 bytes each, sorted in buckets by the 2 bytes that stand before them."""
 
     def __init__(self) -> None:
         self._buckets: dict[bytes, array[int]] = {}
-        self._number = 0
-
-    def __len__(self) -> int:
-        return self._number
 
     def __contains__(self, digest: bytes) -> bool:
-        bucket = self._buckets.get(digest[:2])
-        return bucket is not None and self._place(bucket, digest)[1]
+        return self._find(digest)[2]
 
     def add(self, digest: bytes) -> None:
-        bucket = self._buckets.setdefault(digest[:2], array("Q"))
-        place, is_there = self._place(bucket, digest)
+        bucket, place, is_there = self._find(digest)
         if not is_there:
             bucket.insert(place, int.from_bytes(digest[2:MARK_BYTES]))
-            self._number += 1
+            self._buckets[digest[:2]] = bucket
 
     def discard(self, digest: bytes) -> None:
-        bucket = self._buckets.get(digest[:2])
-        if bucket is None:
-            return
-        place, is_there = self._place(bucket, digest)
+        bucket, place, is_there = self._find(digest)
         if is_there:
             del bucket[place]
-            self._number -= 1
 
-    @staticmethod
-    def _place(bucket: array[int], digest: bytes) -> tuple[int, bool]:
+    def _find(self, digest: bytes) -> tuple[array[int], int, bool]:
+        """Where it stands, or would stand, and whether it does."""
+        bucket = self._buckets.get(digest[:2], array("Q"))
         value = int.from_bytes(digest[2:MARK_BYTES])
         place = bisect_left(bucket, value)
-        return place, place < len(bucket) and bucket[place] == value
+        return bucket, place, place < len(bucket) and bucket[place] == value
 
 
 class MarkedKeyCache(KeyCache[H]):
@@ -149,20 +137,20 @@ class MarkedKeyCache(KeyCache[H]):
         self._marks = Marks()
         self._closed: set[bytes] = set()
         self._is_complete = False
-        self._loading: asyncio.Task[None] | None = None
+        self.loading: asyncio.Task[None] | None = None
 
     @abstractmethod
     def look_up(self, digest: str) -> H | None:
         """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
 
     async def start(self) -> None:
-        """After the events: what is issued or revoked from then on is heard. Until all are loaded, each
-        unknown key is asked for."""
-        self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
+        """After the events: what is issued or revoked from then on is heard. Until all marks are loaded, the
+        database is asked for each unknown key."""
+        self.load_again({})
 
     async def stop(self) -> None:
-        await cancel_and_wait(self._loading)
-        self._loading, self._is_complete = None, False
+        await cancel_and_wait(self.loading)
+        self.loading, self._is_complete = None, False
         self._marks = Marks()
         self._closed.clear()
 
@@ -197,18 +185,14 @@ class MarkedKeyCache(KeyCache[H]):
                 await asyncio.sleep(LOAD_AGAIN_S)
                 continue
             for last, digest in rows:  # noqa: B007 - where the next rows begin
-                self._marks.add(bytes.fromhex(digest[:MARK_DIGITS]))
+                self._marks.add(bytes.fromhex(digest))
             if len(rows) < LOADED_AT_ONCE:
                 break
         self._is_complete = True
 
     def _read(self, last: int) -> list[tuple[int, str]]:
-        rows: Iterable[tuple[int, str]] = (
-            self.model._default_manager.filter(revoked_at=None, pk__gt=last)
-            .order_by("pk")
-            .values_list("pk", "digest")[:LOADED_AT_ONCE]
-        )
-        return list(rows)
+        keys = self.model._default_manager.filter(revoked_at=None, pk__gt=last).order_by("pk")
+        return list(keys.values_list("pk", "digest")[:LOADED_AT_ONCE])
 
     def add(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:
@@ -219,9 +203,9 @@ class MarkedKeyCache(KeyCache[H]):
 
     def load_again(self, facts: dict[str, Any]) -> None:
         self._is_complete = False
-        if self._loading is not None:
-            self._loading.cancel()
-        self._loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
+        if self.loading is not None:
+            self.loading.cancel()
+        self.loading = asyncio.create_task(self._load(), name=f"marks of {self.model.__name__}")
 
     def remove(self, facts: dict[str, Any]) -> None:
         if "mark" in facts:
@@ -231,9 +215,8 @@ class MarkedKeyCache(KeyCache[H]):
     def reopen(self, facts: dict[str, Any]) -> None:
         """A user who was locked out may have been let in again: then their keys are asked for."""
         self._drops += 1
-        for digest in self._closed:
-            self._marks.add(digest)
-        self._closed.clear()
+        while self._closed:
+            self._marks.add(self._closed.pop())
 
 
 class BrowserPage(msgspec.Struct, frozen=True):
@@ -302,10 +285,6 @@ class ApiKeyCache(MarkedKeyCache[Caller]):
             token = read_browser_token(key)
             return None if token is None else await self.pages.find_caller(token)
         return await self.find(key)
-
-    async def record_use(self, *, all_of_it: bool = False) -> None:
-        await super().record_use(all_of_it=all_of_it)
-        await self.pages.record_use(all_of_it=all_of_it)
 
     def look_up(self, digest: str) -> Caller | None:
         return find_caller(digest)

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
+from accounts.key_text import digest_of, generate_key, prefix_of
 from accounts.models import Account, ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -83,7 +83,5 @@ def revoke_key(key: ApiKey, *, by: str) -> bool:
 
 
 def _publish(kind: EventKind, key: ApiKey, by: str, **more: Any) -> None:
-    """With the mark, by which all processes know whether there is such a key."""
-    mark = key.digest[:MARK_DIGITS]
-    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": mark}
+    facts = {"account": key.account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
     ControlEvent.objects.publish(kind, by=by, **facts, **more)

@@ -3,7 +3,7 @@
 from core.events.outbox import ControlEvent as ControlEvent
 
 from .accounts import LONGEST_REASON, TIER_LIMITS, Account, Attempt, Tier, TierRequest, User
-from .keys import ApiKey, PageSession
+from .keys import ApiKey, Key, PageSession
 from .usage import MINUTE_S, AiUsage, Minute, Usage, UsageCounts
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "AiUsage",
     "ApiKey",
     "Attempt",
+    "Key",
     "Minute",
     "PageSession",
     "Tier",

@@ -12,6 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from accounts.key_text import MARK_BYTES
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
@@ -29,37 +30,51 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(account__user__is_active=True)
 
 
-class ApiKey(models.Model):
-    """Opens the API for an account. Only a keyed hash of the secret is stored."""
+class Key(models.Model):
+    """What keys of all kinds have in common. Only a keyed hash of the secret is stored."""
 
-    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="keys")
     name = models.CharField(max_length=60)
     prefix = models.CharField(max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+        ordering = ("-created_at", "-pk")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @property
+    def mark(self) -> str:
+        """What the events of a key carry, by which all processes know that there is such a key."""
+        return self.digest[: 2 * MARK_BYTES]
+
+    def state(self, at: datetime) -> str:
+        return "revoked" if self.revoked_at else "active"
+
+
+class ApiKey(Key):
+    """Opens the API for an account."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="keys")
+    expires_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = ApiKeyQuerySet.as_manager()
 
-    class Meta:
+    class Meta(Key.Meta):
         verbose_name = "API key"
-        ordering = ("-created_at", "-pk")
         constraints = (
             models.CheckConstraint(
                 name="api_key_digest_is_sha256", condition=Q(digest__regex=r"^[0-9a-f]{64}$")
             ),
         )
 
-    def __str__(self) -> str:
-        return f"{self.name} ({self.prefix}…)"
-
     def state(self, at: datetime) -> str:
-        if self.revoked_at:
-            return "revoked"
-        if self.expires_at is None:
-            return "active"
+        if self.revoked_at or self.expires_at is None:
+            return super().state(at)
         return "rolled" if self.expires_at > at else "expired"
 
 

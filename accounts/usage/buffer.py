@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from django.db.models import Case, Model, Q, Value, When
 
@@ -114,15 +114,11 @@ class LastUse:
         )
 
 
-class KeysInUse(Protocol):
-    async def record_use(self, *, all_of_it: bool = False) -> None: ...
-
-
 class UseRecorder(BackgroundLoop):
     """Writes what was used: keys, and requests and streams of accounts."""
 
-    def __init__(self, *caches: KeysInUse) -> None:
-        self._caches = caches
+    def __init__(self, *uses: LastUse) -> None:
+        self._uses = uses
         super().__init__(
             "last use of keys",
             self.record,
@@ -138,6 +134,6 @@ class UseRecorder(BackgroundLoop):
             await self.record(all_of_it=True)
 
     async def record(self, *, all_of_it: bool = False) -> None:
-        for cache in self._caches:
-            await cache.record_use(all_of_it=all_of_it)
+        for use in self._uses:
+            await use.record(all_of_it=all_of_it)
         await usage_buffer.record()

@@ -52,6 +52,8 @@ class StateFilter(admin.SimpleListFilter):
 class IngestKeyAdmin(KeyAdmin[IngestKey]):
     form = SymbolsForm
     issue_form = IssueIngestKeyForm  # type: ignore[assignment]
+    issue_one = staticmethod(issue_ingest_key)
+    revoke_one = staticmethod(revoke_ingest_key)
     list_display = ("prefix", "name", "may_send", "state", "last_used_at", "created_at")
     list_filter = (StateFilter,)
     search_fields = ("prefix__startswith", "name__startswith")
@@ -62,12 +64,6 @@ class IngestKeyAdmin(KeyAdmin[IngestKey]):
     @admin.display(description="May send")
     def may_send(self, key: IngestKey) -> str:
         return key.symbols or "all symbols"
-
-    def issue_one(self, *, by: str, **chosen: Any) -> tuple[IngestKey, str]:
-        return issue_ingest_key(by=by, **chosen)
-
-    def revoke_one(self, key: IngestKey, *, by: str) -> bool:
-        return revoke_ingest_key(key, by=by)
 
     def save_model(self, request: HttpRequest, obj: IngestKey, form: Any, change: bool) -> None:
         allow_symbols(obj, obj.symbols, by=request.user.get_username())

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.key_text import MARK_DIGITS, digest_of, generate_key, prefix_of
+from accounts.key_text import digest_of, generate_key, prefix_of
 from accounts.keys import MarkedKeyCache
 from accounts.limits import throttle
 from core.events.event_feed import feed
@@ -72,8 +72,7 @@ def check_symbols(text: str) -> str:
 
 
 def _publish(kind: EventKind, key: IngestKey, by: str) -> None:
-    mark = key.digest[:MARK_DIGITS]
-    ControlEvent.objects.publish(kind, by=by, key=key.pk, prefix=key.prefix, mark=mark)
+    ControlEvent.objects.publish(kind, by=by, key=key.pk, prefix=key.prefix, mark=key.mark)
 
 
 class PushSource(msgspec.Struct, frozen=True):

@@ -66,8 +66,8 @@ async def started(ring: ApiKeyCache, feed: EventFeed) -> ApiKeyCache:
     follow(feed, ring)
     await ring.start()
     async with asyncio.timeout(PATIENCE_S):
-        assert ring._loading is not None
-        await ring._loading
+        assert ring.loading is not None
+        await ring.loading
     return ring
 
 

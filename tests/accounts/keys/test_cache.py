@@ -190,7 +190,7 @@ async def test_remembered_key_ends_at_its_expiry(cache: ApiKeyCache, key: str) -
 async def test_last_use_is_recorded(cache: ApiKeyCache, key: str) -> None:
     before = timezone.now()
     await cache.find(key)
-    await cache.record_use()
+    await cache.used.record()
     last_used_at = (await act(row, key)).last_used_at
     assert last_used_at is not None
     assert before <= last_used_at <= timezone.now()
@@ -204,8 +204,8 @@ async def test_last_use_survives_a_database_that_is_away(cache: ApiKeyCache, key
 
     await cache.find(key)
     with around_statements(refuse_updates), pytest.raises(OperationalError):
-        await cache.record_use()
-    await cache.record_use()
+        await cache.used.record()
+    await cache.used.record()
     assert (await act(row, key)).last_used_at is not None
 
 

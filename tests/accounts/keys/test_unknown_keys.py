@@ -55,8 +55,8 @@ async def cache(feed: EventFeed, known: str) -> AsyncIterator[ApiKeyCache]:
     follow(feed, cache)
     await cache.start()
     async with asyncio.timeout(LOADED_WITHIN_S):
-        assert cache._loading is not None
-        await cache._loading
+        assert cache.loading is not None
+        await cache.loading
     yield cache
     await cache.stop()
 

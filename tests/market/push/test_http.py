@@ -215,7 +215,7 @@ def test_revoked_key_ends_when_the_event_is_read(service: Server, client: httpx.
 def test_last_use_is_recorded(service: Server, client: httpx.Client) -> None:
     key, unused = make_ingest_key(), make_ingest_key()
     post(client, key, [])
-    service.run(ingest_key_cache.record_use())
+    service.run(ingest_key_cache.used.record())
     assert row(key).last_used_at is not None
     assert row(unused).last_used_at is None
 
