@@ -26,7 +26,7 @@ def calibration_page(request: HttpRequest) -> HttpResponse:
 def tables(figures: list[Figures]) -> list[dict[str, Any]]:
     """One table for each category, with a row for each label and horizon."""
     return [
-        {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": [texts_of(row) for row in rows]}
+        {"category": category, "symbol": MAIN_SYMBOLS[category], "rows": list(map(texts_of, rows))}
         for category, rows in groupby(figures, key=lambda row: row.category)
     ]
 

@@ -29,7 +29,7 @@ def publish(item: NewsItem, *, seen: str | None = None) -> None:
     """Put an item into the feed, with the time at which its source published it.
 
     `seen`, here and below, is the mark of the draft as staff read it: if it has changed, nothing is done."""
-    found = _locked(item, seen)
+    found = locked(item, seen)
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
     NewsItem.objects.filter(pk=found.pk).update(status=Status.PUBLISHED)
@@ -38,11 +38,10 @@ def publish(item: NewsItem, *, seen: str | None = None) -> None:
 
 @transaction.atomic
 def reject(item: NewsItem, *, seen: str | None = None) -> None:
-    found = _locked(item, seen)
+    found = locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(status=Status.REJECTED)
 
 
-@transaction.atomic
 def take_back(item: NewsItem) -> None:
     """Move an item from the feed back to the drafts. Its outcomes stay on record."""
     NewsItem.objects.filter(pk=item.pk).update(status=Status.DRAFT)
@@ -51,7 +50,7 @@ def take_back(item: NewsItem) -> None:
 @transaction.atomic
 def choose_category(item: NewsItem, category: str, scored: Score | None, *, by: str, seen: str) -> None:
     """Change the category of a draft, with the model's score of its title for that category."""
-    found = _locked(item, seen)
+    found = locked(item, seen)
     NewsItem.objects.filter(pk=found.pk).update(category=category)
     replace_model_score(found, scored, by=by)
 
@@ -69,7 +68,7 @@ def replace_model_score(item: NewsItem, scored: Score | None, *, by: str) -> Non
 @transaction.atomic
 def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | None = None) -> None:
     """Staff replace the model's score, or withdraw their own."""
-    found = _locked(item, seen)
+    found = locked(item, seen)
     if score is None:
         if found.status == Status.PUBLISHED:
             raise Unscored("A published item keeps a score. Reject it first.")
@@ -89,7 +88,7 @@ def ask_again(item: NewsItem, scorer: Scorer) -> Score:
 @transaction.atomic
 def take_answer(item: NewsItem, scored: Score, *, by: str, replace_published: bool = False) -> bool:
     """Every answer is recorded; a published item takes it only if staff say so."""
-    is_taken = replace_published or _locked(item).status != Status.PUBLISHED
+    is_taken = replace_published or locked(item).status != Status.PUBLISHED
     give_score(item, scored, by=by, is_taken=is_taken)
     return is_taken
 
@@ -114,21 +113,11 @@ def give_score(item: NewsItem, scored: Score, *, by: str, is_taken: bool = True)
         item.save(update_fields=("sentiment_score", "model"))
 
 
-def _locked(item: NewsItem, seen: str | None = None) -> NewsItem:
+def locked(item: NewsItem, seen: str | None = None, *, in_any_state: bool = False) -> NewsItem:
+    """The row, until the transaction ends; with `seen`, only a draft that is still as staff read it."""
     found = NewsItem.objects.select_for_update().get(pk=item.pk)
-    if seen is None:
-        return found
-    if found.status != Status.DRAFT:
+    if seen is not None and found.status != Status.DRAFT and not in_any_state:
         raise AlreadyDecided(f"“{found.title}” is {found.status} already. Nothing was changed.")
-    _be_as_read(found, seen)
-    return found
-
-
-def lock_as_read(item: NewsItem, seen: str) -> None:
-    """Call this within a transaction, before acting on an item in any state."""
-    _be_as_read(_locked(item), seen)
-
-
-def _be_as_read(found: NewsItem, seen: str) -> None:
-    if found.mark != seen:
+    if seen is not None and found.mark != seen:
         raise Reworded(f"“{found.title}” has changed since you read it. Nothing was done: read it again.")
+    return found

@@ -22,7 +22,7 @@ from .decisions import (
     Reworded,
     Unscored,
     ask_again,
-    lock_as_read,
+    locked,
     override_score,
     publish,
     reject,
@@ -41,7 +41,14 @@ FROM_QUEUE = "queue"
 class NewsItemAdmin(StaffAdmin[NewsItem]):
     form = NewsItemForm
     list_display = (
-        *("title", "state", "category", "sentiment_label", "score", "model", "source", "published_at"),
+        "title",
+        "state",
+        "category",
+        "sentiment_label",
+        "score",
+        "model",
+        "source",
+        "published_at",
     )
     list_filter = ("status", "category", "origin")
     # The states happen to sort alphabetically as the work does: draft, published, rejected.
@@ -79,7 +86,9 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
     @admin.display(description="Scores, the newest first")
     def scores(self, item: NewsItem) -> str:
-        return score_history(item)
+        """No formset, because nothing is sent back."""
+        scores = list(ItemScore.objects.filter(item=item)[:SHOWN]) if item.pk else []
+        return render_to_string("admin/_news_scores.html", {"scores": scores, "title": item.title})
 
     def save_model(self, request: HttpRequest, obj: NewsItem, form: Any, change: bool) -> None:
         score = obj.sentiment_score
@@ -129,26 +138,22 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         *,
         replace_published: bool = False,
     ) -> None:
+        by = request.user.get_username()
+
         def ask(item: NewsItem) -> Callable[[], object]:
             answer = ask_again(item, score_title)
-            return partial(
-                take_answer, item, answer, by=request.user.get_username(), replace_published=replace_published
-            )
+            return partial(take_answer, item, answer, by=by, replace_published=replace_published)
 
         self.act_in_turn(request, queryset, ask, done)
 
     def act(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[NewsItem],
-        act: Callable[[NewsItem], object],
-        done: str,
+        self, request: HttpRequest, queryset: QuerySet[NewsItem], act: Callable[[NewsItem], object], done: str
     ) -> None:
         marks = marks_of(request.POST.getlist("seen"))
 
         def act_as_read(item: NewsItem) -> None:
             if item.pk in marks:
-                lock_as_read(item, marks[item.pk])
+                locked(item, marks[item.pk], in_any_state=True)
             act(item)
 
         self.act_in_turn(request, queryset, lambda item: partial(act_as_read, item), done)
@@ -180,9 +185,3 @@ def score_for_category(pk: int, category: str, *, by: str) -> None:
     item = NewsItem.objects.filter(pk=pk, category=category, status=NewsItem.Status.DRAFT).first()
     if item is not None:
         replace_model_score(item, score_title(item.title, category), by=by)
-
-
-def score_history(item: NewsItem) -> str:
-    """The newest scores first. This is no formset, because nothing is sent back."""
-    scores = list(ItemScore.objects.filter(item=item)[:SHOWN]) if item.pk else []
-    return render_to_string("admin/_news_scores.html", {"scores": scores, "title": item.title})
