@@ -63,7 +63,7 @@ class Catalogue:
                 handle(gone)
 
     def load_now(self) -> None:
-        rows = Instrument.objects.with_hours()
+        rows = Instrument.objects.select_related("calendar").order_by("symbol")
         found = {row.symbol: _facts(row) for row in rows}
         before, self.by_symbol = self.by_symbol, found
         self._ended |= {symbol for symbol, facts in before.items() if facts.active and not self.find(symbol)}

@@ -57,10 +57,6 @@ class TradingHours:
         """The first start of a session after the time."""
         return next((start_ms for start_ms, _ in self._sessions_around(at_ms) if start_ms > at_ms), None)
 
-    def next_close(self, at_ms: int) -> int | None:
-        """The first end of a session after the time."""
-        return next((end_ms for _, end_ms in self._sessions_around(at_ms) if end_ms > at_ms), None)
-
     def last_open_before(self, at_ms: int) -> Span | None:
         """The latest session that began at or before the time, whether it has ended or not."""
         if not self._week:

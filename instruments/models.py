@@ -59,11 +59,6 @@ class TradingCalendar(models.Model):
         return self.timezone, self.sessions, self.holidays
 
 
-class InstrumentQuerySet(models.QuerySet["Instrument"]):
-    def with_hours(self) -> InstrumentQuerySet:
-        return self.select_related("calendar").order_by("symbol")
-
-
 class Instrument(models.Model):
     """One tradable thing with its contract facts."""
 
@@ -127,8 +122,6 @@ class Instrument(models.Model):
         help_text="The feed that takes over while the source is stalled.",
     )
     active = models.BooleanField(default=True)
-
-    objects = InstrumentQuerySet.as_manager()
 
     class Meta:
         ordering = ("symbol",)

@@ -28,11 +28,8 @@ class Problem(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return (
-            f"Line {self.line}, {self.field}: {self.reason}"
-            if self.field
-            else f"Line {self.line}: {self.reason}"
-        )
+        place = f"Line {self.line}, {self.field}" if self.field else f"Line {self.line}"
+        return f"{place}: {self.reason}"
 
 
 class BadRows(ValueError):
@@ -130,18 +127,9 @@ CALENDARS = Table(TradingCalendar, ("name", "timezone", "sessions", "holidays"))
 INSTRUMENTS = Table(
     Instrument,
     (
-        *(
-            "symbol",
-            "name",
-            "type",
-            "calendar",
-            "pip_size",
-            "contract_size",
-            "margin_rate",
-            "min_lot",
-            "max_lot",
-        ),
-        *("digits", "volume_kind", "order_flow_source", "stale_after_s", "outlier_percent"),
+        *("symbol", "name", "type", "calendar"),
+        *("pip_size", "contract_size", "margin_rate", "min_lot", "max_lot", "digits"),
+        *("volume_kind", "order_flow_source", "stale_after_s", "outlier_percent"),
         *("source", "fallback", "active"),
     ),
 )

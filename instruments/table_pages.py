@@ -70,9 +70,7 @@ class TableAdmin(StaffAdmin[M]):
     def get_urls(self) -> list[URLPattern]:
         pages = {"process_import": self.process_import, "import": self.import_page, "export": self.export}
         own = [
-            path(
-                f"{name}/", self.admin_site.admin_view(page), name=self._address(name).removeprefix("admin:")
-            )
+            path(f"{name}/", self.admin_site.admin_view(page), name=self.address(name).removeprefix("admin:"))
             for name, page in pages.items()
         ]
         return own + super().get_urls()
@@ -120,13 +118,13 @@ class TableAdmin(StaffAdmin[M]):
                 self._log(request, changes)
         except (BadSheet, BadRows) as error:
             self.message_user(request, f"Nothing was imported. {error}", messages.ERROR)
-            return redirect(self._address("import"))
+            return redirect(self.address("import"))
         kinds = Counter(change.kind for change in changes)
         counts = f"{kinds[NEW]} new, {kinds[UPDATE]} updated, 0 deleted and {kinds[SKIP]} skipped"
         self.message_user(
             request, f"Import finished: {counts} {self.opts.verbose_name_plural}.", messages.SUCCESS
         )
-        return redirect(self._address("changelist"))
+        return redirect(self.address("changelist"))
 
     def export(self, request: HttpRequest) -> HttpResponse:
         """What the list shows, searched and filtered."""
@@ -157,9 +155,6 @@ class TableAdmin(StaffAdmin[M]):
     def _page(self, request: HttpRequest, title: str, **context: Any) -> TemplateResponse:
         own = {"opts": self.opts, "columns": self.table.columns}
         return staff_page(request, f"admin/table_{title.lower()}.html", title, **own, **context)
-
-    def _address(self, page: str) -> str:
-        return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
 
 
 def marked(before: str, after: str) -> str:

@@ -16,8 +16,6 @@ from .picture import LatencyMinute
 
 LATENCY_FOR = timedelta(hours=1)
 DAYS = 30
-MINUTES_A_DAY = 1440
-
 
 # An age of at least the first number of seconds is given in units of the second.
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))

@@ -26,14 +26,14 @@ FRESH_S = 5.0
 class SummaryCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made_at = float("-inf")
+        self.made_at = float("-inf")
         self._summary: summaries.Summary | None = None
 
     def get(self) -> summaries.Summary:
         with self._lock:
-            if self._summary is None or time.monotonic() - self._made_at > FRESH_S:
+            if self._summary is None or time.monotonic() - self.made_at > FRESH_S:
                 self._summary = self._look()
-                self._made_at = time.monotonic()
+                self.made_at = time.monotonic()
             return self._summary
 
     def _look(self) -> summaries.Summary:
@@ -44,9 +44,6 @@ class SummaryCache:
                 raise
             logger.warning("The status is that of %s: %s", self._summary.at, error)
             return summaries.without_database(self._summary)
-
-    def forget(self) -> None:
-        self._made_at = float("-inf")
 
 
 summary_cache = SummaryCache()

@@ -121,9 +121,6 @@ class KeyAdmin(StaffAdmin[K]):
         own = {"opts": self.opts, "key": key, "secret": secret, "list_url": list_url}
         return staff_page(request, "admin/issued.html", title, **own)
 
-    def address(self, page: str) -> str:
-        return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
-
 
 class IssueApiKeyForm(IssueKeyForm):
     account = forms.ModelChoiceField(

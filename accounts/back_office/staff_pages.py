@@ -225,6 +225,10 @@ class StaffAdmin(ModelAdmin[M]):
             variant="danger" if danger else "primary",
         )
 
+    def address(self, page: str) -> str:
+        """The name of one of its pages, such as `changelist`."""
+        return f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+
     def describe(self, chosen: M) -> str:
         """How a page asks about an object and a message speaks of it."""
         return str(chosen)

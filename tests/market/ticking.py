@@ -96,9 +96,10 @@ def drive(builder: CandleBuilder, sequence: TickSequence, first: int, end: int, 
         keep(rows, builder.add(tick.time_ms, tick.bid, tick.ask, tick.volume))
         keep(rows, builder.close_until(tick.time_ms + after_ms - GRACE_MS))
         following = sequence.ticks[number:]
-        closes_ms = sequence.hours.next_close(tick.time_ms)
-        if closes_ms is not None and following and following[0].time_ms >= closes_ms:
-            keep(rows, builder.close_until(sequence.hours.next_open(closes_ms - 1) or closes_ms))
+        session = sequence.hours.session_at(tick.time_ms)
+        if session and following and following[0].time_ms >= session[1]:
+            reopens_ms = sequence.hours.next_open(session[1] - 1)
+            keep(rows, builder.close_until(reopens_ms) if reopens_ms else ())
 
 
 def keep(rows: Rows, closed: Iterable[tuple[str, PriceBar]]) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     """Nothing of what other tests showed in this process."""
-    summary_cache.forget()
+    summary_cache.made_at = float("-inf")
     catalogue.load_now()
 
 
@@ -143,7 +143,7 @@ def test_day_that_has_just_begun_weighs_nothing() -> None:
 def test_page_outlives_its_database() -> None:
     make_instrument("BTCUSD")
     status_now()
-    summary_cache.forget()
+    summary_cache.made_at = float("-inf")
     with connection.execute_wrapper(refuse):
         seen = status_now()
     assert (seen["status"], [feed["symbol"] for feed in seen["feeds"]]) == ("outage", ["BTCUSD"])
