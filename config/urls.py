@@ -5,6 +5,7 @@ from accounts.viewset import UnknownPathViewSet
 from core.contract import openapi
 from demo.login import demo_login
 from market.back_office.market_status import market_status
+from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
 from pages.asyncapi import asyncapi
@@ -29,7 +30,7 @@ urlpatterns = [
     path("", terminal, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
-    path("", include("market.push.urls")),
+    re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),
     path("openapi.json", openapi.openapi, name="openapi"),
     path("asyncapi.json", asyncapi, name="asyncapi"),
     re_path(r"^docs/?$", start_page, name="docs"),

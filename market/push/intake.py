@@ -40,14 +40,6 @@ class RejectedTick(msgspec.Struct, frozen=True):
     message: str
 
 
-class TickBatch(msgspec.Struct):
-    """Ticks with the place that each had in the message."""
-
-    ticks: list[Tick] = []
-    indexes: list[int] = []
-    refused: list[RejectedTick] = []
-
-
 _message: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
 _items = msgspec.json.Decoder(list[Raw])
 _tick = msgspec.json.Decoder(SentTick)
@@ -79,21 +71,23 @@ def read_items(message: list[Raw] | dict[str, Raw]) -> list[Raw]:
         raise InvalidMessage("ticks must be a list.") from None
 
 
-def read_batch(items: list[Raw], now_ms: int, allowed: Collection[str] = ()) -> TickBatch:
-    """`allowed` are the symbols whose ticks are taken; without any, those of all are."""
-    batch = TickBatch()
+def read_batch(
+    items: list[Raw], now_ms: int, allowed: Collection[str] = ()
+) -> tuple[dict[int, Tick], list[RejectedTick]]:
+    """Ticks by their place in the message. `allowed` are the symbols whose ticks are taken; without any,
+    those of all are."""
+    ticks, rejected = dict[int, Tick](), list[RejectedTick]()
     for index, item in enumerate(items):
         try:
             tick = _read_tick(item, now_ms)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            batch.refused.append(RejectedTick(index, "malformed", _explain(error)))
+            rejected.append(RejectedTick(index, "malformed", _explain(error)))
             continue
         if allowed and tick.symbol not in allowed:
-            batch.refused.append(RejectedTick(index, NOT_ALLOWED, sentence(NOT_ALLOWED)))
+            rejected.append(RejectedTick(index, NOT_ALLOWED, sentence(NOT_ALLOWED)))
         else:
-            batch.ticks.append(tick)
-            batch.indexes.append(index)
-    return batch
+            ticks[index] = tick
+    return ticks, rejected
 
 
 def _read_tick(item: Raw, now_ms: int) -> Tick:
@@ -145,13 +139,11 @@ async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Pu
     items = read_items(message)
     if len(items) > MAX_TICKS:
         raise TooLarge("ticks", MAX_TICKS)
-    batch = read_batch(items, clock.now_ms(), source.symbols)
+    ticks, rejected = read_batch(items, clock.now_ms(), source.symbols)
     # An empty message says that the source is alive; one in which nothing can be used says nothing.
-    codes = await push(source.origin, batch.ticks) if batch.ticks or not items else []
-    refused = [
-        RejectedTick(index, code, sentence(code))
-        for index, code in zip(batch.indexes, codes, strict=True)
-        if code is not None
-    ]
-    rejected = sorted(batch.refused + refused, key=lambda tick: tick.index)
+    codes = await push(source.origin, list(ticks.values())) if ticks or not items else []
+    for index, code in zip(ticks, codes, strict=True):
+        if code is not None:
+            rejected.append(RejectedTick(index, code, sentence(code)))
+    rejected.sort(key=lambda tick: tick.index)
     return PushVerdict(len(items) - len(rejected), rejected)

@@ -72,8 +72,3 @@ class AuthTimeout(ApiError):
 class Flood(ApiError):
     status_code, code = 429, "too_many_messages"
     message = "Send at most 100 pings and pongs a second. Connect again."
-
-
-class InternalFault(ApiError):
-    status_code, code = 500, "internal_error"
-    message = "Something failed on our side. Connect again."

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,29 +13,25 @@ from msgspec import UNSET, Raw, UnsetType
 from accounts.limits import MemoryWindow
 from core import clock
 from core.addresses import address_of, came_plain, header, is_ours, note_known
-from core.contract import ApiError, HttpsRequired, Overloaded, RetryLater
+from core.contract import ApiError, HttpsRequired, InternalError, Overloaded
 from core.database import TRANSIENT
 from core.plain_json import encode
 from market import runtime
+from market.streams.protocol.refusals import Error, ErrorDetails
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.session import WebSocketSession
 
 from .intake import PushVerdict, read, take
 from .keys import PushSource, identify, ingest_key_cache, sent_key
-from .refusals import (
-    MAX_BYTES,
-    AuthTimeout,
-    Flood,
-    InternalFault,
-    InvalidIngestKey,
-    InvalidMessage,
-    MissingIngestKey,
-)
+from .refusals import MAX_BYTES, AuthTimeout, Flood, InvalidIngestKey, InvalidMessage, MissingIngestKey
 
 MAX_ID_LENGTH = 64
 Echo = int | str | UnsetType
 """The client's own name for the message that is answered."""
+
+# Statuses of refusals after which the same key may succeed later.
+CURED_BY_WAITING = {408, 429, 500, 503}
 
 
 class IngestAuthenticated(msgspec.Struct, tag="authenticated", kw_only=True):
@@ -50,33 +46,17 @@ class IngestResult(PushVerdict, tag="result", kw_only=True):
     time: int
 
 
-class IngestErrorDetails(msgspec.Struct):
-    code: str
-    message: str
-    status: int
-    max: int | UnsetType
-    retry_after: int | UnsetType
-
-
-class IngestError(msgspec.Struct, tag="error", kw_only=True):
-    error: IngestErrorDetails
-    fatal: bool
-    retry: bool
-    id: Echo = UNSET
-    time: int
-
-
 def error_frame(refusal: ApiError, echo: Echo = UNSET, *, is_fatal: bool) -> bytes:
     wait_s = refusal.headers.get("Retry-After")
-    details = IngestErrorDetails(
-        refusal.code,
-        refusal.message,
-        refusal.status_code,
-        UNSET if refusal.max is None else refusal.max,
-        UNSET if wait_s is None else int(wait_s),
+    details = ErrorDetails(
+        code=cast(Any, refusal.code),
+        message=refusal.message,
+        status=refusal.status_code,
+        max=refusal.max,
+        retry_after=UNSET if wait_s is None else int(wait_s),
     )
-    can_retry = refusal.status_code == 500 or isinstance(refusal, RetryLater | AuthTimeout | Flood)
-    return encode(IngestError(error=details, fatal=is_fatal, retry=can_retry, id=echo, time=clock.now_ms()))
+    can_retry = refusal.status_code in CURED_BY_WAITING
+    return encode(Error(error=details, fatal=is_fatal, retry=can_retry, id=echo, time=clock.now_ms()))
 
 
 def decoded(value: Raw) -> Any:
@@ -163,7 +143,7 @@ class IngestConsumer(WebSocketSession):
             logger.info("A source of ticks went away before it was answered")
         else:
             logger.error("A message to /ws/ingest could not be answered", exc_info=error)
-            await self._refuse(InternalFault())
+            await self._refuse(InternalError("Something failed on our side. Connect again."))
 
     def leave(self) -> None:
         super().leave()
@@ -174,14 +154,10 @@ class IngestConsumer(WebSocketSession):
             self._ending.cancel()
         await super().websocket_disconnect(message)
 
-    def revoke(self) -> None:
-        """The key has ended."""
-        self._end(InvalidIngestKey())
-
     def first_is_late(self) -> None:
-        self._end(AuthTimeout())
+        self.end(AuthTimeout())
 
-    def _end(self, refusal: ApiError) -> None:
+    def end(self, refusal: ApiError) -> None:
         """In a task of its own: a client that does not read must not hold up others."""
         self._ending = asyncio.create_task(self._refuse(refusal), name="ingest socket ends")
 
@@ -199,9 +175,8 @@ class IngestConsumer(WebSocketSession):
         open_sockets[source.key_id].add(self)
         self.stay()
         symbols = sorted(source.symbols) or ["*"]
-        await self._say(
-            IngestAuthenticated(name=source.name, symbols=symbols, id=self._echo, time=clock.now_ms())
-        )
+        answer = IngestAuthenticated(name=source.name, symbols=symbols, id=self._echo, time=clock.now_ms())
+        await self._send(encode(answer))
 
     async def _take(self, message: list[Raw] | dict[str, Raw]) -> None:
         if self._key is None:
@@ -211,7 +186,8 @@ class IngestConsumer(WebSocketSession):
         if source is None:
             raise InvalidIngestKey
         verdict = await take(source, message, runtime.push)
-        await self._say(IngestResult(verdict.accepted, verdict.rejected, id=self._echo, time=clock.now_ms()))
+        answer = IngestResult(verdict.accepted, verdict.rejected, id=self._echo, time=clock.now_ms())
+        await self._send(encode(answer))
 
     async def _refuse(self, refusal: ApiError) -> None:
         code = CLOSES.get(refusal.status_code)
@@ -223,9 +199,6 @@ class IngestConsumer(WebSocketSession):
             await self._send(text)
         else:
             await self._close(code, text)
-
-    async def _say(self, answer: msgspec.Struct) -> None:
-        await self._send(encode(answer))
 
     async def _send(self, text: bytes) -> None:
         if self.is_open:
@@ -250,4 +223,4 @@ open_sockets: defaultdict[int, set[IngestConsumer]] = defaultdict(set)
 
 def end_sockets(facts: dict[str, Any]) -> None:
     for socket in tuple(open_sockets[facts["key"]]):
-        socket.revoke()
+        socket.end(InvalidIngestKey())
