@@ -91,9 +91,9 @@ def hand_down() -> None:
     # They hear each record after it has been applied, the streams first.
     market.listen(market_streams.hear, market_streams.begin)
     market.listen(flows.hear, flows.begin)
-    market.watch(market_streams.tell_heard)
+    market.watch(market_streams.notify_liveness)
     # Both streams tell their clients which symbols are no longer offered.
-    catalogue.on_deactivated = (market_streams.tell_ended, signal_stream.tell_ended)
+    catalogue.on_deactivated = (market_streams.deactivate, signal_stream.notify_deactivated)
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
     site.counts_as_shown = came_by_demo_link

@@ -124,7 +124,7 @@ class MarketRuntime:
         self._reader: BusReader | None = None
         self._push_queue: PushQueue | None = None
         self._listeners: list[tuple[Hear, Begin]] = []
-        self.liveness = EngineLiveness(self._tell_heard)
+        self.liveness = EngineLiveness(self._notify_watchers)
         self._watchers: list[Callable[[bool], None]] = []
         self.engine_listeners: Sequence[EngineListener] = ()
         """Follow each decision of an engine in this process, and write within its transactions."""
@@ -212,7 +212,7 @@ class MarketRuntime:
             for symbol, checkpoint in self.engine.numbers().items()
         }
 
-    def _tell_heard(self, is_heard: bool) -> None:
+    def _notify_watchers(self, is_heard: bool) -> None:
         for on_change in self._watchers:
             on_change(is_heard)
 

@@ -12,14 +12,15 @@ from market.store.checkpoints import Checkpoint
 from market.streams.protocol.messages import MARKET, ORDERFLOW
 from market.streams.sessions.authenticated import authenticated_sessions
 
-from .resume import Kept
-from .stream import LastSent, NumberedStream
+from .resume import Kept, LastSent
+from .stream import NumberedStream
 from .wire import OutgoingPrice, outgoing_flow, price_tick
 
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
 STREAMS = (prices, order_flow)
 NEVER_ENDED = (-1, -1)
+NEVER_QUOTED = Checkpoint(None, None)
 
 
 def hear(records: list[AnyRecord]) -> None:
@@ -30,20 +31,16 @@ def hear(records: list[AnyRecord]) -> None:
             symbol, since_ms = record.symbol, record.accepted_ms
             facts = catalogue.by_symbol.get(symbol)
             # The engine may hear a little later than this process that an instrument is not offered any more.
-            send_price, send_flow = prices.send, order_flow.send
-            if facts is None or not facts.active:
-                send_price, send_flow = prices.keep, order_flow.keep
-            price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
-            flow = outgoing_flow(record, sent_ms)
-            if price is not None:
-                send_price(symbol, price, since_ms=since_ms)
-            if flow is not None:
-                send_flow(symbol, flow, since_ms=since_ms)
+            is_offered = facts is not None and facts.active
+            if facts is not None:
+                price = OutgoingPrice(record, facts.digits, sent_ms)
+                prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms)
+            if (flow := outgoing_flow(record, sent_ms)) is not None:
+                order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)
         elif isinstance(record, AbsorptionFound):
-            outgoing = outgoing_flow(record, sent_ms)
-            if outgoing is not None:
-                send_flow = order_flow.keep if catalogue.find(record.symbol) is None else order_flow.send
-                send_flow(record.symbol, outgoing, is_tick=False)
+            if (flow := outgoing_flow(record, sent_ms)) is not None:
+                is_offered = catalogue.find(record.symbol) is not None
+                order_flow.send(record.symbol, flow, is_offered=is_offered, is_tick=False)
         elif isinstance(record, SeriesBegan):
             _begin_series(record, sent_ms)
 
@@ -59,7 +56,7 @@ def _begin_series(record: SeriesBegan, now_ms: int) -> None:
 
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Where the numbering stands. Whoever listened before may have missed something."""
-    known = [(facts, checkpoints.get(facts.symbol)) for facts in catalogue.all()]
+    known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()
     prices.begin(epoch, [_last_price(*each, past) for each in known])
     order_flow.begin(epoch, [_last_flow(*each, past) for each in known])
@@ -78,9 +75,7 @@ def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
             yield at_ms, outgoing.seq, outgoing.frame
 
 
-def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: RecentRecords) -> LastSent:
-    if checkpoint is None:
-        return LastSent(facts.symbol, 0)
+def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
     seq, tick, frame = checkpoint.seq, checkpoint.last, None
     if tick is not None:
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
@@ -90,22 +85,20 @@ def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: Rec
     return LastSent(facts.symbol, seq, frame, _prices_of(past, facts), ended_at)
 
 
-def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint | None, past: RecentRecords) -> LastSent:
-    if checkpoint is None:
-        return LastSent(facts.symbol, 0)
+def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
     seq = checkpoint.flow_seq
     ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[1]
     return LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
 
 
-def tell_heard(is_heard: bool) -> None:
+def notify_liveness(is_heard: bool) -> None:
     for stream in STREAMS:
-        stream.tell_heard(is_heard, clock.now_ms())
+        stream.notify_liveness(is_heard, clock.now_ms())
 
 
-def tell_ended(gone: list[str]) -> None:
+def deactivate(gone: list[str]) -> None:
     for stream in STREAMS:
-        stream.end_symbols(gone, clock.now_ms())
+        stream.deactivate(gone, clock.now_ms())
 
 
 def stop() -> None:

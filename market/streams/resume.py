@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
 from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,20 @@ Numbered = tuple[int, bytes]
 """A frame without its number, beside it."""
 Kept = tuple[int, int, bytes]
 """When it came, its number, the frame."""
+
+
+class LastSent(NamedTuple):
+    """What was last sent of a symbol before this process began to listen."""
+
+    symbol: str
+    seq: int
+    """0 if nothing ever was."""
+    tick: bytes | None = None
+    """Its last frame, where that is known."""
+    before: Iterable[Kept] = ()
+    """Frames up to there; worth nothing if they end elsewhere."""
+    ended_at: int = -1
+    """Where a series of the other kind ended: nobody goes on from there or before."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -115,23 +130,15 @@ class RecentFrames:
     def knows(self, symbol: str) -> bool:
         return symbol in self._tracks
 
-    def know(
-        self,
-        symbol: str,
-        seq: int,
-        last_tick: bytes | None = None,
-        before: Iterable[Kept] = (),
-        ended_at: int = -1,
-    ) -> None:
-        """What was last sent before this process began to listen; 0 if nothing ever was. `before` are frames
-        up to there, and worth nothing if they end elsewhere. Nobody goes on from `ended_at` or before."""
-        tick = None if last_tick is None else (seq, last_tick)
-        track = SymbolFrames(self._max_frames, None, tick, ended_at)
-        for came_ms, number, frame in before:
+    def know(self, last: LastSent) -> None:
+        tick = None if last.tick is None else (last.seq, last.tick)
+        track = SymbolFrames(self._max_frames, None, tick, last.ended_at)
+        for came_ms, seq, frame in last.before:
             self._now_ms = max(came_ms, self._now_ms)
-            track.add(number, frame, self._now_ms, self._now_ms - self._keep_ms)
-        is_whole = track.head == seq
-        self._tracks[symbol] = track if is_whole else SymbolFrames(self._max_frames, seq, tick, ended_at)
+            track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
+        if track.head != last.seq:
+            track = SymbolFrames(self._max_frames, last.seq, tick, last.ended_at)
+        self._tracks[last.symbol] = track
 
     def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
         """`last_tick` is shown first from now on, as the one before is of prices that are over."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import UNSET
 
@@ -11,27 +11,15 @@ from core import clock
 from core.plain_json import encode
 from market.streams.hub.hub import Hub
 from market.streams.hub.notices import AT_ONCE, Make
+from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
-from market.streams.protocol.replies import Continuation, Gap, Notice, NoticeCode
+from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
 from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
-from .resume import Kept, Numbered, RecentFrames, ReplayAllowance
+from .resume import LastSent, Numbered, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
-
-
-class LastSent(NamedTuple):
-    """Where a symbol's numbering stands."""
-
-    symbol: str
-    seq: int
-    tick: bytes | None = None
-    """Its last frame, where that is known."""
-    before: Iterable[Kept] = ()
-    """Frames that were sent up to there."""
-    ended_at: int = -1
-    """Where a series of the other kind ended: nobody goes on from there or before."""
 
 
 class SymbolListener(Protocol):
@@ -50,7 +38,7 @@ class Stream:
         # Who lets the demo's test instrument misbehave hears it on a topic of their own.
         return {topic.partition("/")[0] for topic in topics}
 
-    def tell_ended(self, gone: Collection[str], now_ms: int) -> None:
+    def notify_deactivated(self, gone: Collection[str], now_ms: int) -> None:
         """Those who named instruments that are not offered any more, or asked for all."""
 
         def make(topics: frozenset[str]) -> bytes | None:
@@ -71,10 +59,10 @@ class NumberedStream(Stream):
 
     def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         super().__init__(kind, hub)
-        self._held: list[partial[None]] | None = None
-        """What is to be sent when all have been told of a change: no frame after it comes before that."""
         self._changes = 0
         """Of which not all have been told."""
+        self._held: list[partial[None]] = []
+        """What is to be sent when all have been told of a change: no frame after it comes before that."""
         self.recent = RecentFrames()
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
@@ -83,47 +71,50 @@ class NumberedStream(Stream):
         super().clear()
         self.faults.clear()
         self.recent.restart("")
-        self._held, self._changes = None, 0
+        self._held, self._changes = [], 0
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
         self.faults.release()
         self.recent.restart(epoch)
         for last in known:
-            self.recent.know(*last)
-        if self._held is not None:
-            # Numbered as before; who listens is told that they are missing. Of a series that ends they hear.
-            self._held[:] = [held for held in self._held if held.func == self.begin_series]
+            self.recent.know(last)
+        # Numbered as before; who listens is told that they are missing. Of a series that ends they hear.
+        self._held = [held for held in self._held if held.func == self.begin_series]
         self._tell_change(self._gap, SEQ)
 
-    def send(self, symbol: str, outgoing: OutgoingFrame, *, is_tick: bool = True, since_ms: int = 0) -> None:
-        if self._held is not None:
-            again = partial(self.send, symbol, outgoing, is_tick=is_tick, since_ms=since_ms)
-            self._held.append(again)
+    def send(
+        self,
+        symbol: str,
+        outgoing: OutgoingFrame,
+        *,
+        is_offered: bool = True,
+        is_tick: bool = True,
+        since_ms: int = 0,
+    ) -> None:
+        """A frame of an instrument that is not offered is numbered, and sent to nobody."""
+        if self._changes:
+            self._held.append(
+                partial(
+                    self.send, symbol, outgoing, is_offered=is_offered, is_tick=is_tick, since_ms=since_ms
+                )
+            )
             return
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
-        self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
-        if symbol == TEST:
-            self.faults.send(outgoing)
-
-    def keep(self, symbol: str, outgoing: OutgoingFrame, *, is_tick: bool = True, since_ms: int = 0) -> None:
-        """Number it, and send it to nobody."""
-        if self._held is not None:
-            self._held.append(partial(self.keep, symbol, outgoing, is_tick=is_tick))
-            return
-        self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
+        if is_offered:
+            self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
+            if symbol == TEST:
+                self.faults.send(outgoing)
 
     def _tell_change(self, make: Make, variant: int = 0) -> None:
         """A crowd is told part by part, and what is sent meanwhile waits for the last of them."""
         self._changes += 1
-        if self._held is None:
-            self._held = []
         self.hub.notify(make, self._end_change, variant)
 
     def _end_change(self) -> None:
         self._changes -= 1
-        if not self._changes and self._held is not None:
-            held, self._held = self._held, None
+        if not self._changes:
+            held, self._held = self._held, []
             for send in held:
                 send()
 
@@ -136,7 +127,7 @@ class NumberedStream(Stream):
 
     def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
         """Its prices are of another kind from now on, and `last_tick` is of that kind."""
-        if self._held is not None:
+        if self._changes:
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
         self.recent.begin_series(symbol, last_tick)
@@ -147,7 +138,7 @@ class NumberedStream(Stream):
 
         self._tell_change(make)
 
-    def tell_heard(self, is_heard: bool, now_ms: int) -> None:
+    def notify_liveness(self, is_heard: bool, now_ms: int) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
         code: NoticeCode = "live" if is_heard else "stale"
 
@@ -156,9 +147,9 @@ class NumberedStream(Stream):
 
         self.hub.notify(make)
 
-    def end_symbols(self, gone: Collection[str], now_ms: int) -> None:
+    def deactivate(self, gone: Collection[str], now_ms: int) -> None:
         """Nobody is subscribed to them after this."""
-        self.tell_ended(gone, now_ms)
+        self.notify_deactivated(gone, now_ms)
         self._drop(iter(tuple(self.listeners)), frozenset(gone))
 
     def _drop(self, listeners: Iterator[SymbolListener], gone: frozenset[str]) -> None:
@@ -175,22 +166,27 @@ class NumberedStream(Stream):
         change: SubscriptionChange,
         now_ms: int,
         spent: ReplayAllowance,
-    ) -> tuple[Continuation, Iterator[bytes]]:
-        """What follows a subscribe: what the reply says of it, and the frames after the reply. Nothing may be
-        awaited between this and the hub's subscribe."""
+    ) -> tuple[Subscribed, Iterator[bytes]]:
+        """The reply to a subscribe, and the frames after it. Nothing may be awaited between this and the
+        hub's subscribe."""
         resume = None if message.resume is UNSET else message.resume
         for symbol in change.joined:
             # An instrument that is newer than the numbering: nothing was ever sent of it.
             if symbol != ALL and not self.recent.knows(symbol):
-                self.recent.know(symbol, 0)
+                self.recent.know(LastSent(symbol, 0))
         opening = self.recent.open(subscribed, change, resume, now_ms, spent)
         is_numbered = "seq" in subscribed.features
-        continuation = Continuation(
+        reply = replies.subscribed(
+            self.kind.name,
+            subscribed.symbols,
+            change.rejected,
+            now_ms,
+            message.id,
             epoch=self.recent.epoch if is_numbered else UNSET,
             positions=opening.positions if is_numbered else UNSET,
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
-        return continuation, framed(opening.frames, variant_of(subscribed.features), now_ms)
+        return reply, framed(opening.frames, variant_of(subscribed.features), now_ms)
 
 
 def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:

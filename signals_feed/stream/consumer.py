@@ -33,13 +33,16 @@ class SignalsConsumer(StreamSession):
     def subscribe(self, message: Subscribe) -> None:
         wanted = self.subscriptions
         change = wanted.subscribe(message, is_known)
-        continuation = replies.Continuation(
-            since=since_of(signals.position if self._goes_on_after is None else self._goes_on_after),
-            unrecovered=self._unrecovered(message),
-        )
-        name = signals.kind.name
         self.say(
-            replies.subscribed(name, wanted.symbols, change.rejected, now_ms(), message.id, continuation)
+            replies.subscribed(
+                signals.kind.name,
+                wanted.symbols,
+                change.rejected,
+                now_ms(),
+                message.id,
+                since=since_of(signals.position if self._goes_on_after is None else self._goes_on_after),
+                unrecovered=self._unrecovered(message),
+            )
         )
         if self._goes_on_after is None:
             signals.move(self.subscriber, topics_of(wanted), variant_of(wanted))

@@ -241,6 +241,6 @@ def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
 signals = SignalStream()
 
 
-def tell_ended(gone: list[str]) -> None:
+def notify_deactivated(gone: list[str]) -> None:
     """Clients stay subscribed: what was published before still closes."""
-    signals.tell_ended(gone, now_ms())
+    signals.notify_deactivated(gone, now_ms())

@@ -63,7 +63,7 @@ def test_service_that_hears_no_prices_is_shown_as_stale(
     ticker: Ticker, server: Server, open_page: OpenPage
 ) -> None:
     async def tell(is_heard: bool) -> None:
-        streams.tell_heard(is_heard)
+        streams.notify_liveness(is_heard)
 
     page = live(open_page("/"))
     connection = page.locator("#connection")

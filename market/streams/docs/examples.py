@@ -66,15 +66,25 @@ SAID: Examples = {
     Ping: {"Ping": {"action": "ping", "id": "alive?"}},
 }
 _plain = wire(TICK)
-_numbered = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213})
-_recovered = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_211}, unrecovered=[])
-_all_told = replies.Continuation(since="after:9041", unrecovered=[])
-_from_now = replies.Continuation(since="after:9041")
-_lost = replies.Continuation(epoch=EPOCH, positions={"EURUSD": 48_213}, unrecovered=["EURUSD"])
 
 
-def _subscribed(continuation: replies.Continuation = replies.STARTS_LIVE) -> Any:
-    return wire(replies.subscribed("market", ["EURUSD"], [], NOW_MS, 7, continuation))
+def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> Any:
+    return wire(
+        replies.subscribed(
+            "market",
+            ["EURUSD"],
+            [],
+            NOW_MS,
+            7,
+            epoch=EPOCH,
+            positions={"EURUSD": seq},
+            unrecovered=unrecovered,
+        )
+    )
+
+
+def _signals(unrecovered: list[str] | UnsetType = UNSET) -> Any:
+    return wire(replies.subscribed("signals", ["*"], [], NOW_MS, since="after:9041", unrecovered=unrecovered))
 
 
 def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> Any:
@@ -107,13 +117,11 @@ TOLD: Examples = {
     replies.Subscribed: {
         "Some are unknown": wire(replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7)),
         "All of the order flow": wire(replies.subscribed("orderflow", ["*"], [], NOW_MS)),
-        "With seq": _subscribed(_numbered),
-        "What was missed follows": _subscribed(_recovered),
-        "Too much was missed": _subscribed(_lost),
-        "Signals from now on": wire(replies.subscribed("signals", ["*"], [], NOW_MS, continuation=_from_now)),
-        "The signals after since follow": wire(
-            replies.subscribed("signals", ["*"], [], NOW_MS, continuation=_all_told)
-        ),
+        "With seq": _numbered(48_213),
+        "What was missed follows": _numbered(48_211, []),
+        "Too much was missed": _numbered(48_213, ["EURUSD"]),
+        "Signals from now on": _signals(),
+        "The signals after since follow": _signals([]),
     },
     replies.Unsubscribed: {"One is left": wire(replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS))},
     replies.Listed: {"One": wire(replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS))},

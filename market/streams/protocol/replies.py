@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from .messages import Milliseconds, StreamName
@@ -105,38 +104,28 @@ class Conflated(Control, tag="conflated", kw_only=True):
 CONTROLS = (Subscribed, Unsubscribed, Listed, Pong, Heartbeat, Notice, Gap, Conflated, Error)
 
 
-class Continuation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the frames after a `subscribed` go on from, for those who asked for it."""
-
-    epoch: str | UnsetType = UNSET
-    positions: dict[str, int] | UnsetType = UNSET
-    since: str | UnsetType = UNSET
-    """The same for signals, which have no numbers."""
-    unrecovered: list[str] | UnsetType = UNSET
-    """Empty: all was recovered. Unset: nothing was to be."""
-
-
-STARTS_LIVE = Continuation()
-
-
 def subscribed(
     stream: StreamName,
     symbols: list[str],
     rejected: list[Rejected],
     now_ms: int,
     id: Id | UnsetType = UNSET,  # noqa: A002 - the name on the wire
-    continuation: Continuation = STARTS_LIVE,
+    *,
+    epoch: str | UnsetType = UNSET,
+    positions: dict[str, int] | UnsetType = UNSET,
+    since: str | UnsetType = UNSET,
+    unrecovered: list[str] | UnsetType = UNSET,
 ) -> Subscribed:
-    lost = continuation.unrecovered
+    """`unrecovered` is empty where all was recovered, and unset where nothing was to be."""
     return Subscribed(
         stream=stream,
         symbols=symbols,
         rejected=rejected,
-        epoch=continuation.epoch,
-        positions=continuation.positions,
-        since=continuation.since,
-        recovered=UNSET if lost is UNSET else not lost,
-        unrecovered=lost or UNSET,
+        epoch=epoch,
+        positions=positions,
+        since=since,
+        recovered=UNSET if unrecovered is UNSET else not unrecovered,
+        unrecovered=unrecovered or UNSET,
         id=id,
         time=now_ms,
     )

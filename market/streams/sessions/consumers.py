@@ -10,7 +10,7 @@ from market.runtime import is_heard
 from market.streams import market_streams
 from market.streams.hub.slow_readers import replay
 from market.streams.protocol.messages import ALL, Subscribe, Unsubscribe
-from market.streams.protocol.replies import Notice, Unsubscribed, subscribed
+from market.streams.protocol.replies import Notice, Unsubscribed
 from market.streams.resume import ReplayAllowance
 from market.streams.stream import NumberedStream
 from market.streams.wire import variant_of
@@ -36,13 +36,11 @@ class NumberedConsumer(StreamSession):
         wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
         change = wanted.subscribe(message, is_known)
         now = now_ms()
-        continuation, missed = self.stream.open(message, wanted, change, now, self._replayed)
+        reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
         subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
         topics = self._topics()
         hub.unsubscribe(subscriber, subscriber.topics - topics)
         hub.subscribe(subscriber, topics, variant_of(wanted.features))
-        name = self.stream.kind.name
-        reply = subscribed(name, wanted.symbols, change.rejected, now, message.id, continuation)
         replay(hub.slow, subscriber, chain([frame(encode(reply))], missed))
         if change.joined and not is_heard():
             self.say(Notice(code="stale", symbols=change.joined, time=now))

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from market.streams.protocol.messages import Resume, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
-from market.streams.resume import Opening, RecentFrames, ReplayAllowance
+from market.streams.resume import LastSent, Opening, RecentFrames, ReplayAllowance
 
 NOW_MS = 1_795_000_000_000
 
@@ -124,7 +124,7 @@ def test_offset_0_is_not_recovered_though_all_frames_are_there(recent: RecentFra
 
 
 def test_position_0_is_whole_where_nothing_came(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 0)
+    recent.know(LastSent("EURUSD", 0))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 0})
 
     assert opening == Opening({"EURUSD": 0}, [], [])
@@ -219,7 +219,7 @@ def test_snapshot_is_a_tick_though_an_absorption_came_after(recent: RecentFrames
 
 
 def test_what_was_sent_before_is_known_by_its_last_number_alone(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 7, frame("EURUSD", 7))
+    recent.know(LastSent("EURUSD", 7, frame("EURUSD", 7)))
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 7})
     assert (opening.unrecovered, opening.frames) == ([], [])
 
@@ -258,7 +258,7 @@ def before(*seqs: int, came_ms: int = NOW_MS) -> list[tuple[int, int, bytes]]:
 
 
 def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 4, before=before(1, 2, 3, 4))
+    recent.know(LastSent("EURUSD", 4, before=before(1, 2, 3, 4)))
     add(recent, "EURUSD", range(5, 7))
 
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 2})
@@ -272,7 +272,7 @@ def test_what_another_process_sent_is_replayed_with_what_comes_now(recent: Recen
 def test_what_is_known_of_another_process_in_part_is_not_replayed(
     recent: RecentFrames, sent: tuple[int, ...], position: int
 ) -> None:
-    recent.know("EURUSD", 4, before=before(*sent))
+    recent.know(LastSent("EURUSD", 4, before=before(*sent)))
 
     opening = open_with(recent, "EURUSD", positions={"EURUSD": position})
 
@@ -280,7 +280,7 @@ def test_what_is_known_of_another_process_in_part_is_not_replayed(
 
 
 def test_who_missed_nothing_of_another_process_goes_on(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 4, before=before(1, 2, 3))
+    recent.know(LastSent("EURUSD", 4, before=before(1, 2, 3)))
 
     opening = open_with(recent, "EURUSD", positions={"EURUSD": 4})
 
@@ -288,13 +288,13 @@ def test_who_missed_nothing_of_another_process_goes_on(recent: RecentFrames) -> 
 
 
 def test_what_another_process_sent_too_long_ago_is_not_replayed(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 4, before=before(3, 4, came_ms=NOW_MS - 120_001))
+    recent.know(LastSent("EURUSD", 4, before=before(3, 4, came_ms=NOW_MS - 120_001)))
 
     assert open_with(recent, "EURUSD", positions={"EURUSD": 2}).unrecovered == ["EURUSD"]
 
 
 def test_order_holds_where_the_clock_was_put_back_between_two_processes(recent: RecentFrames) -> None:
-    recent.know("EURUSD", 2, before=before(1, 2, came_ms=NOW_MS + 60_000))
+    recent.know(LastSent("EURUSD", 2, before=before(1, 2, came_ms=NOW_MS + 60_000)))
     add(recent, "EURUSD", range(3, 5))
 
     assert numbers(open_with(recent, "EURUSD", positions={"EURUSD": 1})) == [2, 3, 4]

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from market.streams.protocol.messages import Resume, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
-from market.streams.resume import RecentFrames
+from market.streams.resume import LastSent, RecentFrames
 
 KEEP_MS, MAX_FRAMES = 1_000, 6
 SYMBOLS = ("EURUSD", "GBPUSD", "XAUUSD")
@@ -58,7 +58,7 @@ class World:
         self.first = dict.fromkeys(SYMBOLS, 1)
         self.came_ms.clear()
         for symbol in SYMBOLS:
-            self.recent.know(symbol, 0)
+            self.recent.know(LastSent(symbol, 0))
 
     def wait(self, ms: int) -> None:
         self.now_ms += ms
@@ -77,7 +77,7 @@ class World:
         self.recent.restart(self.recent.epoch)
         for known, seq in self.seqs.items():
             self.first[known] = seq + 1
-            self.recent.know(known, seq)
+            self.recent.know(LastSent(known, seq))
 
     def drop(self, _: None) -> None:
         self.is_connected = False

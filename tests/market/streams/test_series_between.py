@@ -33,8 +33,8 @@ def is_gone_on(stream: NumberedStream, epoch: str, position: int) -> bool:
     subscribed = Subscriptions()
     message = Subscribe(symbols=["EURUSD"], resume=Resume(epoch, {"EURUSD": position}))
     change = subscribed.subscribe(message, lambda _: True)
-    continuation, _ = stream.open(message, subscribed, change, now_ms(), ReplayAllowance())
-    return continuation.unrecovered == []
+    reply, _ = stream.open(message, subscribed, change, now_ms(), ReplayAllowance())
+    return reply.recovered is True
 
 
 def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:

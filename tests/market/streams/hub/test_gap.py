@@ -6,7 +6,8 @@ import json
 
 from market.streams.hub.notices import AT_ONCE
 from market.streams.protocol.messages import ALL, MARKET, ORDERFLOW
-from market.streams.stream import LastSent, NumberedStream
+from market.streams.resume import LastSent
+from market.streams.stream import NumberedStream
 from market.streams.wire import SEQ, OutgoingFrame
 
 from .hubs import HubCase, Price, RecordedConnection

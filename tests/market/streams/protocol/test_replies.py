@@ -62,8 +62,8 @@ def test_subscribed_carries_no_more_than_was_asked_for() -> None:
 
 
 def test_subscribed_says_where_the_numbers_go_on() -> None:
-    continuation = replies.Continuation(epoch="e1", positions={"EURUSD": 9})
-    told = json.loads(encode(replies.subscribed("market", ["EURUSD"], [], NOW_MS, continuation=continuation)))
+    reply = replies.subscribed("market", ["EURUSD"], [], NOW_MS, epoch="e1", positions={"EURUSD": 9})
+    told = json.loads(encode(reply))
 
     assert (told["epoch"], told["positions"]) == ("e1", {"EURUSD": 9})
     assert not {"recovered", "unrecovered"} & set(told)
@@ -71,10 +71,8 @@ def test_subscribed_says_where_the_numbers_go_on() -> None:
 
 def test_subscribed_says_what_was_recovered() -> None:
     def told(unrecovered: list[str]) -> dict[str, Any]:
-        continuation = replies.Continuation(unrecovered=unrecovered)
-        frame: dict[str, Any] = json.loads(
-            encode(replies.subscribed("market", [], [], NOW_MS, continuation=continuation))
-        )
+        reply = replies.subscribed("market", [], [], NOW_MS, unrecovered=unrecovered)
+        frame: dict[str, Any] = json.loads(encode(reply))
         return frame
 
     assert told([])["recovered"] is True
