@@ -111,9 +111,7 @@ class MarketViewSet(KeyedViewSet):
     async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
         wanted = self.parameters(request, BarsQuerySerializer)
-        quote = quote_of(facts)
-        now_ms = clock.now_ms()
-        state = runtime.prices.quotes.state(facts, now_ms)
+        quote, headers = quoted(facts)
         bars = runtime.prices.history(facts).bars(
             wanted["timeframe"],
             wanted["bars"],
@@ -125,7 +123,6 @@ class MarketViewSet(KeyedViewSet):
             bars.ohlcv,
             quote.fields,
         )
-        headers = quote_headers(quote, state, now_ms)
         if bars.last_closed_ms is not None:
             headers["X-Last-Closed"] = iso_s(bars.last_closed_ms)
         return Answer(body, headers)
@@ -143,18 +140,15 @@ class MarketViewSet(KeyedViewSet):
     )
     async def quote(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
-        quote = quote_of(facts)
-        now_ms = clock.now_ms()
-        body = b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields)
-        return Answer(body, quote_headers(quote, runtime.prices.quotes.state(facts, now_ms), now_ms))
+        quote, headers = quoted(facts)
+        return Answer(b'{"symbol":"%s",%s}' % (facts.symbol.encode(), quote.fields), headers)
 
 
-def quote_of(facts: InstrumentFacts) -> Quote:
+def quoted(facts: InstrumentFacts) -> tuple[Quote, dict[str, str]]:
+    """The quote, and the headers that say how old it is and whether its market is open."""
     quote = runtime.prices.quotes.get(facts.symbol)
     if quote is None:
         raise QuoteUnavailable(NOT_QUOTED.format(symbol=facts.symbol), retry_after=5)
-    return quote
-
-
-def quote_headers(quote: Quote, state: str, now_ms: int) -> dict[str, str]:
-    return {"X-Quote-Age-Ms": str(max(0, now_ms - quote.time_ms)), "X-Market-State": state}
+    now_ms = clock.now_ms()
+    state = runtime.prices.quotes.state(facts, now_ms)
+    return quote, {"X-Quote-Age-Ms": str(max(0, now_ms - quote.time_ms)), "X-Market-State": state}

@@ -19,7 +19,7 @@ from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
 from .resume import LastSent, Numbered, RecentFrames, ReplayAllowance
-from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
+from .wire import SEQ, OutgoingFrame, extended, variant_of
 
 
 class SymbolListener(Protocol):
@@ -195,6 +195,5 @@ def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
 
 def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:
     """As the client asked for them, each made when it is due."""
-    sent_ms = now_ms if variant & SENT else None
     for seq, data in frames:
-        yield frame(extended(data, seq if variant & SEQ else None, sent_ms))
+        yield frame(extended(data, seq, now_ms, variant))

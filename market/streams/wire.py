@@ -92,17 +92,20 @@ def absorption(found: AbsorptionFound) -> bytes:
     )
 
 
-def extended(frame: bytes, seq: int | None = None, sent_ms: int | None = None) -> bytes:
-    """The same frame with its number, or when it was sent, or both: spliced in, not encoded again."""
-    if seq is None:
-        return frame if sent_ms is None else b'%b,"sent":%d}' % (frame[:-1], sent_ms)
-    if sent_ms is None:
-        return b'%b,"seq":%d}' % (frame[:-1], seq)
-    return b'%b,"seq":%d,"sent":%d}' % (frame[:-1], seq, sent_ms)
-
-
 # The bits of a variant.
 SEQ, SENT = 1, 2
+
+
+def extended(frame: bytes, seq: int, sent_ms: int, variant: int) -> bytes:
+    """The same frame with its number, or when it was sent, or both: spliced in, not encoded again."""
+    if not variant:
+        return frame
+    if variant == SEQ:
+        return b'%b,"seq":%d}' % (frame[:-1], seq)
+    if variant == SENT:
+        return b'%b,"sent":%d}' % (frame[:-1], sent_ms)
+    return b'%b,"seq":%d,"sent":%d}' % (frame[:-1], seq, sent_ms)
+
 
 # Volumes are whole hundred-millionths: their sums are rounded to these.
 VOLUME_DIGITS = 8
@@ -119,11 +122,7 @@ class OutgoingFrame:
         self.frame, self.seq, self.sent_ms = frame, seq, sent_ms
 
     def payload(self, variant: int) -> bytes:
-        if not variant:
-            return self.frame
-        return extended(
-            self.frame, self.seq if variant & SEQ else None, self.sent_ms if variant & SENT else None
-        )
+        return extended(self.frame, self.seq, self.sent_ms, variant)
 
 
 class OutgoingPrice(OutgoingFrame):

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
-from msgspec import to_builtins
 
 from core.background import BackgroundLoop
 from core.clock import now_ms
@@ -39,8 +38,8 @@ CHANNEL = Channel(
     "Every signal that is published. Without `symbols`: of all instruments.",
     (NewSignal, SignalClosed),
     {
-        NewSignal: {"Published": to_builtins(NEW_SAMPLE)},
-        SignalClosed: {"Target reached": to_builtins(CLOSURE_SAMPLE)},
+        NewSignal: {"Published": NEW_SAMPLE},
+        SignalClosed: {"Target reached": CLOSURE_SAMPLE},
     },
 )
 CLOSED = "closed/"

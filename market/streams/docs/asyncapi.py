@@ -201,7 +201,9 @@ def _message(kind: type[msgspec.Struct], examples: Json) -> Json:
         "title": kind.__name__,
         **about,
         "payload": {"$ref": f"#/components/schemas/{kind.__name__}"},
-        "examples": [{"name": title, "payload": payload} for title, payload in examples.items()],
+        "examples": [
+            {"name": title, "payload": msgspec.to_builtins(payload)} for title, payload in examples.items()
+        ],
     }
 
 

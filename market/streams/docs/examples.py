@@ -1,14 +1,13 @@
-"""One of each message, as it goes over the wire."""
+"""One of each message and more, as Structs or as what goes over the wire."""
 
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
-from msgspec import to_builtins as wire
+from msgspec import UNSET, UnsetType, to_builtins
 
-from market.streams.protocol import refusals, replies
+from market.streams.protocol import replies
 from market.streams.protocol.messages import List, Ping, Subscribe, Unsubscribe
-from market.streams.protocol.refusals import Code, StreamRefused, invalid, too_many_streams
+from market.streams.protocol.refusals import Code, Error, StreamRefused, invalid, too_many_streams
 from market.streams.protocol.subscriptions import Rejected
 from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
 
@@ -65,34 +64,22 @@ SAID: Examples = {
     List: {"List": {"action": "list", "id": 9}},
     Ping: {"Ping": {"action": "ping", "id": "alive?"}},
 }
-_plain = wire(TICK)
+_plain = to_builtins(TICK)
 
 
-def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> Any:
-    return wire(
-        replies.subscribed(
-            "market",
-            ["EURUSD"],
-            [],
-            NOW_MS,
-            7,
-            epoch=EPOCH,
-            positions={"EURUSD": seq},
-            unrecovered=unrecovered,
-        )
+def _numbered(seq: int, unrecovered: list[str] | UnsetType = UNSET) -> replies.Subscribed:
+    at = {"EURUSD": seq}
+    return replies.subscribed(
+        "market", ["EURUSD"], [], NOW_MS, 7, epoch=EPOCH, positions=at, unrecovered=unrecovered
     )
 
 
-def _signals(unrecovered: list[str] | UnsetType = UNSET) -> Any:
-    return wire(replies.subscribed("signals", ["*"], [], NOW_MS, since="after:9041", unrecovered=unrecovered))
+def _signals(unrecovered: list[str] | UnsetType = UNSET) -> replies.Subscribed:
+    return replies.subscribed("signals", ["*"], [], NOW_MS, since="after:9041", unrecovered=unrecovered)
 
 
-def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> Any:
-    return wire(replies.Notice(code=code, symbols=symbols, time=NOW_MS))
-
-
-def _error(refused: StreamRefused) -> Any:
-    return wire(refused.frame(NOW_MS))
+def _notice(code: replies.NoticeCode, symbols: list[str] | UnsetType = UNSET) -> replies.Notice:
+    return replies.Notice(code=code, symbols=symbols, time=NOW_MS)
 
 
 _others: tuple[Code, ...] = (
@@ -110,23 +97,21 @@ TOLD: Examples = {
         "With seq": _plain | {"seq": 48_213},
         "With seq and lag": _plain | {"seq": 48_213, "sent": NOW_MS + 2},
     },
-    OrderFlowTick: {
-        "A buyer": wire(OrderFlowTick("EURUSD", 0.0, 1.0, 1.0, -126.0, 1.08418, NOW_MS)),
-    },
-    AbsorptionSignal: {"Sellers met the bid": wire(ABSORPTION)},
+    OrderFlowTick: {"A buyer": OrderFlowTick("EURUSD", 0.0, 1.0, 1.0, -126.0, 1.08418, NOW_MS)},
+    AbsorptionSignal: {"Sellers met the bid": ABSORPTION},
     replies.Subscribed: {
-        "Some are unknown": wire(replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7)),
-        "All of the order flow": wire(replies.subscribed("orderflow", ["*"], [], NOW_MS)),
+        "Some are unknown": replies.subscribed("market", ["EURUSD"], [Rejected("NOPE")], NOW_MS, 7),
+        "All of the order flow": replies.subscribed("orderflow", ["*"], [], NOW_MS),
         "With seq": _numbered(48_213),
         "What was missed follows": _numbered(48_211, []),
         "Too much was missed": _numbered(48_213, ["EURUSD"]),
         "Signals from now on": _signals(),
         "The signals after since follow": _signals([]),
     },
-    replies.Unsubscribed: {"One is left": wire(replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS))},
-    replies.Listed: {"One": wire(replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS))},
-    replies.Pong: {"Pong": wire(replies.Pong(id="alive?", time=NOW_MS))},
-    replies.Heartbeat: {"Heartbeat": wire(replies.Heartbeat(time=NOW_MS))},
+    replies.Unsubscribed: {"One is left": replies.Unsubscribed(symbols=["EURUSD"], id=8, time=NOW_MS)},
+    replies.Listed: {"One": replies.Listed(symbols=["EURUSD"], id=9, time=NOW_MS)},
+    replies.Pong: {"Pong": replies.Pong(id="alive?", time=NOW_MS)},
+    replies.Heartbeat: {"Heartbeat": replies.Heartbeat(time=NOW_MS)},
     replies.Notice: {
         "Restart": _notice("restarting"),
         "No engine is heard": _notice("stale", ["EURUSD", "XAUUSD"]),
@@ -135,16 +120,16 @@ TOLD: Examples = {
         "Not offered any more": _notice("deactivated", ["EURUSD"]),
     },
     replies.Gap: {
-        "The numbering began anew": wire(
-            replies.Gap(symbols=["EURUSD"], epoch="f09e2b7711ac", positions={"EURUSD": 12}, time=NOW_MS)
+        "The numbering began anew": replies.Gap(
+            symbols=["EURUSD"], epoch="f09e2b7711ac", positions={"EURUSD": 12}, time=NOW_MS
         )
     },
-    replies.Conflated: {"Three were left out": wire(replies.Conflated(symbol="EURUSD", dropped=3))},
-    refusals.Error: {
-        "invalid_message": _error(
-            invalid("symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200)
-        ),
-        "stream_limit_exceeded": _error(too_many_streams(2, 2)),
-        **{code: _error(StreamRefused(code)) for code in _others},
+    replies.Conflated: {"Three were left out": replies.Conflated(symbol="EURUSD", dropped=3)},
+    Error: {
+        "invalid_message": invalid(
+            "symbols must be a list of 1 to 200 instrument codes.", "symbols", max=200
+        ).frame(NOW_MS),
+        "stream_limit_exceeded": too_many_streams(2, 2).frame(NOW_MS),
+        **{code: StreamRefused(code).frame(NOW_MS) for code in _others},
     },
 }

@@ -30,15 +30,7 @@ class Memberships:
     def __init__(self) -> None:
         self.topics: dict[str, dict[int, Audience]] = {}
         """The audiences of each, by variant."""
-        self._groups: dict[frozenset[Audience], Group] = {}
-
-    @property
-    def number(self) -> int:
-        return sum(len(group.subscribers) for group in self._groups.values())
-
-    @property
-    def groups(self) -> list[Group]:
-        return list(self._groups.values())
+        self.groups: dict[frozenset[Audience], Group] = {}
 
     def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
         wanted = {self._audience(topic, variant) for topic in topics}
@@ -50,9 +42,9 @@ class Memberships:
 
     def group(self, audiences: Iterable[Audience] = ()) -> Group:
         key = frozenset(audiences)
-        group = self._groups.get(key)
+        group = self.groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self.groups[key] = Group(key)
             for audience in key:
                 audience.groups[group] = None
         return group
@@ -61,7 +53,7 @@ class Memberships:
         """Forget a group that nobody is in, and the audiences that nobody else is in."""
         if group.subscribers:
             return
-        del self._groups[group.audiences]
+        del self.groups[group.audiences]
         for audience in group.audiences:
             del audience.groups[group]
             if not audience.groups:
@@ -107,7 +99,7 @@ class Hub:
 
     @property
     def members(self) -> int:
-        return self._members.number
+        return sum(len(group.subscribers) for group in self._members.groups.values())
 
     def has(self, topic: str) -> bool:
         """Whether anybody is subscribed to it."""
@@ -130,7 +122,7 @@ class Hub:
 
     def end(self, subscriber: Subscriber, code: int, reason: str = "", last: bytes = b"") -> None:
         """Close after all that it was due; a slow reader is due only `last`."""
-        self.settle()
+        self.flush()
         self.leave(subscriber)
         self.closed[code] += 1
         subscriber.connection.close(code, reason, last)
@@ -169,22 +161,20 @@ class Hub:
     def notify(self, make: Make, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
         """Tell everybody what `make` says of their topics, after all that was published before; with a
         `variant`, those who asked for that. `on_end` is called when all have been told."""
-        self.settle()
-        self._notices.tell([group for group in self._members.groups if group.has(variant)], make, on_end)
+        self.flush()
+        self._notices.tell(
+            [group for group in self._members.groups.values() if group.has(variant)], make, on_end
+        )
 
     def flush(self) -> None:
+        """All get what they are due: at the end of a turn, and before one gets anything of its own."""
         self._is_flushing = False
         if self._pending:
             owed, self._pending = self._pending, []
-            self._deliver(owed)
-        if self._since_ms:
             since_ms, self._since_ms = self._since_ms, 0
-            self.latency.add(since_ms, now_ms())
-
-    def settle(self) -> None:
-        """Before one of them gets anything of its own, all get what they are due."""
-        if self._pending:
-            self.flush()
+            self._deliver(owed)
+            if since_ms:
+                self.latency.add(since_ms, now_ms())
 
     def hand(self, subscriber: Subscriber, write: Write, frames: bytes) -> None:
         try:

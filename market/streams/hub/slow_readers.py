@@ -26,7 +26,7 @@ class SlowReaders:
         subscriber.redirect(subscriber.put)
         self.subscribers[subscriber] = None
         if isinstance(backlog, LatestBacklog):
-            self.hub.settle()
+            self.hub.flush()
             if subscriber.is_open:
                 self.conflating[subscriber] = backlog
                 subscriber.group.renew()
@@ -38,7 +38,7 @@ class SlowReaders:
         """Nothing waits any more."""
         if subscriber.is_conflating:
             # What the others of its group are still due, it has had.
-            self.hub.settle()
+            self.hub.flush()
         subscriber.attach()
         self.drop(subscriber)
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -55,27 +54,22 @@ class Inbound:
 
 def check(message: AnyMessage, kind: StreamKind) -> None:
     """Refuse what would have no effect on this stream, before a client waits for it."""
-    for refused in _misuses(message, kind):
-        raise refused
-
-
-def _misuses(message: AnyMessage, kind: StreamKind) -> Iterator[StreamRefused]:
     if isinstance(message, Subscribe | Unsubscribe) and not kind.takes_all:
         if message.symbols is not UNSET and ALL in message.symbols:
-            yield invalid(f'"*" is not offered on {kind.path}: name each symbol.', "symbols")
+            raise invalid(f'"*" is not offered on {kind.path}: name each symbol.', "symbols")
         if message.symbols is UNSET and isinstance(message, Subscribe):
-            yield invalid(f"symbols is required on {kind.path}: 1 to 200 instrument codes.", "symbols")
+            raise invalid(f"symbols is required on {kind.path}: 1 to 200 instrument codes.", "symbols")
     if not isinstance(message, Subscribe):
         return
     if kind.is_numbered and message.since is not UNSET:
-        yield invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
+        raise invalid(f"since is for /ws/signals; {kind.path} goes on with resume.", "since")
     if kind.is_numbered and message.events:
-        yield invalid("events is for /ws/signals.", "events")
+        raise invalid("events is for /ws/signals.", "events")
     if message.resume is not UNSET:
         if not kind.is_numbered:
-            yield invalid(f"resume is for prices and order flow; {kind.path} goes on with since.", "resume")
+            raise invalid(f"resume is for prices and order flow; {kind.path} goes on with since.", "resume")
         if len({upper(symbol) for symbol in message.resume.positions}) < len(message.resume.positions):
-            yield invalid("resume names a symbol twice.", "resume")
+            raise invalid("resume names a symbol twice.", "resume")
 
 
 RULES: dict[str, str] = {

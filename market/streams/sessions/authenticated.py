@@ -1,5 +1,5 @@
-"""The authenticated sessions of this process: what becomes of their keys, one timer for all of them, and
-their end when nothing was heard of revocations for too long.
+"""The authenticated sessions of this process: who they are, what becomes of their keys, one timer for all of
+them, and their end when nothing was heard of revocations for too long.
 """
 
 import asyncio
@@ -7,14 +7,22 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from io import BytesIO
 from itertools import cycle
 from typing import Any, Protocol
 
+from django.core.handlers.asgi import ASGIRequest
+from msgspec import UNSET, UnsetType
+
 from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
+from accounts.limits import throttle
+from core.addresses import address_of, came_plain, header, is_loopback, note_known
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events.event_feed import EventFeed, feed
 from core.fault_log import EachFault
+from market.streams.protocol.refusals import StreamRefused, invalid
+from serving.websocket.session import Scope
 
 Find = Callable[[str], Awaitable[Caller | None]]
 
@@ -23,13 +31,62 @@ Find = Callable[[str], Awaitable[Caller | None]]
 ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
 
+# Still 4401: no waiting makes the same key valid, and a client that hears 4429 would try it again.
+TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address. Wait, then send one."
+
+
+class Identity:
+    """The key that a socket showed last. Cookies and the address say nothing here."""
+
+    __slots__ = ("_scope", "_sent", "caller", "key")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope, self._sent = scope, header(scope, b"x-api-key")
+        self.key = ""
+        self.caller: Caller | None = None
+
+    @property
+    def expires_at(self) -> float | None:
+        return None if self.caller is None else self.caller.expires_at
+
+    @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= time.time()
+
+    async def show(self, key: str | UnsetType) -> Caller:
+        """The caller, by the key of a message, else by the one shown before or with the handshake."""
+        shown = (self.key or self._sent or "") if key is UNSET else key
+        if self.caller is not None and shown == self.key:
+            return self.caller
+        if shown and came_plain(self._scope):
+            raise StreamRefused("https_required")
+        caller = await self._checked(await authenticated_sessions.find(shown) if shown else None)
+        if self.caller is not None and caller.account_id != self.caller.account_id:
+            raise invalid("This socket belongs to another account: open one for each.", "api_key")
+        self.key, self.caller = shown, caller
+        note_known(self._scope)
+        return caller
+
+    async def look_again(self) -> Caller:
+        """What the caller may do now."""
+        self.caller = await self._checked(await authenticated_sessions.find_again(self.key))
+        return self.caller
+
+    async def _checked(self, caller: Caller | None) -> Caller:
+        """Failures are counted with those of REST. Whoever had too many is told when to stop guessing."""
+        if caller is not None and (not caller.is_demo or self._is_local()):
+            return caller
+        standing = await throttle.note_failure(address_of(self._scope))
+        if standing.admitted:
+            raise StreamRefused("invalid_api_key")
+        raise StreamRefused("invalid_api_key", TOO_MANY_FAILURES, retry_after=max(1, standing.wait_s))
+
+    def _is_local(self) -> bool:
+        return is_loopback(ASGIRequest({**self._scope, "method": "GET"}, BytesIO()))
+
 
 class AuthenticatedSession(Protocol):
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def caller(self) -> Caller | None: ...
+    identity: Identity
 
     def renew(self, caller: Caller | None) -> None:
         """Its key has changed; None: it opens nothing any more."""
@@ -120,7 +177,7 @@ class AuthenticatedSessions:
     def revoke(self, facts: dict[str, Any]) -> None:
         self.changes += 1
         for socket in self._held(facts):
-            if socket.caller is not None and socket.caller.key_id == facts["key"]:
+            if socket.identity.caller is not None and socket.identity.caller.key_id == facts["key"]:
                 socket.renew(None)
 
     async def roll(self, facts: dict[str, Any]) -> None:
@@ -144,7 +201,7 @@ class AuthenticatedSessions:
             await self.look_again(facts)
         except TRANSIENT:
             for socket in self._held(facts):
-                if socket.key.startswith(BROWSER_TOKEN_LEAD):
+                if socket.identity.key.startswith(BROWSER_TOKEN_LEAD):
                     socket.renew(None)
             raise
 
@@ -155,10 +212,10 @@ class AuthenticatedSessions:
     async def look_again(self, facts: dict[str, Any]) -> None:
         self.changes += 1
         held = self._held(facts)
-        for key in {socket.key for socket in held}:
+        for key in {socket.identity.key for socket in held}:
             caller = await self._cache.find_again(key)
             for socket in held:
-                if socket.key == key:
+                if socket.identity.key == key:
                     socket.renew(caller)
 
     def count_change(self, facts: dict[str, Any]) -> None:

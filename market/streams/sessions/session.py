@@ -1,7 +1,6 @@
 """A socket of a stream: who may subscribe, what a client is told, and how it ends."""
 
 import logging
-import time
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ from django.conf import settings
 from accounts.keys import Caller
 from accounts.open_streams import EndCode, Slot, SlotRefusal, open_streams
 from accounts.usage import usage_buffer
-from core.clock import now_ms
+from core.clock import now_ms, passed_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
 from core.plain_json import encode
@@ -32,8 +31,7 @@ from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 from serving.websocket.session import WebSocketSession
 
-from .authenticated import authenticated_sessions
-from .identity import Identity
+from .authenticated import Identity, authenticated_sessions
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +62,7 @@ class StreamSession(WebSocketSession):
         self.subscriber: Subscriber = self.stream.hub.join(connection, self._too_slow)
 
     async def take_data(self, data: bytes, *, is_text: bool) -> None:
-        self._inbound.take(monotonic_ms())
+        self._inbound.take(passed_ms())
         if len(data) > MAX_BYTES:
             raise too_big()
         if not is_text:
@@ -118,7 +116,7 @@ class StreamSession(WebSocketSession):
         self.end("internal_error")
 
     def _refuse(self, refused: StreamRefused) -> None:
-        if refused.code == "invalid_message" and self._inbound.is_one_too_many(monotonic_ms()):
+        if refused.code == "invalid_message" and self._inbound.is_one_too_many(passed_ms()):
             refused.close = TOO_MANY_INVALID
         if refused.close is None:
             self.say(refused.frame(now_ms()))
@@ -181,14 +179,6 @@ class StreamSession(WebSocketSession):
 
     # What others tell it.
 
-    @property
-    def key(self) -> str:
-        return self.identity.key
-
-    @property
-    def caller(self) -> Caller | None:
-        return self.identity.caller
-
     def renew(self, caller: Caller | None) -> None:
         if caller is None:
             self.end("invalid_api_key")
@@ -240,7 +230,3 @@ def farewell() -> bytes:
 
 def flooded() -> bytes:
     return encode(StreamRefused("too_many_messages").frame(now_ms()))
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

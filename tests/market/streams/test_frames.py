@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from market.prices.records import AbsorptionFound, TickAccepted
-from market.streams.wire import absorption, extended, order_flow_tick, price_tick
+from market.streams.wire import SENT, SEQ, absorption, extended, order_flow_tick, price_tick
 
 NOW_MS = 1_795_000_000_257
 # As the specification lists them, in its order.
@@ -97,10 +97,10 @@ def test_absorption_is_as_the_contract_writes_it() -> None:
 def test_frame_gets_what_was_asked_for_at_its_end() -> None:
     frame = b'{"symbol":"EURUSD","volume":1.0}'
 
-    assert extended(frame) == frame
-    assert extended(frame, seq=9) == b'{"symbol":"EURUSD","volume":1.0,"seq":9}'
-    assert extended(frame, sent_ms=NOW_MS) == b'{"symbol":"EURUSD","volume":1.0,"sent":1795000000257}'
-    assert extended(frame, seq=9, sent_ms=NOW_MS) == (
+    assert extended(frame, 9, NOW_MS, 0) == frame
+    assert extended(frame, 9, NOW_MS, SEQ) == b'{"symbol":"EURUSD","volume":1.0,"seq":9}'
+    assert extended(frame, 9, NOW_MS, SENT) == b'{"symbol":"EURUSD","volume":1.0,"sent":1795000000257}'
+    assert extended(frame, 9, NOW_MS, SEQ | SENT) == (
         b'{"symbol":"EURUSD","volume":1.0,"seq":9,"sent":1795000000257}'
     )
 

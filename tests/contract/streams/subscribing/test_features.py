@@ -133,5 +133,5 @@ def test_no_heartbeat_comes_unasked(opened: Open, key: str, symbol: str) -> None
 def test_only_prices_are_conflated(opened: Open, key: str, symbol: str, path: str, is_so: bool) -> None:
     opened(path, key=key).subscribe(symbol, features=["latest"])
     stream = streams.prices if path == MARKET else streams.order_flow
-    listeners = [listener for listener in stream.listeners if listener.key == key]  # type: ignore[attr-defined]
+    listeners = [listener for listener in stream.listeners if listener.identity.key == key]  # type: ignore[attr-defined]
     assert [listener.subscriber.wants_latest for listener in listeners] == [is_so]  # type: ignore[attr-defined]

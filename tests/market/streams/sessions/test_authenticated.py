@@ -14,7 +14,7 @@ from core.contract.errors import Overloaded
 from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import EventMessage
-from market.streams.sessions.authenticated import AuthenticatedSessions
+from market.streams.sessions.authenticated import AuthenticatedSessions, Identity
 from tests.core.events.following import follow
 
 from .test_consumer import CALLER
@@ -36,11 +36,11 @@ class FoundNobody(ApiKeyCache):
 class Held:
     """A socket of account 1, by its key 1 or by a page."""
 
-    caller: Caller | None = CALLER
     is_open = True
 
     def __init__(self, key: str) -> None:
-        self.key = key
+        self.identity = Identity({"headers": []})
+        self.identity.key, self.identity.caller = key, CALLER
 
     def renew(self, caller: Caller | None) -> None:
         self.is_open = caller is not None

@@ -17,7 +17,7 @@ from accounts.keys.caller import Allowances, Caller
 from core.events.event_feed import EventFeed
 from market.streams.market_streams import prices
 from market.streams.protocol.messages import AnyMessage
-from market.streams.sessions.authenticated import AuthenticatedSessions
+from market.streams.sessions.authenticated import AuthenticatedSessions, Identity
 from market.streams.sessions.consumers import MarketConsumer
 from tests.patience import PATIENCE_S
 
@@ -122,8 +122,7 @@ async def test_key_is_looked_up_once_if_nothing_happens() -> None:
 
 
 class Watched:
-    key = ""
-    caller = None
+    identity = Identity({"headers": []})
 
     def __init__(self, fault: Exception | None = None) -> None:
         self.fault, self.looks = fault, asyncio.Semaphore(0)
