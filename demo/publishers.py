@@ -18,7 +18,7 @@ from market import runtime as market
 from market.prices import MINUTE_MS
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import SignalRefused, SignalTerms
 
 from .instruments import TEST
 from .market import priced_by_demo

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from market.prices import MINUTE_MS, TickAccepted
 
-from .rules import SeenExtremes, SignalLevels, StoredMinute, price
+from .rules import SeenExtremes, SignalLevels, StoredMinute, exact_price
 
 
 class Highs:
@@ -44,10 +44,6 @@ class Highs:
             starts.pop()
         values[-1] = value
 
-    def take(self, value: float) -> None:
-        if value > self.values[-1]:
-            self.rise(value)
-
     def since(self, mark: int) -> float:
         """The highest value since the mark; -inf if there is none."""
         return self.values[bisect_right(self._starts, mark) - 1]
@@ -68,7 +64,7 @@ class Watched:
         self.id = id_
         self.symbol = symbol
         self.levels = levels
-        self.is_buy = levels.direction == "buy"
+        self.is_buy = levels.is_buy
         self.is_watched = True
         self.mark = (0, 0)
         self.best, self.worst = -inf, inf
@@ -205,7 +201,7 @@ class SymbolWatch:
         extremes = self.side(watched).extremes(watched)
         if not all(map(isfinite, extremes)):
             return None
-        return SeenExtremes(price(max(extremes)), price(min(extremes)), watched.since_ms)
+        return SeenExtremes(exact_price(max(extremes)), exact_price(min(extremes)), watched.since_ms)
 
     def add(self, watched: Watched) -> None:
         self.side(watched).add(watched)

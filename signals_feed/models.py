@@ -162,7 +162,7 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
         told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
         return told.values_list("position", flat=True).first()
 
-    def is_whole_after(self, position: int, since: datetime) -> bool:
+    def can_replay_after(self, position: int, since: datetime) -> bool:
         """Whether the position was ever reached and everything announced after it is of `since` or later."""
         columns = ("kind", "signal__published_at", "signal__closed_at")
         first = self.filter(position__gt=position).order_by("position").values_list(*columns).first()

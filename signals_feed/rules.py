@@ -1,4 +1,5 @@
-"""When a signal ends, at which price, and what it earned. Prices are Decimals throughout.
+"""What may be published, when a signal ends and at which price, and what it earned. Prices are Decimals, and
+nobody gets one that the market did not offer.
 
 A tick says everything: the stop fills at the first tradable price at or beyond it, the target at its own
 price, and if one tick satisfies both the stop wins.
@@ -11,12 +12,114 @@ one of mids says nothing of the bid."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from core.times import moment
 from market.prices import MINUTE_MS
+
+
+def exact_price(value: float) -> Decimal:
+    """Exactly as the market quoted it."""
+    return Decimal(str(value))
+
+
+class Quoted(NamedTuple):
+    bid: Decimal
+    ask: Decimal
+    time_ms: int
+    epoch: str = ""
+    seq: int = 0
+    """The tick's number in its stream; 0 if unknown."""
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Keyed by the evidence's columns."""
+        values = self._asdict()
+        return {"at": moment(values.pop("time_ms")), **values}
+
+
+# A signal about a price further away than this says nothing about the market of now.
+FARTHEST = Decimal("0.01")
+TOO_HIGH = Decimal(10) ** 10
+
+
+class SignalTerms(NamedTuple):
+    symbol: str
+    direction: str
+    stop_loss: Decimal
+    take_profit: Decimal
+    entry: Decimal | None = None
+    """None means whatever the market offers."""
+
+
+class SignalRefused(Exception):
+    """The reason, in a sentence for the publisher; `field` is empty if no field is to blame."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+def check(terms: SignalTerms, quote: Quoted, digits: int) -> tuple[Decimal, Decimal]:
+    """The entry and the tradable price; raises the first reason to refuse."""
+    if terms.direction not in ("buy", "sell"):
+        raise SignalRefused("direction", "The direction is buy or sell.")
+    # A buyer pays the ask, a seller gets the bid.
+    tradable = quote.ask if terms.direction == "buy" else quote.bid
+    entry = tradable if terms.entry is None else terms.entry
+    _check_price("entry", entry, digits)
+    _check_price("stop_loss", terms.stop_loss, digits)
+    _check_price("take_profit", terms.take_profit, digits)
+    _check_entry(terms.direction, entry, tradable)
+    _check_levels(terms, entry, quote)
+    return entry, tradable
+
+
+def _check_price(field: str, value: Decimal, digits: int) -> None:
+    name = field.replace("_", " ")
+    if not value.is_finite() or value <= 0 or value >= TOO_HIGH:
+        raise SignalRefused(field, f"The {name} must be a price above 0.")
+    if value != round(value, digits):
+        decimals = f"{digits} decimal{'s' * (digits != 1)}"
+        raise SignalRefused(
+            field, f"The {name} has more than the {decimals} that prices of this instrument have."
+        )
+
+
+def _check_entry(direction: str, entry: Decimal, tradable: Decimal) -> None:
+    if direction == "buy" and entry < tradable:
+        raise SignalRefused(
+            "entry",
+            f"The entry of a buy may not be below the ask, which is {tradable:f}: nobody sells lower.",
+        )
+    if direction == "sell" and entry > tradable:
+        raise SignalRefused(
+            "entry", f"The entry of a sell may not be above the bid, which is {tradable:f}: nobody pays more."
+        )
+    if abs(entry - tradable) > tradable * FARTHEST:
+        raise SignalRefused(
+            "entry", f"The entry is more than 1 % away from the tradable price, {tradable:f}."
+        )
+
+
+def _check_levels(terms: SignalTerms, entry: Decimal, quote: Quoted) -> None:
+    """The stop lies beyond the price at which it could be closed now, or the spread would close it."""
+    direction, stop, target = terms.direction, terms.stop_loss, terms.take_profit
+    is_buy = direction == "buy"
+    behind, ahead = ("below", "above") if is_buy else ("above", "below")
+    if not (stop < entry if is_buy else stop > entry):
+        raise SignalRefused("stop_loss", f"The stop loss of a {direction} is {behind} its entry.")
+    if not (target > entry if is_buy else target < entry):
+        raise SignalRefused("take_profit", f"The take profit of a {direction} is {ahead} its entry.")
+    if not (stop < quote.bid if is_buy else stop > quote.ask):
+        side, price = ("bid", quote.bid) if is_buy else ("ask", quote.ask)
+        raise SignalRefused(
+            "stop_loss",
+            f"The stop loss would be met at once: a {direction} closes at the {side}, now {price:f}.",
+        )
+
 
 QUOTE, TARGET, STOP, CURRENT = "quote", "target", "stop", "current"
 STOP_AT_OPEN, STOP_AT_WORST, WORST = "stop_at_open", "stop_at_worst", "worst"
@@ -29,13 +132,6 @@ RULES = {
     STOP_AT_WORST: "The minute reached the stop, and does not say at which price first: its worst counts.",
     WORST: "The signal had ended, and the minute does not say at which price: its worst counts.",
 }
-
-
-def price(value: float) -> Decimal:
-    """Exactly as the market quoted it."""
-    return Decimal(str(value))
-
-
 TAKE_PROFIT, STOP_LOSS, EXPIRED, CANCELLED = "take_profit", "stop_loss", "expired", "cancelled"
 
 
@@ -100,23 +196,23 @@ def is_stopped(levels: SignalLevels, price: Decimal) -> bool:
     return price <= levels.stop if levels.is_buy else price >= levels.stop
 
 
-def is_reached(levels: SignalLevels, price: Decimal) -> bool:
+def is_at_target(levels: SignalLevels, price: Decimal) -> bool:
     return price >= levels.target if levels.is_buy else price <= levels.target
 
 
-def by_tick(levels: SignalLevels, bid: Decimal, ask: Decimal, time_ms: int) -> Exit | None:
+def by_tick(levels: SignalLevels, tick: Quoted) -> Exit | None:
     """The levels come before the end: they hold until the signal is closed."""
-    price = exit_price(levels.direction, bid, ask)
+    price = exit_price(levels.direction, tick.bid, tick.ask)
     if is_stopped(levels, price):
         return Exit(price, STOP_LOSS, STOP)
-    if is_reached(levels, price):
+    if is_at_target(levels, price):
         return Exit(levels.target, TAKE_PROFIT, TARGET)
-    return at_current(levels, bid, ask) if time_ms >= levels.ends_ms else None
+    return at_current(levels, tick) if tick.time_ms >= levels.ends_ms else None
 
 
-def at_current(levels: SignalLevels, bid: Decimal, ask: Decimal) -> Exit:
+def at_current(levels: SignalLevels, quote: Quoted) -> Exit:
     """The exit of an expired or cancelled signal."""
-    return Exit(exit_price(levels.direction, bid, ask), levels.ending, CURRENT)
+    return Exit(exit_price(levels.direction, quote.bid, quote.ask), levels.ending, CURRENT)
 
 
 def by_minute(levels: SignalLevels, minute: StoredMinute) -> Exit | None:
@@ -134,7 +230,7 @@ def by_minute(levels: SignalLevels, minute: StoredMinute) -> Exit | None:
     if minute.opened_ms + MINUTE_MS > levels.ends_ms:
         # Nobody knows whether the target was reached before the end or after it.
         return Exit(worst, levels.ending, WORST)
-    return Exit(levels.target, TAKE_PROFIT, TARGET) if is_reached(levels, best) else None
+    return Exit(levels.target, TAKE_PROFIT, TARGET) if is_at_target(levels, best) else None
 
 
 class StoredMinutes:
@@ -160,26 +256,19 @@ class StoredMinutes:
             return True
         lowest, highest = (self._bids if levels.is_buy else self._asks)[begin]
         worst, best = (lowest, highest) if levels.is_buy else (highest, lowest)
-        if worst is None or best is None:
-            return False
-        return is_stopped(levels, worst) or is_reached(levels, best)
+        return is_stopped(levels, worst) or is_at_target(levels, best)
 
 
-Range = tuple[Decimal | None, Decimal | None]
+INFINITE = Decimal("Infinity")
 
 
-def _extremes(ranges: Sequence[Range]) -> list[Range]:
-    """For each position, the lowest and the highest price from there to the end."""
-    found: list[Range] = []
-    lowest: Decimal | None = None
-    highest: Decimal | None = None
-    for low, high in reversed(ranges):
-        if low is not None:
-            lowest = low if lowest is None else min(lowest, low)
-        if high is not None:
-            highest = high if highest is None else max(highest, high)
-        found.append((lowest, highest))
-    return found[::-1]
+def _extremes(
+    ranges: Sequence[tuple[Decimal | None, Decimal | None]],
+) -> list[tuple[Decimal, Decimal]]:
+    """For each position, the lowest and the highest price from there on; infinite if there is none."""
+    lows = (INFINITE if low is None else low for low, _ in reversed(ranges))
+    highs = (-INFINITE if high is None else high for _, high in reversed(ranges))
+    return list(zip(accumulate(lows, min), accumulate(highs, max), strict=True))[::-1]
 
 
 PIPS = Decimal("0.1")
@@ -212,7 +301,7 @@ def result(
     return Result(
         pnl=_rounded(gained / pip_size, PIPS),
         pnl_percent=_rounded(gained / paid * 100, SHARE),
-        pnl_r=_rounded(gained / abs(paid - stop_loss), SHARE),
+        pnl_r=in_r(direction, entry, stop_loss, tradable, close_price),
     )
 
 
@@ -226,21 +315,3 @@ def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, 
 def _rounded(value: Decimal, step: Decimal) -> Decimal:
     """Rounded half away from zero, as ROUND_HALF_UP does for either sign; adding 0 turns -0.0 into 0.0."""
     return value.quantize(step, ROUND_HALF_UP) + 0
-
-
-class Quoted(NamedTuple):
-    bid: Decimal
-    ask: Decimal
-    time_ms: int
-    epoch: str = ""
-    seq: int = 0
-    """The tick's number in its stream; 0 if unknown."""
-
-    @property
-    def at(self) -> datetime:
-        return moment(self.time_ms)
-
-    @property
-    def shown(self) -> dict[str, Any]:
-        """Keyed by the evidence's columns."""
-        return {"at": self.at, "bid": self.bid, "ask": self.ask, "epoch": self.epoch, "seq": self.seq}

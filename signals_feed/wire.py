@@ -100,8 +100,9 @@ class SignalRow(NamedTuple):
             "timestamp": iso_time(self.published_at),
         }
 
-    def result(self) -> dict[str, Any]:
+    def closed_facts(self) -> dict[str, Any]:
         return {
+            **self.facts(),
             "status": "closed",
             "pnl": float(self.pnl),
             "pnl_percent": float(self.pnl_percent),
@@ -118,7 +119,7 @@ def encode_signal(columns: tuple[Any, ...]) -> bytes:
     row = SignalRow(*columns)
     if row.status == "active":
         return encode(ActiveSignal(**row.facts(), status="active"))
-    return encode(ClosedSignal(**row.facts(), **row.result()))
+    return encode(ClosedSignal(**row.closed_facts()))
 
 
 def encode_new_signal(row: SignalRow) -> bytes:
@@ -127,7 +128,7 @@ def encode_new_signal(row: SignalRow) -> bytes:
 
 
 def encode_closure(row: SignalRow) -> bytes:
-    return encode(SignalClosed(**row.facts(), **row.result(), time=epoch_ms_before(row.closed_at)))
+    return encode(SignalClosed(**row.closed_facts(), time=epoch_ms_before(row.closed_at)))
 
 
 ACTIVE_SAMPLE = ActiveSignal(

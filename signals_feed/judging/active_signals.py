@@ -25,7 +25,7 @@ from signals_feed.rules import (
     at_current,
     by_minute,
     by_tick,
-    price,
+    exact_price,
 )
 
 from .closing import Closing
@@ -126,28 +126,36 @@ class ActiveSignals:
             return
         candle = record.minute
         prices = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
-        rounded = [price(round(each, facts.digits)) for each in prices]
+        rounded = [exact_price(round(each, facts.digits)) for each in prices]
         minute = minute_of(record.basis, candle.opened_ms, *rounded)
         if self._refilled is not None:
             self._refilled[record.symbol].append(minute)
         for watched in watch.see(minute):
             self._judge_minute(watch, watched, minute)
 
-    def admit(self, found: SignalToWatch) -> bool:
-        """Watch a signal from the tick it was published at; False if that tick is no longer remembered."""
+    def uncovered(self, found: Iterable[SignalToWatch]) -> list[SignalToWatch]:
+        """Those that the remembered ticks do not judge alone. A signal that is watched has been judged by
+        every tick, so a cancellation judges nothing of the past again."""
+        return [each for each in found if each.id not in self.watched and not self._covers(each)]
+
+    def admit(self, found: Iterable[SignalToWatch]) -> list[UUID]:
+        """Watch the signals from the ticks they were published at; returns those whose tick is no longer
+        remembered."""
+        return [each.id for each in found if not self._admit(each)]
+
+    def _admit(self, found: SignalToWatch) -> bool:
         watch = self.watches.get(found.symbol) or self._open(found.symbol)
         if known := self.watched.get(found.id):
             self._change(watch, known, found)
             return True
-        watched = Watched(found.id, found.symbol, found.levels)
+        since_ms = 0 if self._covers(found) else self.known_from_ms(found.symbol)
+        watched = self.watched[found.id] = Watched(found.id, found.symbol, found.levels)
+        watched.since_ms = since_ms
         if found.entry is not None:
             watched.see_quote(float(found.entry.bid), float(found.entry.ask))
-        if not self.covers(found):
-            watched.since_ms = self.known_from_ms(found.symbol)
-        self.watched[found.id] = watched
         if not self._judge_refilled(watch, watched) and not self._judge_recent(watch, watched, found):
             watch.add(watched)
-        return watched.since_ms == 0 or self._missed_ms(watch) is None
+        return since_ms == 0 or self._missed_ms(watch) is None
 
     def forget(self, signal: UUID) -> None:
         watched = self.watched.pop(signal, None)
@@ -158,12 +166,11 @@ class ActiveSignals:
         """Close the signals that have expired or were cancelled, at the price of the last tick."""
         watch = self.watches[symbol]
         if watch.recent:
-            tick = watch.recent[-1]
+            quote = self._quote(watch.recent[-1])
             for watched in list(watch.ended(at_ms)):
-                exit_ = at_current(watched.levels, price(tick.bid), price(tick.ask))
-                self._close_by_tick(watch, watched, exit_, tick, TICK, at_ms)
+                self._close_by_quote(watch, watched, at_current(watched.levels, quote), quote, TICK, at_ms)
 
-    def covers(self, found: SignalToWatch) -> bool:
+    def _covers(self, found: SignalToWatch) -> bool:
         return self.known_from_ms(found.symbol) <= found.levels.since_ms
 
     def known_from_ms(self, symbol: str) -> int:
@@ -220,21 +227,24 @@ class ActiveSignals:
         self, watch: SymbolWatch, watched: Watched, tick: TickAccepted, before: TickAccepted | None
     ) -> bool:
         """Whether the tick closes it."""
-        exit_ = by_tick(watched.levels, price(tick.bid), price(tick.ask), tick.time_ms)
+        quote = self._quote(tick)
+        exit_ = by_tick(watched.levels, quote)
         if exit_ is None:
             return False
         facts = catalogue.known(tick.symbol)
         stale_ms = 60_000 if facts is None else facts.stale_after_s * 1000
         # After a silence that makes a quote stale, or as the first tick that this process hears.
         is_after_gap = before is None or tick.time_ms - before.time_ms > stale_ms
-        self._close_by_tick(watch, watched, exit_, tick, AFTER_GAP if is_after_gap else TICK, tick.time_ms)
+        source = AFTER_GAP if is_after_gap else TICK
+        self._close_by_quote(watch, watched, exit_, quote, source, tick.time_ms)
         return True
 
-    def _close_by_tick(
-        self, watch: SymbolWatch, watched: Watched, exit_: Exit, tick: TickAccepted, source: str, at_ms: int
+    def _quote(self, tick: TickAccepted) -> Quoted:
+        return Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, self._epoch(), tick.seq)
+
+    def _close_by_quote(
+        self, watch: SymbolWatch, watched: Watched, exit_: Exit, quote: Quoted, source: str, at_ms: int
     ) -> None:
         self.watched.pop(watched.id, None)
-        epoch, seen = self._epoch(), watch.seen(watched)
-        quote = Quoted(price(tick.bid), price(tick.ask), tick.time_ms, epoch, tick.seq)
-        closing = Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, quote.shown, seen)
-        self._close(closing)
+        seen, shown = watch.seen(watched), quote.shown
+        self._close(Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, shown, seen))

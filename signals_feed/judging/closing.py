@@ -123,7 +123,7 @@ def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
 
 
 def _announce(exits: Collection[Evidence]) -> None:
-    announcements = []
+    announcements, facts = [], []
     for exit_ in exits:
         signal = exit_.signal
         event = ControlEvent.objects.publish(
@@ -132,15 +132,12 @@ def _announce(exits: Collection[Evidence]) -> None:
         announcements.append(
             Announcement(position=event.position, signal=signal, kind=Announcement.Kind.CLOSED)
         )
+        # Staff may change the instrument later; the ledger keeps what the result was computed with.
+        measured = {"pip_size": plain(signal.instrument.pip_size)}
+        facts.append(Fact(LedgerEntry.Kind.CLOSE, signal.pk, closure_payload(signal, exit_) | measured))
     # After the events, but these rows lock nothing that the transaction does not hold already.
     Announcement.objects.bulk_create(announcements)
     Evidence.objects.bulk_create(exits)
-    facts = []
-    for exit_ in exits:
-        # Staff may change the instrument later; the ledger keeps what the result was computed with.
-        measured = {"pip_size": plain(exit_.signal.instrument.pip_size)}
-        payload = closure_payload(exit_.signal, exit_) | measured
-        facts.append(Fact(LedgerEntry.Kind.CLOSE, exit_.signal_id, payload))
     LedgerEntry.objects.append(facts)
 
 
@@ -194,7 +191,7 @@ class Closer:
     async def work_off(self) -> None:
         async with self._working:
             while self.pending:
-                await self._close_some()
+                await self._close(list(islice(self.pending.values(), MOST_AT_ONCE)))
 
     async def _work(self) -> None:
         self._wake.clear()
@@ -203,23 +200,19 @@ class Closer:
         except LeaseLost:
             await self._try_again()
 
-    async def _close_some(self) -> None:
-        some = list(islice(self.pending.values(), MOST_AT_ONCE))
+    async def _close(self, some: list[Closing]) -> None:
         try:
             await in_thread(close_signals, some, self._hold)
         except IMPOSSIBLE:
-            for closing in some:
-                await self._close_one(closing)
+            if len(some) > 1:
+                for closing in some:
+                    await self._close([closing])
+                return
+            logger.exception("Signal %s cannot be closed; the others are", some[0].signal)
+            self.refused[some[0].signal] = some[0]
         for closing in some:
             # It is closed now, by this or by somebody who came first.
             self.pending.pop(closing.signal, None)
-
-    async def _close_one(self, closing: Closing) -> None:
-        try:
-            await in_thread(close_signals, [closing], self._hold)
-        except IMPOSSIBLE:
-            logger.exception("Signal %s cannot be closed; the others are", closing.signal)
-            self.refused[closing.signal] = closing
 
     async def _try_again(self) -> None:
         await asyncio.sleep(AGAIN_S)

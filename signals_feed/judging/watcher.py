@@ -19,20 +19,23 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from core import clock
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.threads import in_thread
+from core.times import epoch_ms_after, moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
 from market.prices import MINUTE_MS, AnyRecord, HistoryMinute, TickAccepted, interval_start
+from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import end_signals
 
 from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
-from .checkpoints import read_hits, read_mark_ms, write_notes
-from .closing import Closer
+from .closing import Closer, Closing
 
 logger = logging.getLogger(__name__)
 watching_waits = LastingFault(logger, "The watched signals wait for the database")
@@ -41,6 +44,35 @@ LOOK_S = 0.25
 # A minute is written within a second of its end.
 STORED_AFTER_MS = MINUTE_MS + 3_000
 AT_ONCE = 200
+
+
+def read_mark_ms() -> int:
+    """The time up to which the stored minutes have been judged."""
+    at = WatchMark.objects.values_list("watched_until", flat=True).first()
+    return 0 if at is None else epoch_ms_after(at)
+
+
+def read_hits() -> list[Closing]:
+    """The closings that another watcher noted but could no longer carry out."""
+    Hit.objects.filter(signal__status=Signal.Status.CLOSED).delete()
+    return [msgspec.convert(hit.closing, Closing) for hit in Hit.objects.order_by("pk")]
+
+
+def write_notes(hits: list[Closing], watched_until_ms: int) -> None:
+    """Runs in the transaction of the engine's checkpoint."""
+    if hits:
+        active = Signal.objects.active().filter(pk__in=[hit.signal for hit in hits])
+        open_ = set(active.values_list("pk", flat=True))
+        noted = [
+            Hit(signal_id=hit.signal, closing=msgspec.to_builtins(hit, str_keys=True))
+            for hit in hits
+            if hit.signal in open_
+        ]
+        Hit.objects.bulk_create(noted, ignore_conflicts=True)
+    if watched_until_ms:
+        at = moment(watched_until_ms)
+        if not WatchMark.objects.filter(pk=1).update(watched_until=at):
+            WatchMark.objects.create(pk=1, watched_until=at)
 
 
 class SignalWatcher:
@@ -193,10 +225,8 @@ class SignalWatcher:
         unread = frozenset(self.unread)
         found = await in_thread(read_active, unread)
         active, _ = self._parts()
-        # Stored minutes judge only what the remembered ticks do not cover. A signal that is watched has been
-        # judged by every tick, so a cancellation judges nothing of the past again.
-        unseen = [each for each in found if each.id not in active.watched and not active.covers(each)]
-        await self._judge(unseen, 0)
+        if uncovered := active.uncovered(found):
+            await self._judge(uncovered, 0)
         self._admit(found)
         self.unread -= unread
 
@@ -213,11 +243,9 @@ class SignalWatcher:
 
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
-        for each in found:
-            if each.id in closer.pending or each.id in self._closed_meanwhile:
-                continue
-            if not active.admit(each):
-                self._judge_later[each.id] = clock.now_ms() + STORED_AFTER_MS
+        over = closer.pending.keys() | self._closed_meanwhile
+        for signal in active.admit(each for each in found if each.id not in over):
+            self._judge_later[signal] = clock.now_ms() + STORED_AFTER_MS
 
     async def _judge_due(self) -> None:
         now_ms = clock.now_ms()

@@ -24,8 +24,7 @@ from signals_feed import rules
 from signals_feed.judging.closing import Closing, close_signal, close_signals
 from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
-from signals_feed.rules import Quoted, price
-from signals_feed.terms import SignalRefused, SignalTerms, check
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, exact_price
 
 PERMISSION = "signals_feed.publish_signal"
 NOT_TRADED = {
@@ -51,7 +50,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
         raise SignalRefused("symbol", f"There is no instrument {terms.symbol[:20]} that is traded here.")
     now_ms = clock.now_ms()
     quote = _tradable(facts, quote, now_ms, "symbol")
-    entry, tradable = check(terms, quote.bid, quote.ask, facts.digits)
+    entry, tradable = check(terms, quote, facts.digits)
     # The clock may have been set back: a signal is never older than its quote.
     at = moment(max(now_ms, quote.time_ms))
     signal = Signal(
@@ -208,9 +207,9 @@ def _check_room(publisher: User, at: datetime) -> None:
 
 def current_quote(symbol: str) -> Quoted | None:
     """This process' last quote; a command has none and reads the engine's last checkpoint."""
-    quote = market.quote(symbol)
+    quote, epoch = market.quote(symbol), market.epoch()
     if quote is not None:
-        return Quoted(price(quote.bid), price(quote.ask), quote.time_ms, market.epoch(), quote.seq)
+        return Quoted(exact_price(quote.bid), exact_price(quote.ask), quote.time_ms, epoch, quote.seq)
     row = LastQuote.objects.select_related("instrument").filter(instrument__symbol=symbol).first()
     if row is None or row.bid is None or row.ask is None or row.quoted_at is None:
         return None
@@ -229,9 +228,10 @@ def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> No
     own = Signal.objects.active().filter(instrument__symbol=ending.symbol)
     close_signals([hit for hit in hits if own.filter(pk=hit.signal).exists()])
     signals = list(own.select_related("instrument"))
+    reason = SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)
     for signal in signals:
         if not signal.cancel_reason:
-            cancel(signal, reason=_reason(ending), by="market")
+            cancel(signal, reason=reason[:200], by="market")
     at_ms = clock.now_ms()
     cancelled = Signal.CloseReason.CANCELLED
     close_signals(
@@ -242,16 +242,12 @@ def end_signals(ending: SeriesEnding, hits: Sequence[Closing], epoch: str) -> No
     )
 
 
-def _reason(ending: SeriesEnding) -> str:
-    return SERIES_ENDED.format(next_source=ending.next_source, source=ending.source)[:200]
-
-
 def _last_quote(ending: SeriesEnding, signal: Signal, epoch: str) -> Quoted:
     """The last quote of the series; if unknown, the one at publication, which belongs to it too."""
     last = ending.last
     if last is not None:
         digits = signal.instrument.digits
-        bid, ask = (price(round(each, digits)) for each in (last.bid, last.ask))
+        bid, ask = (exact_price(round(each, digits)) for each in (last.bid, last.ask))
         return Quoted(bid, ask, last.time_ms, epoch, ending.seq)
     unknown = Quoted(signal.tradable_price, signal.tradable_price, epoch_ms_after(signal.published_at))
     return signal.entry_quote() or unknown

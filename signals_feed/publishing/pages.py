@@ -19,8 +19,7 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from signals_feed.models import Signal
-from signals_feed.rules import exit_price, result
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
 from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, publish
 

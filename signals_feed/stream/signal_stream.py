@@ -78,20 +78,13 @@ def read(after: int, upto: int, limit: int) -> list[Announced]:
     """Announcements after the first position up to the last, in commit order."""
     announcements = Announcement.objects.filter(position__gt=after, position__lte=upto)
     rows = announcements.order_by("position").values_list("position", "kind", *ROW)
-    return [
-        closed(position, SignalRow(*row))
-        if kind == Announcement.Kind.CLOSED
-        else published(position, SignalRow(*row))
-        for position, kind, *row in rows[:limit]
-    ]
-
-
-def published(position: int, row: SignalRow) -> Announced:
-    return Announced(position, frozenset((row.symbol, ALL)), encode_new_signal(row))
-
-
-def closed(position: int, row: SignalRow) -> Announced:
-    return Announced(position, frozenset((CLOSED + row.symbol, CLOSED + ALL)), encode_closure(row))
+    found = []
+    for position, kind, *columns in rows[:limit]:
+        row = SignalRow(*columns)
+        is_closure = kind == Announcement.Kind.CLOSED
+        prefix, encoded = (CLOSED, encode_closure(row)) if is_closure else ("", encode_new_signal(row))
+        found.append(Announced(position, frozenset((prefix + row.symbol, prefix + ALL)), encoded))
+    return found
 
 
 def since_of(position: int) -> str:
@@ -104,7 +97,7 @@ def position_of(since: str) -> int | None:
     announcements, replayed_since = Announcement.objects, timezone.now() - REPLAYED_FOR
     if since.startswith(AFTER_POSITION):
         digits = since.removeprefix(AFTER_POSITION)
-        known = DIGITS.fullmatch(digits) and announcements.is_whole_after(int(digits), replayed_since)
+        known = DIGITS.fullmatch(digits) and announcements.can_replay_after(int(digits), replayed_since)
         return int(digits) if known else None
     try:
         signal = UUID(since.removeprefix(AFTER_CLOSURE))

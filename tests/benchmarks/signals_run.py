@@ -54,7 +54,7 @@ class Publisher:
             time_ms + 10**9,
         )
         quote = Quoted(Decimal(at), Decimal(at + 2), time_ms, "e", number)
-        self.active_signals.admit(SignalToWatch(UUID(int=number), f"S{place}", place, levels, quote))
+        self.active_signals.admit([SignalToWatch(UUID(int=number), f"S{place}", place, levels, quote)])
 
     def ticks(self) -> Iterator[list[TickAccepted]]:
         for first in range(0, TICKS, BATCH):

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from accounts.models import User
+from core.times import moment
 from instruments.models import Instrument
 from signals_feed.judging.closing import Closing, close_signal
 from signals_feed.models import Evidence, Signal
@@ -31,7 +32,7 @@ def make_published(instrument: Instrument, quote: Quoted, user: User | None = No
         "entry": tradable,
         "stop_loss": tradable - sign * Decimal("0.0032"),
         "take_profit": tradable + sign * Decimal("0.0058"),
-        "published_at": quote.at,
+        "published_at": moment(quote.time_ms),
     } | {name: Decimal(value) if isinstance(value, str) else value for name, value in terms.items()}
     signal = Signal(
         instrument=instrument,
@@ -50,7 +51,7 @@ def end(signal: Signal, quote: Quoted, rule: str = "current", reason: str = "man
     price = quote.bid if signal.direction == "buy" else quote.ask
     if rule == "target":
         price = signal.take_profit
-    shown = {"at": quote.at, "bid": quote.bid, "ask": quote.ask, "epoch": quote.epoch, "seq": quote.seq}
+    shown = quote.shown
     closing = Closing(signal.pk, price, reason, quote.time_ms, rule, Evidence.Source.TICK, shown)
     assert close_signal(closing)
     signal.refresh_from_db()

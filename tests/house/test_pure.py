@@ -77,7 +77,6 @@ PURE: tuple[str, ...] = (
     "signals_feed.ledger.trigger_rules",
     "signals_feed.publishers.equity",
     "signals_feed.publishers.scorecards",
-    "signals_feed.terms",
     "signals_feed.wire",
     "status.picture",
 )

@@ -46,8 +46,7 @@ def act(number: int, symbol: str, user_name: str, token: UUID | None) -> str:
     from accounts.models import User
     from core import clock
     from signals_feed.publishing.actions import cancel, close_by_hand, publish
-    from signals_feed.rules import Quoted
-    from signals_feed.terms import SignalTerms
+    from signals_feed.rules import Quoted, SignalTerms
 
     user = User.objects.get(username=user_name)
     quote = Quoted(Decimal("1.0841"), Decimal("1.0842"), clock.now_ms())

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 
 from market.prices.records import TickAccepted
 from signals_feed.levels import MOST_REMOVED, RECENT, Highs, SymbolWatch, Watched
-from signals_feed.rules import SignalLevels, by_tick
+from signals_feed.rules import Quoted, SignalLevels, by_tick
 
 FAR = 10**12
 values = st.integers(0, 20)
+
+
+def take(highs: Highs, value: float) -> None:
+    if value > highs.values[-1]:
+        highs.rise(value)
 
 
 @settings(max_examples=100, deadline=None)
@@ -28,7 +33,7 @@ def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
             marks.append((highs.mark(), len(seen)))
         else:
             seen.append(step)
-            highs.take(step)
+            take(highs, step)
 
     for mark, begin in marks:
         assert highs.since(mark) == max(seen[begin:], default=-float("inf"))
@@ -38,7 +43,7 @@ def test_highs_of_a_falling_price_that_nobody_marks_need_no_room() -> None:
     highs = Highs()
 
     for value in range(1000, 0, -1):
-        highs.take(value)
+        take(highs, value)
 
     assert len(highs.values) == 1
 
@@ -70,7 +75,7 @@ class Naive:
         met = {}
         for pk, (watched, prices) in list(self.active.items()):
             prices.append(int(at.bid if watched.levels.is_buy else at.ask))
-            if by_tick(watched.levels, Decimal(at.bid), Decimal(at.ask), at.time_ms):
+            if by_tick(watched.levels, Quoted(Decimal(at.bid), Decimal(at.ask), at.time_ms)):
                 best, worst = (max, min) if watched.levels.is_buy else (min, max)
                 met[pk] = best(prices), worst(prices)
                 del self.active[pk]

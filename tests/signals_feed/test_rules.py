@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signals_feed.rules import Exit, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
+from signals_feed.rules import Exit, Quoted, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
 
 MINUTE_MS = 60_000
 FAR = 10**12
@@ -29,6 +29,10 @@ def minute(
 ) -> StoredMinute:
     prices = (opened or high, low, high, low + spread, high + spread)
     return StoredMinute(opened_ms, *map(Decimal, prices))
+
+
+def quoted(bid: int, ask: int, time_ms: int = 0) -> Quoted:
+    return Quoted(Decimal(bid), Decimal(ask), time_ms)
 
 
 def found(exit_: Exit | None) -> tuple[str, int, str] | None:
@@ -55,19 +59,19 @@ def found(exit_: Exit | None) -> tuple[str, int, str] | None:
     ],
 )
 def test_a_tick(terms: dict[str, Any], bid: int, ask: int, expected: tuple[str, int, str] | None) -> None:
-    assert found(by_tick(levels(**terms), Decimal(bid), Decimal(ask), 0)) == expected
+    assert found(by_tick(levels(**terms), quoted(bid, ask))) == expected
 
 
 def test_if_one_tick_satisfies_both_the_stop_wins() -> None:
     """Levels that crossed are refused at publication, but the rule stands by itself."""
     both = levels(stop=110, target=90)
 
-    assert found(by_tick(both, Decimal(100), Decimal(101), 0)) == ("stop_loss", 100, "stop")
+    assert found(by_tick(both, quoted(100, 101))) == ("stop_loss", 100, "stop")
 
 
 @pytest.mark.parametrize(("time_ms", "reason"), [(999, None), (1000, "expired"), (5000, "expired")])
 def test_what_is_over_leaves_at_the_first_tick(time_ms: int, reason: str | None) -> None:
-    exit_ = by_tick(levels(ends_ms=1000), Decimal(100), Decimal(101), time_ms)
+    exit_ = by_tick(levels(ends_ms=1000), quoted(100, 101, time_ms))
 
     assert found(exit_) == (reason and (reason, 100, "current"))
 
@@ -78,7 +82,7 @@ def test_what_is_over_leaves_at_the_first_tick(time_ms: int, reason: str | None)
 def test_levels_hold_until_it_is_closed(bid: int, expected: tuple[str, int, str]) -> None:
     over = levels(ends_ms=1000, ending="cancelled")
 
-    assert found(by_tick(over, Decimal(bid), Decimal(bid + 1), 2000)) == expected
+    assert found(by_tick(over, quoted(bid, bid + 1, 2000))) == expected
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ def test_mids_say_nothing_of_the_bid() -> None:
     assert by_minute(levels(**SELL), mid) is not None
 
 
-# From here on: random paths.
+# Random paths.
 moves = st.integers(-6, 6) | st.sampled_from([-40, -25, 25, 40])
 steps = st.lists(st.tuples(moves, st.integers(0, 5), st.integers(1, 50_000)), min_size=1, max_size=60)
 directions = st.sampled_from(["buy", "sell"])
@@ -163,7 +167,7 @@ def reckoned(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | No
 
 def judged(terms: SignalLevels, ticks: Sequence[Tick]) -> tuple[str, int] | None:
     for at_ms, bid, ask in ticks:
-        if exit_ := by_tick(terms, Decimal(bid), Decimal(ask), at_ms):
+        if exit_ := by_tick(terms, quoted(bid, ask, at_ms)):
             return exit_.reason, int(exit_.price)
     return None
 

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.models import User
 from instruments.catalogue import catalogue
 from signals_feed.publishing.actions import current_quote, publish
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import SignalRefused, SignalTerms
 
 
 def price(text: str) -> Decimal:

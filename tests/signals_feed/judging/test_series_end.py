@@ -20,8 +20,7 @@ from market.prices.records import Tick
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import publish
-from signals_feed.rules import Quoted
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_instrument, make_user
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S

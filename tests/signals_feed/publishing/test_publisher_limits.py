@@ -16,8 +16,7 @@ from django.db import connection
 from accounts.models import User
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import publish
-from signals_feed.rules import Quoted
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_instrument, make_user
 from tests.market.ticking import NOON_MS
 

@@ -23,8 +23,7 @@ from market.runtime import market
 from market.store import checkpoints
 from signals_feed.models import Announcement, Signal
 from signals_feed.publishing.actions import SignalNotActive, close_by_hand, publish
-from signals_feed.rules import Quoted
-from signals_feed.terms import SignalRefused, SignalTerms
+from signals_feed.rules import Quoted, SignalRefused, SignalTerms
 from tests.factories import NOON, make_calendar, make_instrument, make_user
 from tests.market.ticking import NOON_MS
 
