@@ -6,7 +6,7 @@ import logging
 import random
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,21 +16,13 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
-from core.fault_log import LastingFault
+from core.fault_log import EachFault, LastingFault
 
-from .slot_sync import Ask, Nudges, SlotSync
-from .stream_slots import (
-    EndCode,
-    MemorySlots,
-    OpenStream,
-    Slot,
-    SlotRefusal,
-    read_slot_name,
-    slot_name,
-    slot_number,
-)
+from .slot_sync import Ask, SlotSync
+from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number
 
 logger = logging.getLogger(__name__)
+AWAY = (RedisError, OSError)
 redis_away = LastingFault(logger, "Redis does not answer, streams are counted per process")
 fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
@@ -40,8 +32,8 @@ MOST_AT_ONCE = 200
 
 # After a piece a process pauses for so many times as long as it took.
 BREATH = 9.0
-Ended = tuple[str, EndCode]
 TELL_FIRST = [2]
+HEAR_AGAIN_S = 1.0
 ACCOUNT_AT = {"claim": 2, "enforce": 1, "of": 1}
 
 
@@ -64,7 +56,7 @@ class SlotQuestion(NamedTuple):
 
 class SlotAnswers(NamedTuple):
     answers: list[Any]
-    ended: list[Ended]
+    ended: list[tuple[str, EndCode]]
     was_known: bool
 
 
@@ -94,16 +86,23 @@ class RedisSlots:
                 self._turn,
                 fault=redis_away,
                 broke="The slots of streams could not be asked for, trying again",
-                passing=(RedisError, OSError),
+                passing=AWAY,
                 before=self._until_due,
             ),
-            Nudges(self._redis, f"tickwire:streams:ends:{self._process}", self._wake.set),
+            BackgroundLoop(
+                "stream slot nudges",
+                self._hear_nudges,
+                fault=EachFault(logger, "No nudges about ended streams", logging.INFO),
+                broke="Nudges about ended streams could not be heard, trying again",
+                passing=AWAY,
+                after=HEAR_AGAIN_S,
+            ),
         )
 
     async def start(self) -> None:
         try:
             await self._turn()
-        except (RedisError, OSError) as error:
+        except AWAY as error:
             redis_away.tell(error)
         else:
             # There is nothing to tell yet.
@@ -115,9 +114,9 @@ class RedisSlots:
         for loop in self._loops:
             await loop.stop()
         self._is_away = True
-        self._give_up(list(self._questions))
-        with contextlib.suppress(RedisError, OSError):
-            while (await self._call([("leave",)])).answers[0]:
+        self._give_up()
+        with contextlib.suppress(*AWAY):
+            while (await self.call([("leave",)])).answers[0]:
                 pass
         await self._redis.aclose()
 
@@ -141,42 +140,29 @@ class RedisSlots:
             else:
                 asked.set_result(SlotRefusal(slot.limit, answer[1]))
 
-        self._ask(
-            ("claim", slot_name(slot, self._process), slot.stream.account_id, slot.limit, takeover), settle
-        )
+        name = slot_name(slot, self._process)
+        self._put(("claim", name, slot.stream.account_id, slot.limit, takeover), settle)
         return await asked
 
     def release(self, slot: Slot) -> None:
         if self._here.remove(slot.number) is not None:
             self._leave(slot)
 
-    async def enforce(self, account_id: int, limit: int) -> None:
-        if await self._ask_and_wait("enforce", account_id, limit) is None:
-            self._here.enforce(account_id, limit)
-
-    async def of(self, account_id: int) -> list[OpenStream] | None:
-        """None while Redis does not answer."""
-        names = await self._ask_and_wait("of", account_id)
-        return None if names is None else [read_slot_name(name, account_id) for name in names]
-
-    async def count(self) -> int | None:
-        count: int | None = await self._ask_and_wait("count")
-        return count
-
     def _leave(self, slot: Slot) -> None:
-        self._ask(("release", slot_name(slot, self._process), slot.stream.account_id), lambda answer: None)
+        self._put(("release", slot_name(slot, self._process), slot.stream.account_id), lambda answer: None)
 
-    async def _ask_and_wait(self, *asks: Any) -> Any:
+    async def ask(self, *asks: Any) -> Any:
+        """What the script answers, or None while Redis does not."""
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def settle(answer: Any) -> None:
             if not answered.cancelled():
                 answered.set_result(answer)
 
-        self._ask(asks, settle)
+        self._put(asks, settle)
         return await answered
 
-    def _ask(self, asks: tuple[Any, ...], answer: Callable[[Any], None]) -> None:
+    def _put(self, asks: tuple[Any, ...], answer: Callable[[Any], None]) -> None:
         if self._is_away:
             answer(None)
         else:
@@ -187,16 +173,13 @@ class RedisSlots:
         """For a turn: at once when somebody asks, unless Redis is away."""
         is_due = False
         while not is_due:
+            has_more = self._telling is not None or self._may_bury
+            next_at = min(self._next_beat_at, self._next_piece_at) if has_more else self._next_beat_at
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._next_turn_at):
+                async with asyncio.timeout_at(next_at):
                     await self._wake.wait()
             self._wake.clear()
             is_due = not self._is_away or asyncio.get_running_loop().time() >= self._next_beat_at
-
-    @property
-    def _next_turn_at(self) -> float:
-        has_more = self._telling is not None or self._may_bury
-        return min(self._next_beat_at, self._next_piece_at) if has_more else self._next_beat_at
 
     async def _turn(self) -> None:
         """One call: the questions in order, around them what keeps Redis and this process in agreement."""
@@ -205,13 +188,13 @@ class RedisSlots:
         began_at = loop.time()
         first, last = self._before(asked, began_at), self._after(began_at)
         try:
-            answered = await self._call([*first, *(question.asks for question in asked), *last])
+            answered = await self.call([*first, *(question.asks for question in asked), *last])
         except BaseException:
             # Redis may have done what we asked and not said so.
             self._is_away = True
             self._telling = self._telling or SlotSync(self._process, self._here)
             self._telling.failed()
-            self._give_up(asked + list(self._questions))
+            self._give_up(asked)
             raise
         took_s = loop.time() - began_at
         self._next_piece_at = began_at + took_s + pause_after(took_s)
@@ -263,12 +246,21 @@ class RedisSlots:
         if self._telling is None and has != len(self._here) + leaving:
             self._telling = SlotSync(self._process, self._here)
 
-    def _give_up(self, questions: list[SlotQuestion]) -> None:
+    def _give_up(self, asked: Sequence[SlotQuestion] = ()) -> None:
+        """On these, and on those that still wait."""
+        questions = [*asked, *self._questions]
         self._questions.clear()
         for question in questions:
             question.answer(None)
 
-    async def _call(self, asks: list[Ask]) -> SlotAnswers:
+    async def _hear_nudges(self) -> None:
+        """That streams of ours were ended. A lost nudge costs a second: every beat looks as well."""
+        async with self._redis.pubsub() as nudges:
+            await nudges.subscribe(f"tickwire:streams:ends:{self._process}")
+            async for _ in nudges.listen():
+                self._wake.set()
+
+    async def call(self, asks: list[Ask]) -> SlotAnswers:
         packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):

@@ -17,7 +17,7 @@ from core.events.outbox import ControlEvent
 from core.threads import in_reserved_thread
 
 from .redis_slots import RedisSlots
-from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal
+from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal, read_slot_name
 
 DAY = timedelta(days=1)
 # What happened to an account is kept for 400 days, so that it may not be made without end.
@@ -64,7 +64,7 @@ class OpenStreams:
         shared, self._shared = self._shared, None
         if shared is not None:
             await shared.stop()
-        self._here.clear()
+        self._here = MemorySlots()
 
     async def claim(
         self, account_id: int, path: str, limit: int, *, takeover: bool = False, on_end: OnEnd
@@ -83,10 +83,8 @@ class OpenStreams:
         """The newest beyond the limit end, in whichever process they are."""
         for slot in self._here.of(account_id):
             slot.limit = limit
-        if self._shared is None:
+        if await self._ask("enforce", account_id, limit) is None:
             self._here.enforce(account_id, limit)
-        else:
-            await self._shared.enforce(account_id, limit)
 
     async def follow(self, facts: dict[str, Any]) -> None:
         """After an account or a tier was changed. Each process asks for the accounts that it serves."""
@@ -105,12 +103,18 @@ class OpenStreams:
 
     async def of(self, account_id: int) -> list[OpenStream]:
         """Over all processes; of this one alone while Redis does not answer."""
-        shared = None if self._shared is None else await self._shared.of(account_id)
-        return [slot.stream for slot in self._here.of(account_id)] if shared is None else shared
+        names = await self._ask("of", account_id)
+        if names is None:
+            return [slot.stream for slot in self._here.of(account_id)]
+        return [read_slot_name(name, account_id) for name in names]
 
     async def count(self) -> int:
-        shared = None if self._shared is None else await self._shared.count()
-        return len(self._here) if shared is None else shared
+        count: int | None = await self._ask("count")
+        return len(self._here) if count is None else count
+
+    async def _ask(self, *asks: Any) -> Any:
+        """None where this process counts alone."""
+        return None if self._shared is None else await self._shared.ask(*asks)
 
 
 def limits_of(accounts: Iterable[int]) -> list[tuple[int, int]]:

@@ -1,16 +1,9 @@
 """Keeps Redis and this process in agreement: tells it our slots, piece by piece, so that nobody waits long
-for one, and hears of those that another process ended."""
+for one."""
 
 import itertools
-import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
-
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-
-from core.background import BackgroundLoop
-from core.fault_log import EachFault
 
 from .stream_slots import MemorySlots, Slot, slot_name, slot_number
 
@@ -44,7 +37,11 @@ class SlotSync:
             room = max(0, PIECE - len(self._asked))
             self._asked += self._take(itertools.islice(list(self._untold.values()), room))
         if self._asked:
-            self._asks.append(("tell", [self._described(slot) for slot in self._asked]))
+            described = [
+                (slot_name(slot, self._process), slot.stream.account_id, slot.limit, slot.order)
+                for slot in self._asked
+            ]
+            self._asks.append(("tell", described))
         elif is_due:
             self._asks += self._next_look()
         return self._asks
@@ -61,8 +58,9 @@ class SlotSync:
             if ask[0] == "known":
                 next_from, held = answer
                 self._looks_from = DONE if next_from == START else next_from
-                pairs = zip(held[::2], held[1::2], strict=True)
-                self._strange = [part for pair in pairs if not self._is_here(pair[0]) for part in pair]
+                for name, account in zip(held[::2], held[1::2], strict=True):
+                    if slot_number(name) not in self._here:
+                        self._strange += name, account
         return any(ask[0] == "told" for ask in asks) and not self._untold
 
     def _next_look(self) -> list[Ask]:
@@ -79,35 +77,4 @@ class SlotSync:
         taken = list(slots)
         for slot in taken:
             self._untold.pop(slot.number)
-        return [slot for slot in taken if self._here.has(slot.number)]
-
-    def _is_here(self, name: str) -> bool:
-        return self._here.has(slot_number(name))
-
-    def _described(self, slot: Slot) -> tuple[str, int, int, int]:
-        return slot_name(slot, self._process), slot.stream.account_id, slot.limit, slot.order
-
-
-logger = logging.getLogger(__name__)
-TRY_AGAIN_S = 1.0
-
-
-class Nudges(BackgroundLoop):
-    """A lost nudge costs a second: every beat looks as well."""
-
-    def __init__(self, redis: Redis, channel: str, look: Callable[[], None]) -> None:
-        self._redis, self._channel, self._look = redis, channel, look
-        super().__init__(
-            "stream slot nudges",
-            self._listen,
-            fault=EachFault(logger, "No nudges about ended streams", logging.INFO),
-            broke="Nudges about ended streams could not be heard, trying again",
-            passing=(RedisError, OSError),
-            after=TRY_AGAIN_S,
-        )
-
-    async def _listen(self) -> None:
-        async with self._redis.pubsub() as nudges:
-            await nudges.subscribe(self._channel)
-            async for _ in nudges.listen():
-                self._look()
+        return [slot for slot in taken if slot.number in self._here]

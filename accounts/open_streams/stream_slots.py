@@ -67,15 +67,11 @@ class MemorySlots:
     def __len__(self) -> int:
         return len(self._all)
 
-    def clear(self) -> None:
-        self._all.clear()
-        self._of.clear()
+    def __contains__(self, number: int) -> bool:
+        return number in self._all
 
     def all(self) -> Iterable[Slot]:
         return self._all.values()
-
-    def has(self, number: int) -> bool:
-        return number in self._all
 
     def of(self, account_id: int) -> list[Slot]:
         return list(self._of.get(account_id, {}).values())

@@ -156,13 +156,13 @@ class Told:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pieces: list[int] = []
-        call = RedisSlots._call
+        call = RedisSlots.call
 
         async def noted(slots: RedisSlots, asks: list[Ask]) -> Any:
             self.pieces += [len(ask[1]) for ask in asks if ask[0] == "tell"]
             return await call(slots, asks)
 
-        monkeypatch.setattr(RedisSlots, "_call", noted)
+        monkeypatch.setattr(RedisSlots, "call", noted)
 
 
 async def test_many_slots_are_told_in_pieces_and_none_is_missing(
