@@ -11,6 +11,7 @@ from .saving import CALENDARS, INSTRUMENTS
 from .table_pages import TableAdmin
 
 CONTRACT = (("pip_size", "digits"), ("contract_size", "margin_rate"), ("min_lot", "max_lot"))
+DATA = (("source", "fallback"), ("volume_kind", "order_flow_source"), ("stale_after_s", "outlier_percent"))
 
 
 @admin.register(Instrument)
@@ -28,16 +29,7 @@ class InstrumentAdmin(TableAdmin[Instrument]):
     fieldsets = (
         (None, {"fields": ("symbol", "name", ("type", "calendar"), "active")}),
         ("Contract", {"fields": CONTRACT}),
-        (
-            "Data",
-            {
-                "fields": (
-                    ("source", "fallback"),
-                    ("volume_kind", "order_flow_source"),
-                    ("stale_after_s", "outlier_percent"),
-                )
-            },
-        ),
+        ("Data", {"fields": DATA}),
     )
 
 

@@ -82,10 +82,9 @@ def add_up() -> list[Figures]:
 
 def _figures(category: str, label: str, horizon: str, count: int, *others: Any) -> Figures:
     left_out, pending, *shares = others
-    rounded = (None if share is None else round(float(share), 4) for share in shares)
-    return Figures(
-        category, label, horizon, count, int(left_out), int(pending), *rounded, too_few=count < ENOUGH
-    )
+    mean, median, hits = (None if share is None else round(float(share), 4) for share in shares)
+    totals = count, int(left_out), int(pending)
+    return Figures(category, label, horizon, *totals, mean, median, hits, too_few=count < ENOUGH)
 
 
 KEPT_S = 60.0
@@ -93,7 +92,9 @@ KEPT_S = 60.0
 
 class Report:
     def __init__(self) -> None:
-        self.forget()
+        self._lock = asyncio.Lock()
+        self._latest: tuple[datetime, list[Figures]] | None = None
+        self._made_at = 0.0
 
     async def read(self) -> tuple[datetime, list[Figures]]:
         """Concurrent readers wait for one computation."""
@@ -104,9 +105,7 @@ class Report:
             return self._latest
 
     def forget(self) -> None:
-        self._latest: tuple[datetime, list[Figures]] | None = None
-        self._made_at = 0.0
-        self._lock = asyncio.Lock()
+        self._latest, self._lock = None, asyncio.Lock()
 
 
 report = Report()

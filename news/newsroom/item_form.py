@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -15,14 +16,8 @@ else:
     ModelForm = forms.ModelForm
 
 
-class HttpsURLField(forms.URLField):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(assume_scheme="https", **options)
-
-
-class ScoreField(forms.FloatField):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(min_value=-1, max_value=1, **options)
+HttpsURLField = partial(forms.URLField, assume_scheme="https")
+ScoreField = partial(forms.FloatField, min_value=-1, max_value=1)
 
 
 class NewsItemForm(ModelForm):

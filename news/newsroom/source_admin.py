@@ -14,6 +14,7 @@ from news.models import Source
 
 # A single failure happens; this many in a row mean that the source is broken.
 BROKEN_FROM = 3
+GOING = ("state", ("polled_at", "next_poll"), ("failures", "last_error"), "outcome", "validators")
 
 
 @admin.register(Source)
@@ -28,18 +29,7 @@ class SourceAdmin(StaffAdmin[Source]):
     fieldsets = (
         (None, {"fields": ("name", "address", ("category", "language"))}),
         ("Polling", {"fields": (("is_active", "trust"), "interval_s")}),
-        (
-            "How it is going",
-            {
-                "fields": (
-                    "state",
-                    ("polled_at", "next_poll"),
-                    ("failures", "last_error"),
-                    "outcome",
-                    "validators",
-                )
-            },
-        ),
+        ("How it is going", {"fields": GOING}),
     )
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:

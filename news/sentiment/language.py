@@ -47,8 +47,10 @@ class LanguageSentiment:
             raise SentimentFailed("it did not answer its last check")
         if not self._turn.acquire(blocking=False):
             raise SentimentFailed("it is busy with another title")
+        material = {"category": category, "headline": title[:LONGEST_TITLE]}
+        answer = self._model.answer(INSTRUCTIONS, material, Judgement)
         try:
-            asked = asyncio.run_coroutine_threadsafe(self._judge(title, category), self._loop)
+            asked = asyncio.run_coroutine_threadsafe(answer, self._loop)
             return Score(round(asked.result(self._model.patience_s).score, 3), self.identifier, "")
         except LanguageFailed as failure:
             raise SentimentFailed(str(failure)) from None
@@ -57,7 +59,3 @@ class LanguageSentiment:
             raise SentimentFailed("there was no answer in time") from None
         finally:
             self._turn.release()
-
-    async def _judge(self, title: str, category: str) -> Judgement:
-        material = {"category": category, "headline": title[:LONGEST_TITLE]}
-        return await self._model.answer(INSTRUCTIONS, material, Judgement)

@@ -56,10 +56,10 @@ def role(name: str, mine: str) -> str:
 
 
 def signs(roles: Sequence[WordKind], category: str) -> list[str]:
-    names = [kind.name for kind in roles]
-    ends = ["^", *names, "$"]
+    """The kinds, each alone, in pairs and in threes, what moves which way, and whether that is good."""
+    ends = ["^", *(kind.name for kind in roles), "$"]
     return [
-        *clause_marks(names),
+        *(f"{clause}:{kind.name}" for clause, _, kind in in_clauses(roles) if kind.name != "because"),
         *(f"{a}>{b}" for a, b in zip(ends, ends[1:], strict=False)),
         *(f"{a}>{b}>{c}" for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)),
         *events(roles),
@@ -67,29 +67,21 @@ def signs(roles: Sequence[WordKind], category: str) -> list[str]:
     ]
 
 
-def clause_marks(names: Sequence[str]) -> list[str]:
-    """Marks each kind with its clause: M before the first reason, R for the reasons that follow."""
-    marks = []
-    clause = "M"
-    for name in names:
-        if name == "because":
-            clause = "R"
-        else:
-            marks.append(f"{clause}:{name}")
-    return marks
-
-
-def events(roles: Sequence[WordKind]) -> list[str]:
-    """Each direction together with the thing that moves."""
-    found = []
+def in_clauses(roles: Sequence[WordKind]) -> Iterator[tuple[str, int, WordKind]]:
+    """Each kind with its place and its clause: M is the statement, R whatever follows the first “because”."""
     clause = "M"
     for at, kind in enumerate(roles):
         if kind.name == "because":
             clause = "R"
+        yield clause, at, kind
+
+
+def events(roles: Sequence[WordKind]) -> Iterator[str]:
+    """Each direction together with the thing that moves."""
+    for clause, at, kind in in_clauses(roles):
         if kind.name in DIRECTIONS:
             turned = DIRECTIONS[kind.name] * turn(roles, at)
-            found.append(f"{clause}!{said_of(roles, at)}{turned:+d}")
-    return found
+            yield f"{clause}!{said_of(roles, at)}{turned:+d}"
 
 
 def leaning_signs(roles: Sequence[WordKind], category: str) -> list[str]:
@@ -112,13 +104,9 @@ def is_thing(name: str) -> bool:
 
 
 def leanings(roles: Sequence[WordKind], category: str) -> Iterator[tuple[str, int]]:
-    """The clause (M for the statement, R for the reasons) and the sign of everything that has one."""
-    clause = "M"
-    for at, kind in enumerate(roles):
-        if kind.name == "because":
-            clause = "R"
-        value = value_at(roles, at, category)
-        if value:
+    """The clause and the sign of everything that has one."""
+    for clause, at, _ in in_clauses(roles):
+        if value := value_at(roles, at, category):
             yield clause, value * turn(roles, at)
 
 

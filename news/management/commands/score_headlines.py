@@ -7,9 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.plain_json import encode
 from news.labels import sentiment_label
+from news.models.items import NewsCategory
 from news.sentiment.linear import BadModel, linear_model
 
-CATEGORIES = ("forex", "gold", "crypto", "macro")
 # A longer line is no title; the rest of it is skipped without being kept in memory.
 LONGEST_LINE = 65_536
 
@@ -20,7 +20,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", help="UTF-8, one title a line; - is standard input.")
-        parser.add_argument("--category", choices=CATEGORIES, default="", help="Default: told by each title.")
+        parser.add_argument(
+            "--category", choices=NewsCategory.values, default="", help="Default: told by each title."
+        )
 
     def handle(self, *, file: str, category: str, **options: Any) -> None:
         try:
@@ -28,22 +30,13 @@ class Command(BaseCommand):
             with sys.stdin.buffer if file == "-" else open(file, "rb") as lines:
                 for title in titles(lines):
                     score = model.score(title, category)
-                    self.stdout.write(
-                        encode(
-                            {
-                                "title": title,
-                                "sentiment": sentiment_label(score),
-                                "sentiment_score": score,
-                                "model": model.identifier,
-                            }
-                        ).decode()
-                    )
+                    found = {"title": title, "sentiment": sentiment_label(score), "sentiment_score": score}
+                    self.stdout.write(encode(found | {"model": model.identifier}).decode())
         except (OSError, BadModel) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            raise CommandError(
-                f"{file} cannot be read: {getattr(error, 'strerror', None) or error}."
-            ) from None
+            reason = getattr(error, "strerror", None) or error
+            raise CommandError(f"{file} cannot be read: {reason}.") from None
 
 
 def titles(lines: IO[bytes]) -> Iterator[str]:
