@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := clients benchmarks demo/runs demo/test_signals.py tools test_services.py \
+LONG := clients benchmarks demo/runs demo/test_signals.py tools programs/test_services.py \
     accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
-    contract/test_schemathesis.py contract/test_hostile_text.py \
+    contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
     market/feeds/simulated market/importing/test_real_processes.py market/management/test_run_engine.py \
     market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
     serving/test_both_servers.py
@@ -36,7 +36,7 @@ test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, 
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(LONG))
 
 test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
-	@$(BIN)/python -m tests.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
+	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
 
 test-browser: $(VENV)/.dev ## The pages, in Chromium.
 	@$(BIN)/python -m pytest -n 3 tests/browser

@@ -41,15 +41,15 @@ from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login.sessions import strangers  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
-from tests import services  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
+from tests.databases.emptying import empty_database  # noqa: E402
 from tests.factories import make_user  # noqa: E402
 
-from . import prepared  # noqa: E402
 from .client import Api, Server  # noqa: E402
-from .emptying import empty_database  # noqa: E402
+from .databases import prepared  # noqa: E402
 from .made_once import make_once  # noqa: E402
 from .patience import PATIENCE_S  # noqa: E402
+from .programs import services  # noqa: E402
 
 # What tests ask for without saying how long they wait.
 for each in ("connect", "read", "write", "pool"):

@@ -37,7 +37,7 @@ PATH_PARAMETERS = {
 
 
 class ApiSchema(AutoSchema):
-    """One operation. What has no description is left out, and tests/contract/test_openapi.py fails."""
+    """One operation. What has no description is left out, and tests/contract/openapi fails."""
 
     @property
     def described(self) -> Description:

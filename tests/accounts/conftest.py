@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reliability.faults import PrivateRedis
+from tests.reliability.services.private_servers import PrivateRedis
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import make_tiers
-from tests.reliability.permissions.pages import address_of
-from tests.reliability.permissions.urls import Url, admin_urls, other_urls
+from tests.reliability.access.permissions.pages import address_of
+from tests.reliability.access.permissions.urls import Url, admin_urls, other_urls
 
 pytestmark = pytest.mark.django_db
 URLS = [*other_urls(), *admin_urls()]

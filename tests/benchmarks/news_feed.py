@@ -11,11 +11,10 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.services import database_url
+from tests.benchmarks.tables import aligned, say
+from tests.programs.services import database_url
 
 from .news_feed_run import Waited
-from .report import aligned
-from .rest import say
 
 MOST_MS = 5.0
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.services import free_port, stop, tail
+from tests.programs.services import free_port, stop, tail
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 READY_WITHIN_S = 60

@@ -11,10 +11,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.services import database_url
-
-from .report import aligned, spread
-from .rest import say
+from tests.benchmarks.tables import aligned, say, spread
+from tests.programs.services import database_url
 
 ROUNDS = 3
 GROWTH = (0, 100, 1_000, 10_000, 100_000)

@@ -26,7 +26,7 @@ from redis import Redis  # noqa: E402
 
 from accounts.open_streams.redis_slots import RedisSlots  # noqa: E402
 from accounts.open_streams.stream_slots import MemorySlots, OpenStream, Slot  # noqa: E402
-from tests import services  # noqa: E402
+from tests.programs import services  # noqa: E402
 
 REPORTERS, SLOTS = int(os.environ.get("PROCESSES", "200")), int(os.environ.get("SLOTS", "1250"))
 HOSTS = 2

@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from tests.browser.chromium import LAUNCH_ARGS, require_chromium
-from tests.running import Serve
+from tests.programs.running import Serve
 
 TICKS_A_SECOND = "200"
 TRACED_S = 60

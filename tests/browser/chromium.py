@@ -1,6 +1,6 @@
 """Debian's chromium for the browser tests: Playwright drives it as well as a build of its own."""
 
-from tests.debian import require_debian
+from tests.programs.debian import require_debian
 
 # Root, as in a container, has no user namespace to build the sandbox from; the rest silences calls home.
 LAUNCH_ARGS = (

@@ -16,8 +16,8 @@ from signals_feed.models import Signal
 from tests.accounts.back_office.office import Office, list_of
 from tests.client import Server
 from tests.factories import make_user, put_quote
-from tests.hostile_rows import FIRST_SYMBOL, edit_pages, type_everywhere
-from tests.hostile_text import HOSTILE_ELEMENTS, HTML, SCRIPTS
+from tests.hostile.rows import FIRST_SYMBOL, edit_pages, type_everywhere
+from tests.hostile.texts import HOSTILE_ELEMENTS, HTML, SCRIPTS
 from tests.staff import staff_client
 
 from .conftest import OpenPage

@@ -7,11 +7,11 @@ from django.contrib.auth.models import Permission
 from playwright.sync_api import Page, Route
 
 from accounts.models import User
+from tests.browser.settings.test_keys_page import NAME_OF_FOCUSED, PASSWORD, PRESS_TWICE, tab_to, width_of
 from tests.client import Server
 from tests.factories import make_instrument, make_signal, make_user, put_quote
 
 from .conftest import OpenPage
-from .test_keys_page import NAME_OF_FOCUSED, PASSWORD, PRESS_TWICE, tab_to, width_of
 
 PAGE = "/settings/signals"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.npm import require_npm
 from tests.patience import PATIENCE_S
+from tests.programs.npm import require_npm
 
 CLIENT = Path("clients/typescript")
 

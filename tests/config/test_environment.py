@@ -11,7 +11,7 @@ from uvicorn.middleware.proxy_headers import _TrustedHosts
 
 from config.environment import read_database_url, read_proxies, read_redis_url
 from serving.http.connections import AddressGroups
-from tests.commands import manage
+from tests.programs.commands import manage
 
 POSTGRESQL = "postgresql://ada:secret@db.example:5433/market"
 PRINT = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS'])"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import manage
+from tests.programs.commands import manage
 
 
 def test_production_names_what_it_misses(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import manage
-from tests.services import free_port
+from tests.programs.commands import manage
+from tests.programs.services import free_port
 
 
 @pytest.fixture

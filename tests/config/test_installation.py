@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from config.installation import make_secret, tighten
-from tests.commands import manage
-from tests.running import environment
+from tests.programs.commands import manage
+from tests.programs.running import environment
 
 
 def mode(path: Path) -> str:

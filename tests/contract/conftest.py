@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.limits.redis_window import RedisWindow
 from tests.client import Api, Server
-from tests.emptying import empty_database
+from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_account, make_key, make_tier
 from tests.patience import PATIENCE_S
 

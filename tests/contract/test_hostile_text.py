@@ -16,7 +16,7 @@ from signals_feed.models import Signal
 from tests.accounts.back_office.office import Office, list_of, text_of
 from tests.client import Api, Server
 from tests.factories import make_user
-from tests.hostile_rows import (
+from tests.hostile.rows import (
     LABELS,
     STRIPPED,
     USERNAME,
@@ -26,7 +26,7 @@ from tests.hostile_rows import (
     exported,
     type_everywhere,
 )
-from tests.hostile_text import HTML, PAYLOADS, SCRIPTS, hostile_in
+from tests.hostile.texts import HTML, PAYLOADS, SCRIPTS, hostile_in
 
 STARTS_A_FORMULA = tuple("=+-@\t\r")
 SHOWN: dict[type[Model], tuple[str, ...]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.client import Api
+from tests.databases.queries import count_queries
 from tests.factories import (
     make_account,
     make_instrument,
@@ -14,7 +15,6 @@ from tests.factories import (
     put_candles,
     put_quote,
 )
-from tests.queries import count_queries
 
 from .published import SHOWN, make_shown
 

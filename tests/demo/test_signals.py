@@ -22,7 +22,7 @@ from market.models import Candle, LastQuote
 from market.simulated_past import simulated_minutes
 from news.models import NewsItem
 from signals_feed.models import Signal
-from tests.emptying import empty_database
+from tests.databases.emptying import empty_database
 from tests.factories import NOON, make_calendar, make_instrument
 
 pytestmark = pytest.mark.django_db

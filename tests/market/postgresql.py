@@ -14,7 +14,7 @@ from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
 from market.store import partitions
-from tests.services import postgres
+from tests.programs.services import postgres
 
 
 @contextmanager

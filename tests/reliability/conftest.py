@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests import prepared, services
+from tests.databases import prepared
+from tests.programs import services
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import Installation
 
 from . import scorecard
-from .faults import PrivatePostgres
-from .processes import Installation
 
 Tell = Callable[[str], None]
 T = TypeVar("T")

@@ -134,14 +134,14 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/accounts/panel/test_key_actions.py::test_a_key_that_is_not_ones_own_is_404",
         "tests/accounts/back_office/test_every_page.py::test_a_customer_does_not_get_in",
     ),
-    32: ("tests/contract/test_authentication.py::test_key_in_the_url_is_not_read_nor_logged",),
-    34: ("tests/contract/test_authentication.py::test_bad_keys_are_all_answered_alike",),
+    32: ("tests/contract/callers/test_authentication.py::test_key_in_the_url_is_not_read_nor_logged",),
+    34: ("tests/contract/callers/test_authentication.py::test_bad_keys_are_all_answered_alike",),
     39: (
         "tests/contract/streams/ending/test_refusals.py::test_cookies_alone_are_no_subscribe",
         "tests/contract/streams/ending/test_refusals.py::test_subscribe_with_a_cookie_instead_of_a_key_brings_no_data",
     ),
-    41: ("tests/contract/test_schemathesis.py::test_server_keeps_to_its_document",),
-    42: ("tests/contract/test_openapi.py::test_document_has_exactly_the_paths_that_are_served",),
+    41: ("tests/contract/openapi/test_schemathesis.py::test_server_keeps_to_its_document",),
+    42: ("tests/contract/openapi/test_document.py::test_document_has_exactly_the_paths_that_are_served",),
     57: (
         "tests/instruments/test_hours.py::test_session_at_follows_local_wall_time",
         "tests/instruments/test_hours.py::test_daily_hours_agree_with_the_local_clock",
@@ -166,7 +166,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
     ),
     67: (
         "tests/accounts/keys/test_issuing.py::test_rolled_key_works_for_the_overlap_and_then_no_more",
-        "tests/contract/test_authentication.py::test_rolled_key_works_beside_its_successor_until_the_overlap_ends",
+        "tests/contract/callers/test_authentication.py::test_rolled_key_works_beside_its_successor_until_the_overlap_ends",
     ),
     70: (
         "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",

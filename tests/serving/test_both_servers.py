@@ -15,9 +15,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
-from tests.commands import manage
 from tests.patience import PATIENCE_S
-from tests.running import Serve
+from tests.programs.commands import manage
+from tests.programs.running import Serve
 
 PATHS = {
     "/healthz": (200, "application/json"),

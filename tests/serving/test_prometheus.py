@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 from serving.prometheus import MetricsPort
 from tests.client import Server
 from tests.patience import PATIENCE_S
-from tests.services import free_port
+from tests.programs.services import free_port
 
 # What a service sees of everybody behind a proxy on its own machine.
 HERE: dict[str, Any] = {"SERVER_NAME": "127.0.0.1", "HTTP_HOST": "127.0.0.1"}

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.running import environment
+from tests.programs.running import environment
 
 from .counting import Figures, Run, Stack, figures, module_of, walk
 from .limits import LIMITS, PAGE, PASSED_BY_ALL

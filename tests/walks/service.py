@@ -20,8 +20,8 @@ import httpx
 from tests.market.feeds.venues.fake_kraken import FakeKraken
 from tests.news.ingest.feed_server import FeedServer
 from tests.patience import PATIENCE_S
-from tests.running import environment
-from tests.services import free_port
+from tests.programs.running import environment
+from tests.programs.services import free_port
 
 from .tracing import Call, decode
 

@@ -21,9 +21,9 @@ from core.events.event_feed import EventFeed
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.core.events.following import follow
+from tests.databases.queries import around_statements, count_queries
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
-from tests.queries import around_statements, count_queries
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 

@@ -23,9 +23,9 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from tests.core.events.following import follow
+from tests.databases.queries import count_queries
 from tests.factories import make_account, make_key
 from tests.patience import PATIENCE_S
-from tests.queries import count_queries
 
 STRANGERS, LOADED_WITHIN_S = 50, PATIENCE_S
 pytestmark = pytest.mark.usefixtures("transactional_db")

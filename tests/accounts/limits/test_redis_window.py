@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from accounts.limits.redis_window import SCRIPT, RedisWindow, fallbacks
 from accounts.limits.window import MemoryWindow
-from tests import services
 from tests.patience import PATIENCE_S
+from tests.programs import services
 
 HOUR_US = 3_600_000_000
 KEY = "tickwire:window:account:1"

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import ROOT, tied
+from tests.reliability.services.processes import ROOT, tied
 
 from .claims import MARKET
 

@@ -13,7 +13,7 @@ from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.slot_sync import PIECE, Ask
 from accounts.open_streams.stream_slots import Slot
 from tests.patience import PATIENCE_S
-from tests.reliability.faults import PrivateRedis
+from tests.reliability.services.private_servers import PrivateRedis
 
 from .claims import MARKET, SIGNALS, claimed, ignore, refused, started, until
 

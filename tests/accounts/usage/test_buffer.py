@@ -12,8 +12,8 @@ from accounts.models import Account, Minute, Usage, UsageCounts
 from accounts.panel.usage import BARS_HEIGHT, bars
 from accounts.usage import buffer
 from accounts.usage.buffer import UsageBuffer
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account
-from tests.queries import count_queries
 
 NOON_S = int(NOON.timestamp())
 MIDNIGHT = NOON - timedelta(hours=12)

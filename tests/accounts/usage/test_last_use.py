@@ -11,8 +11,8 @@ from accounts.models import ApiKey
 from accounts.usage import buffer
 from accounts.usage.buffer import WRITTEN_AT_ONCE, LastUse
 from core.threads import in_thread
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account
-from tests.queries import count_queries
 
 LOOKS_EVERY_S = 15
 

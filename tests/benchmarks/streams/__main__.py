@@ -19,13 +19,13 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE
+from tests.benchmarks.streams.product.runs import Product
 
 from . import report
 from .cases import CASES, Case
 from .load import Load, measure
 from .pace import Pace
 from .places import prepare
-from .product_runs import Product
 from .servers import Start, servers
 
 ROUNDS = 3

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.services import free_port
+from tests.programs.services import free_port
 
 from .places import HERE, NGINX_MODULES, PLACE
 from .processes import children, running

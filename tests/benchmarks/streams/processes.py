@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.benchmarks.servers import CLIENT_CORE, SERVER_CORE, wait_until_ready
-from tests.services import free_port, stop
+from tests.programs.services import free_port, stop
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 __all__ = ["CLIENT_CORE", "SERVER_CORE", "children", "free_port", "module", "running"]

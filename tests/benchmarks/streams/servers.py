@@ -12,14 +12,14 @@ from shutil import which
 import redis
 
 from tests.benchmarks.servers import CLIENT_CORE
-from tests.services import free_port, redis_url
+from tests.benchmarks.streams.product.runs import Product
+from tests.programs.services import free_port, redis_url
 
 from . import names
 from .load import Target
 from .nginx import fill, nginx
 from .places import HERE, LIMIT, NODE_MODULES
 from .processes import NOTHING, module, running
-from .product_runs import Product
 
 Start = Callable[[], AbstractContextManager[Target]]
 

@@ -10,8 +10,8 @@ import pytest
 from news.models import Outcome
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_news
-from tests.queries import count_queries
 
 PATH = "/api/news/calibration"
 FIELDS = {

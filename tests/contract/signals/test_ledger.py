@@ -13,8 +13,8 @@ from signals_feed.ledger.ledger import LedgerHead
 from tests.client import Api
 from tests.contract.answers import refusal
 from tests.contract.published import end, make_published, quoted
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument
-from tests.queries import count_queries
 
 NOBODY = "0" * 64
 SIGNALS = 4

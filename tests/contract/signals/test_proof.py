@@ -16,8 +16,8 @@ from signals_feed.publishing.actions import cancel
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
 from tests.contract.published import end, make_published, quoted
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
-from tests.queries import count_queries
 
 LATER = NOON + timedelta(hours=3)
 EXAMPLE: dict[str, Any] = msgspec.to_builtins(SAMPLE)

@@ -14,8 +14,8 @@ from signals_feed.models import Signal
 from signals_feed.publishers.lookup import scorecards
 from tests.client import Api
 from tests.contract.answers import MILLISECONDS, refusal
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument, make_signal, make_user
-from tests.queries import count_queries
 
 REASONS = ("take_profit", "stop_loss", "manual", "expired", "cancelled")
 RESULTS = ("1.0900", "1.0810", "1.0842", "1.0874", "1.0826")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tests.client import Server
 from tests.patience import PATIENCE_S
-from tests.services import free_port
+from tests.programs.services import free_port
 
 T = TypeVar("T")
 

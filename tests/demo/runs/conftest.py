@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.commands import manage
 from tests.patience import PATIENCE_S
-from tests.running import Serve
+from tests.programs.commands import manage
+from tests.programs.running import Serve
 
 WIDE = """
 from accounts.models import Tier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.commands import manage
+from tests.programs.commands import manage
 
 PREPARE = """
 from django.core.management import call_command

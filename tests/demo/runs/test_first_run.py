@@ -15,9 +15,9 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.commands import manage
 from tests.patience import PATIENCE_S
-from tests.running import Serve
+from tests.programs.commands import manage
+from tests.programs.running import Serve
 
 Get = Callable[..., httpx.Response]
 TIMEFRAMES = {"1m": 60, "5m": 300, "15m": 900, "1h": 3600, "4h": 14_400, "1d": 86_400}

@@ -13,7 +13,7 @@ import httpx
 from websockets.sync.client import connect
 
 from tests.patience import PATIENCE_S
-from tests.running import Serve
+from tests.programs.running import Serve
 
 from .conftest import keys_in
 from .small import prepare_small

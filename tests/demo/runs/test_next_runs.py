@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.commands import manage
-from tests.running import Serve
+from tests.programs.commands import manage
+from tests.programs.running import Serve
 
 from .conftest import keys_in
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import manage
+from tests.programs.commands import manage
 
 PRODUCTION = {
     "PRODUCTION": "1",

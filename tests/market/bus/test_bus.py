@@ -21,7 +21,7 @@ from market.store.lease import LeaseLost
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
-from tests.services import redis as redis_server
+from tests.programs.services import redis as redis_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 NOWHERE = JournalPosition("", 0)

@@ -12,7 +12,7 @@ from redis import Redis
 
 from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
-from tests.queries import around_statements
+from tests.databases.queries import around_statements
 
 from .test_bus import (
     Following,

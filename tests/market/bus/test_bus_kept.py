@@ -13,7 +13,7 @@ from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RETRY_S, RedisBus
 from market.prices.records import AnyRecord, TickAccepted
 from tests.patience import PATIENCE_S
-from tests.reliability.faults import PrivateRedis
+from tests.reliability.services.private_servers import PrivateRedis
 
 from .test_bus import NOWHERE, JournalWriter, client, number_of_entries, opened, publish, taken, until, url
 

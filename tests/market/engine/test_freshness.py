@@ -25,7 +25,7 @@ from tests.client import Api, Server
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.market.running import no_feed
 from tests.patience import PATIENCE_S
-from tests.services import redis
+from tests.programs.services import redis
 from tests.staff import staff_client
 
 QUOTE, PAGE = "/api/market/EURUSD/quote", "/admin/market/status/"

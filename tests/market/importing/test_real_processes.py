@@ -15,8 +15,8 @@ from django.db import connection
 from market.models import UnfinishedImport
 from tests.factories import make_instrument
 from tests.patience import PATIENCE_S
-from tests.reliability.processes import ROOT, tied
-from tests.running import interruptible
+from tests.programs.running import interruptible
+from tests.reliability.services.processes import ROOT, tied
 
 from .importing import forget, import_files, rows, walk, write
 

@@ -14,7 +14,7 @@ from core.contract.errors import Overloaded
 from market.management.commands.run_engine import Command
 from market.runtime import market
 from tests.patience import PATIENCE_S
-from tests.running import environment
+from tests.programs.running import environment
 
 
 class Runner:

@@ -18,7 +18,7 @@ from core.background import cancel_and_wait
 from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
 from market.prices.records import Tick
 from tests.patience import PATIENCE_S
-from tests.reliability.faults import PrivateRedis
+from tests.reliability.services.private_servers import PrivateRedis
 
 ROOT = Path(__file__).resolve().parents[3]
 TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)

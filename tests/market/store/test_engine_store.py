@@ -26,11 +26,11 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from market.store import candle_rows, checkpoints
 from market.store.lease import Lease
+from tests.databases.queries import around_statements
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, make_runner, restarted
 from tests.market.ticking import MINUTE_MS, NOON_MS, ms
 from tests.patience import PATIENCE_S
-from tests.queries import around_statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]
 

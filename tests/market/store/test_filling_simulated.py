@@ -20,10 +20,10 @@ from market.engine.runner import Runner
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from market.store.loading import load
+from tests.databases.queries import around_statements
 from tests.factories import NOON, make_instrument
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
-from tests.queries import around_statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 SYMBOLS = ("EURUSD", "GBPUSD")

@@ -25,13 +25,13 @@ from market.prices.records import Tick
 from market.store import checkpoints
 from market.store.checkpoints import Checkpoint
 from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
+from tests.databases.queries import around_statements
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
 from tests.market.running import IdleListener, make_runner
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
-from tests.queries import around_statements
-from tests.reliability.faults import PrivatePostgres
+from tests.reliability.services.private_servers import PrivatePostgres
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ELSEWHERE = "another-host:1:abc"

@@ -14,10 +14,10 @@ import pytest
 
 from market.models import EngineState
 from market.store.lease import Lease
+from tests.databases.queries import count_queries
 from tests.market.postgresql import in_place
 from tests.patience import PATIENCE_S
-from tests.queries import count_queries
-from tests.reliability.faults import PrivatePostgres
+from tests.reliability.services.private_servers import PrivatePostgres
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCK = "SELECT 1 FROM market_enginestate WHERE id = 1 FOR UPDATE"

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.patience import PATIENCE_S
-from tests.running import environment
+from tests.programs.running import environment
 
 LINES = (
     b"Gold rises to a record as the dollar slips\n"

@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import httpx
 
-from tests.reliability.measures import percentile
-from tests.reliability.stream_services import StreamService
+from tests.reliability.clients.measures import percentile
+from tests.reliability.services.stream_services import StreamService
 from tests.serving.websocket.wires import TEXT, handshake, masked
 
 REASON = re.compile(r'class="errorlist[^>]*>(.*?)</ul>', re.DOTALL)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import psycopg
 from redis import Redis
 
-from tests.reliability.measures import rss_kib
+from tests.reliability.clients.measures import rss_kib
 
 MIB = 1024 * 1024
 # Of each table with its indexes, and of what autovacuum has not given back yet.

@@ -22,9 +22,9 @@ from signals_feed.ledger.verify import verify
 from signals_feed.levels import RECENT
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import cancel
+from tests.databases.queries import around_statements
 from tests.factories import NOON, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
-from tests.queries import around_statements
 from tests.signals_feed.published_signals import SELL, close_at, make_published
 
 from .watched_engine import WatchedEngine, run

@@ -15,8 +15,8 @@ from accounts.models import User
 from demo.publisher_rules import STATEMENTS
 from signals_feed.publishers.lookup import scorecards
 from tests.accounts.panel.test_look import assert_is_ours
+from tests.databases.queries import count_queries
 from tests.factories import NOON, make_account, make_instrument, make_signal, make_user
-from tests.queries import count_queries
 
 pytestmark = pytest.mark.django_db
 PRICES = ("1.0900", "1.0810", "1.0874")

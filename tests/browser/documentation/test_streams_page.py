@@ -1,0 +1,47 @@
+"""The streams' page works from this host alone; `open_page` fails for broken policies and foreign hosts."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.client import Api, Server
+from tests.factories import make_instrument
+
+HEAR_ONE = "new Promise((resolve) => { console.log = resolve; %s })"
+
+
+@pytest.fixture
+def eurusd(server: Server) -> None:
+    make_instrument("EURUSD")
+
+
+def test_sample_subscribes_as_it_stands(eurusd: None, api: Api, open_page: OpenPage) -> None:
+    page = open_page("/docs/streams")
+    sample = page.locator("#javascript").inner_text()
+
+    heard = page.evaluate(HEAR_ONE % sample.replace("YOUR_KEY", api.key))
+
+    assert len(sample.strip().splitlines()) <= 10
+    assert (heard["type"], heard["symbols"]) == ("subscribed", ["EURUSD"])
+
+
+def test_console_says_where_it_stands(eurusd: None, api: Api, open_page: OpenPage) -> None:
+    page = open_page("/docs/streams")
+    state = page.locator("#console-state")
+    page.fill("#console-key", api.key)
+    page.click("#console-connect")
+    expect(state).to_contain_text("A subscribe with a key is expected")
+    page.fill("#console-message", '{"action": "subscribe", "api_key": "KEY", "symbols": ["EURUSD"]}')
+    page.click("#console-send")
+    expect(state).to_have_text("Subscribed.")
+    page.click("#console-close")
+    expect(state).to_have_text("Closed with 1000.")
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_page_is_no_wider_than_the_window(open_page: OpenPage, width: int) -> None:
+    page = open_page("/docs/streams", viewport={"width": width, "height": 800}, color_scheme="dark")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,203 @@
+"""The terminal while things change around it: logins, tabs, tiers, what is asked for and answered late."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from playwright.sync_api import APIResponse, Page, Route, expect
+
+from accounts.models import User
+from core import clock
+from core.times import moment
+from market.streams import market_streams as streams
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.models import Signal
+from signals_feed.rules import Quoted
+from tests.browser.conftest import OpenPage
+from tests.client import Server, drop_sockets
+from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.ticker import Ticker
+from tests.factories import make_account, make_instrument, make_tier, make_user, put_quote
+
+from .test_terminal import beside, live, publisher, ticker
+
+__all__ = ("publisher", "ticker")
+PASSWORD = "a long walk 7"
+
+
+@pytest.fixture
+def customer(publisher: User) -> User:
+    """Whose tier has fewer streams than the page would like."""
+    user = make_user("ada", PASSWORD)
+    make_account(user, tier=make_tier("narrow", streams=2))
+    return user
+
+
+def log_in(page: Page) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_label("Username").fill("ada")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.locator("form[action*=login], main form").get_by_role("button").first.click()
+    page.wait_for_url(lambda url: "login" not in url)
+
+
+def line(page: Page, stream: str) -> Any:
+    return page.locator("#connection li", has_text=stream)
+
+
+def test_login_in_another_tab_brings_both_back(ticker: Ticker, customer: User, open_page: OpenPage) -> None:
+    first = live(open_page("/"))
+    second = first.context.new_page()
+    log_in(second)
+    expect(first.locator("#connection")).to_have_attribute("data-status", "refused")
+
+    second.goto("/")
+
+    live(second)
+    live(first)
+
+
+def test_service_that_hears_no_prices_is_shown_as_stale(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    async def tell(is_heard: bool) -> None:
+        streams.notify_liveness(is_heard)
+
+    page = live(open_page("/"))
+    connection = page.locator("#connection")
+
+    server.run(tell(False))
+    expect(connection).to_have_attribute("data-status", "stale")
+    expect(connection.locator("summary")).to_have_text("Stale: no prices come")
+
+    server.run(tell(True))
+    live(page)
+
+
+def test_prices_of_another_series_take_the_place_of_all_that_is_shown(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    page.get_by_role("button", name="BTCUSD").click()
+    caption, row = page.locator("#chart-caption"), page.locator("tr[data-symbol=BTCUSD]")
+    expect(caption).to_contain_text("BTCUSD, ")
+    at = moment(clock.now_ms()).isoformat()
+    candle = {"time": at, "open": 50, "high": 51, "low": 49, "close": 50.5, "volume": 1}
+    quote = {"bid": 50.5, "ask": 50.6, "spread": 0.1, "timestamp": at}
+    asked = set[str]()
+
+    def answer(route: Route) -> None:
+        """At first as a process does that has not heard of the new series."""
+        if route.request.url in asked:
+            route.fulfill(json={"ohlcv": [candle], "quote": quote})
+        else:
+            asked.add(route.request.url)
+            route.continue_()
+
+    page.route("**/api/market/BTCUSD?*", answer)
+
+    async def begin() -> None:
+        streams.prices.begin_series("BTCUSD", None, clock.now_ms())
+
+    server.run(begin())
+
+    expect(caption).to_contain_text("1 candles of 1m: between 49.00000 and 51.00000, now 50.50000")
+    expect(row.locator("[data-cell=bid]")).to_have_text("50.50000")
+    expect(row.locator("[data-cell=change]")).to_have_text("+1.00%")
+
+
+def test_small_tier_has_prices_and_order_flow_and_asks_for_signals(
+    ticker: Ticker, server: Server, customer: User, open_page: OpenPage
+) -> None:
+    page = open_page("/accounts/login/")
+    page.clock.install()
+    log_in(page)
+    page.goto("/")
+    live(page).locator("#connection summary").click()
+    for _ in range(3):
+        expect(line(page, "Order flow")).to_contain_text("live")
+        expect(line(page, "Signals")).to_contain_text("open streams")
+        drop_sockets(server)
+        expect(line(page, "Prices")).to_contain_text("reconnect")
+
+    beside(lambda: publish_signal("BTCUSD", make_user("marta-2")))
+    page.clock.run_for(21_000)
+
+    expect(page.locator("#signals li.signal")).to_contain_text("marta-2")
+
+
+def test_page_that_is_restored_knows_what_it_missed(ticker: Ticker, open_page: OpenPage) -> None:
+    ticker("BTCUSD")
+    page = live(open_page("/"))
+    leave_and_return = "type => dispatchEvent(new PageTransitionEvent(type, { persisted: true }))"
+    page.evaluate(leave_and_return, "pagehide")
+    (tick,) = ticker("BTCUSD")
+    expect(page.locator("#chart-caption")).not_to_contain_text(f"now {tick.bid:.5f}")
+
+    page.evaluate(leave_and_return, "pageshow")
+
+    expect(page.locator("#chart-caption")).to_contain_text(f"now {tick.bid:.5f}")
+
+
+def test_candles_of_one_instrument_never_stand_under_the_name_of_another(
+    ticker: Ticker, open_page: OpenPage
+) -> None:
+    ticker("BTCUSD")
+    page = live(open_page("/"))
+    expect(page.locator("#chart-caption")).to_contain_text("BTCUSD, ")
+    page.route("**/api/market/EURUSD?*", lambda route: None)
+
+    page.get_by_role("button", name="EURUSD").click()
+
+    expect(page.locator("#chart-caption")).to_have_text("EURUSD: waiting for candles.")
+
+
+def test_watchlist_says_what_went_stale_and_what_is_new(ticker: Ticker, open_page: OpenPage) -> None:
+    ticker("BTCUSD")
+    page = open_page("/")
+    page.clock.install()
+    page.reload()
+    row = live(page).locator("tr[data-symbol=BTCUSD]")
+    expect(row).not_to_contain_text("stale")
+
+    put_quote("BTCUSD", at_ms=clock.now_ms() - 300_000)
+    beside(lambda: make_instrument("GBPUSD"))
+    page.clock.run_for(61_000)
+
+    expect(row).to_contain_text("stale")
+    expect(page.locator("#watch-added")).to_contain_text("GBPUSD")
+    ticker("BTCUSD")
+    expect(row).not_to_contain_text("stale")
+
+
+def test_answer_of_before_does_not_reopen_a_signal(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    signal_id = beside(lambda: publish_signal("BTCUSD", publisher))
+    page = live(open_page("/"))
+    result = page.locator("#signals li.signal [data-part=result]")
+    expect(page.locator("#signals li.signal")).to_have_count(1)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/api/signals?*", lambda route: held.append((route, route.fetch())))
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    for _ in range(500):
+        if len(held) >= 2:
+            break
+        page.wait_for_timeout(20)
+    assert len(held) >= 2
+
+    beside(lambda: end(signal_id))
+    expect(result).to_contain_text("+1000.0 pips")
+    for route, answer in held:
+        route.fulfill(response=answer)
+    page.wait_for_timeout(200)
+
+    expect(result).to_contain_text("+1000.0 pips")
+
+
+def end(signal_id: Any) -> None:
+    signal = Signal.objects.select_related("instrument").get(pk=signal_id)
+    quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), clock.now_ms())
+    assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))

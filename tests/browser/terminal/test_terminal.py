@@ -1,0 +1,165 @@
+"""The terminal in real Chromium: live for everybody, without a gap, by keyboard, on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from playwright.sync_api import Page, expect
+
+from accounts.models import User
+from accounts.open_streams.registry import open_streams
+from core import clock
+from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.models import Signal
+from signals_feed.rules import Quoted
+from tests.browser.conftest import OpenPage
+from tests.browser.looks import faults
+from tests.client import Server, drop_sockets
+from tests.contract.streams.publishing import publish_signal
+from tests.contract.streams.ticker import Ticker, ticking
+from tests.factories import make_instrument, make_news, make_user
+
+LIVE = re.compile("^Live")
+SYMBOLS = ("BTCUSD", "EURUSD")
+STREAMS = 3
+
+
+@pytest.fixture
+def publisher(settings: Any, server: Server) -> User:
+    settings.DEMO = True
+    for symbol in SYMBOLS:
+        make_instrument(symbol)
+    make_news("Bitcoin steadies", category="crypto")
+    return make_user("marta")
+
+
+@pytest.fixture
+def ticker(publisher: User, server: Server) -> Iterator[Ticker]:
+    with ticking(server) as made:
+        for symbol in SYMBOLS:
+            made(symbol)
+        yield made
+
+
+def beside(act: Callable[[], Any]) -> Any:
+    """In a thread that may use the ORM: this one belongs to the browser."""
+
+    def run() -> Any:
+        try:
+            return act()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(run).result()
+
+
+def live(page: Page) -> Page:
+    expect(page.locator("#connection summary")).to_have_text(LIVE)
+    return page
+
+
+def bid(page: Page, symbol: str = "BTCUSD") -> Any:
+    return page.locator(f"tr[data-symbol={symbol}] [data-cell=bid]")
+
+
+def test_visitor_sees_prices_move_without_a_login(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+
+    (tick,) = ticker("BTCUSD")
+
+    expect(bid(page)).to_have_text(f"{tick.bid:.5f}")
+    expect(page.locator("#news li")).to_contain_text("Bitcoin steadies")
+
+
+def test_two_tabs_share_the_streams_and_another_visitor_has_their_own(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    first = live(open_page("/"))
+    second = first.context.new_page()
+    second.goto("/")
+    stranger = open_page("/")
+
+    for page in (second, stranger):
+        live(page)
+        page.locator("#connection summary").click()
+        expect(page.locator("#connection li", has_text="live")).to_have_count(STREAMS)
+    (tick,) = ticker("BTCUSD")
+
+    for page in (first, second, stranger):
+        expect(bid(page)).to_have_text(f"{tick.bid:.5f}")
+    assert server.run(open_streams.count()) == 2 * STREAMS
+
+
+def test_lost_sockets_come_back_and_nothing_is_missed(
+    ticker: Ticker, server: Server, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    page.locator("#connection summary").click()
+    prices = page.locator("#connection li", has_text="Prices")
+    expect(prices).to_contain_text("live")
+
+    drop_sockets(server)
+    (tick,) = ticker("BTCUSD")
+
+    expect(prices).to_contain_text("1 reconnect, nothing missed")
+    expect(bid(page)).to_have_text(f"{tick.bid:.5f}")
+
+
+def test_signal_appears_is_drawn_and_ends_without_a_reload(
+    ticker: Ticker, publisher: User, open_page: OpenPage
+) -> None:
+    page = live(open_page("/"))
+    signals = page.locator("#signals li.signal")
+    expect(page.locator("#signals")).to_be_empty()
+
+    signal_id = beside(lambda: publish_signal("BTCUSD", publisher))
+    expect(signals).to_contain_text("marta")
+    ticker("BTCUSD")
+    expect(signals.locator("[data-part=result]")).to_contain_text("R now")
+
+    def end() -> None:
+        signal = Signal.objects.select_related("instrument").get(pk=signal_id)
+        quote = Quoted(Decimal("1.1842"), Decimal("1.1844"), clock.now_ms())
+        assert close_signal(Closing.at_current(signal, Signal.CloseReason.MANUAL, quote, clock.now_ms()))
+
+    beside(end)
+    expect(signals.locator("[data-part=result]")).to_contain_text("+1000.0 pips")
+
+
+def test_watchlist_is_walked_by_keyboard_and_remembered(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    page.get_by_role("button", name="BTCUSD").focus()
+
+    page.keyboard.press("ArrowDown")
+
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+    expect(page.get_by_role("button", name="EURUSD")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#chart-caption")).to_contain_text("EURUSD, ")
+    page.reload()
+    expect(page.locator("#chart-symbol")).to_have_text("EURUSD")
+
+
+def test_timeframe_is_chosen_and_its_candles_shown(ticker: Ticker, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+
+    page.get_by_role("radio", name="15m").check(force=True)
+
+    expect(page.locator("#chart-caption")).to_contain_text("candles of 15m")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_every_window_and_breaks_no_rule_of_access(
+    ticker: Ticker, publisher: User, open_page: OpenPage, scheme: str
+) -> None:
+    beside(lambda: publish_signal("BTCUSD", publisher))
+    page = live(open_page("/", color_scheme=scheme, reduced_motion="reduce"))
+    expect(page.locator("#signals li.signal")).to_have_count(1)
+
+    assert faults(page, "terminal", scheme) == []

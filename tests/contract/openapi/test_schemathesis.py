@@ -1,0 +1,76 @@
+"""Whatever the OpenAPI document allows or forbids, the server does what it says. No check is off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from schemathesis.engine import events, from_schema
+from schemathesis.engine.recorder import ScenarioRecorder
+
+from tests.client import Api, Server
+from tests.contract.published import make_shown
+from tests.factories import make_instrument, make_news, make_signal, put_candles, put_quote
+
+EXAMPLES = 40
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def market(shared_server: Server) -> None:
+    """Something of everything, under the symbols that the document gives as examples."""
+    for symbol in ("EURUSD", "XAUUSD"):
+        instrument = make_instrument(symbol)
+        put_quote(symbol)
+        put_candles(symbol, "1h", [HOUR_MS * number for number in range(3)])
+        make_signal(instrument)
+        make_signal(instrument, status="closed")
+    make_shown(instrument)
+    make_news()
+
+
+@pytest.fixture(scope="module")
+def scenarios(market: None, shared: Api) -> list[ScenarioRecorder]:
+    """What the engine asked and found: examples, boundaries, random values, then sequences of requests."""
+    config = schemathesis.Config.from_dict(
+        {
+            "seed": 7,
+            "auth": {"openapi": {"ApiKey": {"api_key": shared.key}}},
+            # Generated keys would use up what one address may fail, and then everything keyless is a 429;
+            # the check `ignored_auth` asks every operation without a key and with a bad one all the same.
+            "generation": {
+                "deterministic": True,
+                "max-examples": EXAMPLES,
+                "with-security-parameters": False,
+            },
+        }
+    )
+    schema = schemathesis.openapi.from_url(f"{shared.base_url}/openapi.json", config=config)
+    return list(run(schema))
+
+
+def run(schema: schemathesis.BaseSchema) -> Iterator[ScenarioRecorder]:
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.ScenarioFinished):
+            yield event.recorder
+        elif isinstance(event, events.NonFatalError):
+            raise AssertionError(str(event.value))
+        elif isinstance(event, events.FatalError):
+            raise event.exception
+
+
+def test_server_keeps_to_its_document(scenarios: list[ScenarioRecorder]) -> None:
+    checks = [check for scenario in scenarios for checks in scenario.checks.values() for check in checks]
+    failed = [check.failure_info for check in checks if check.failure_info is not None]
+    assert [f"{each.failure.message}\n{each.code_sample}" for each in failed] == []
+
+
+def test_every_kind_of_answer_was_met(scenarios: list[ScenarioRecorder]) -> None:
+    statuses = {
+        interaction.response.status_code
+        for scenario in scenarios
+        for interaction in scenario.interactions.values()
+        if interaction.response is not None
+    }
+    assert statuses >= {200, 400, 401, 404, 405}

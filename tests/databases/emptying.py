@@ -1,0 +1,54 @@
+"""Empties the database after a test with transactions of its own: only what is not empty, because almost all
+of it is, and never what every installation has, which Django's flush takes and makes anew for each test."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.test import TransactionTestCase
+
+from accounts.models import Tier
+from signals_feed.ledger.guards import KEPT_WHOLE, put_up_triggers, take_down_triggers
+from tests.factories import make_tiers
+
+KEPT = {"django_migrations", "django_content_type", "auth_permission"}
+
+
+def empty_database(*_: TransactionTestCase) -> None:
+    existing = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    if tables := not_empty(sorted(existing - KEPT)):
+        with transaction.atomic():
+            (empty_in_postgresql if connection.vendor == "postgresql" else empty_in_sqlite)(tables)
+    if Tier._meta.db_table in existing:
+        make_tiers()
+
+
+def not_empty(tables: list[str]) -> list[str]:
+    asked = (
+        f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {table})"  # noqa: S608
+        for table in tables
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(asked))
+        return [table for (table,) in cursor.fetchall()]
+
+
+def delete(tables: list[str]) -> None:
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"DELETE FROM {table}")  # noqa: S608
+
+
+def empty_in_postgresql(tables: list[str]) -> None:
+    """As a replica does: its triggers rest, those that keep published signals and those of foreign keys."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+    delete(tables)
+
+
+def empty_in_sqlite(tables: list[str]) -> None:
+    if not set(KEPT_WHOLE) & set(tables):
+        delete(tables)
+        return
+    take_down_triggers()
+    delete(tables)
+    put_up_triggers()

@@ -1,0 +1,93 @@
+"""Nobody acts on an account that may do more than they may: every page of the back office, by every role."""
+
+from __future__ import annotations
+
+import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.db.models import Model
+
+from accounts.back_office.staff_pages import StaffAdmin
+from accounts.models import Account, ApiKey, TierRequest, User
+from tests.reliability.access.permissions.cells import pages_of
+from tests.reliability.access.permissions.matrix import Matrix, powers_on
+from tests.reliability.access.permissions.people import Role
+from tests.reliability.access.permissions.urls import admin_urls
+from tests.reliability.conftest import Tell
+
+MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+pytestmark = [pytest.mark.django_db, pytest.mark.row("30", "forbidden cells allowed 0")]
+
+# What a superuser does to somebody on each page: were it not done, the matrix would try nothing.
+ACTS: dict[type[Model], set[str]] = {
+    User: {"add", "change", "password"},
+    Account: {"add", "change"},
+    ApiKey: {"add", "change", "roll", "revoke", "revoke_chosen"},
+    EmailAddress: {"add", "change", "delete", "delete_selected"},
+    Authenticator: {"delete", "delete_selected"},
+    TierRequest: {"accept", "decline"},
+    Group: {"add", "change", "delete", "delete_selected"},
+}
+# Pages that belong to no model: the test of all other pages has them.
+APART = {
+    *("index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n"),
+    *("app_list", "search", "market_status", "news_queue", "news_calibration_page"),
+    "admin/(?P<url>.*)$",
+}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_no_cell_of_its_pages_is_open_that_should_be_shut(model: type[Model], tell: Tell) -> None:
+    matrix = Matrix(model)
+    matrix.try_all()
+
+    tell(f"{len(matrix.holes)} of {matrix.cells} cells of {model._meta.label}")
+    assert matrix.holes == []
+    done = {kind for role, kind, target in matrix.acted if (role, target) == ("superuser", "plain")}
+    assert done >= ACTS.get(model, set())
+
+
+@pytest.mark.parametrize(
+    "model", [User, Account, ApiKey, EmailAddress, TierRequest], ids=lambda model: model._meta.label
+)
+def test_the_matrix_sees_the_hole_when_nobody_asks_for_reach(
+    model: type[Model], monkeypatch: pytest.MonkeyPatch, tell: Tell
+) -> None:
+    """The control: with the permissions of Django alone, as they are without the rule."""
+    monkeypatch.setattr(StaffAdmin, "reaches", lambda *_: True)
+    monkeypatch.setattr("accounts.back_office.staff_pages.reached", lambda request, rows, owner: rows)
+    matrix = Matrix(model, [Role("staff with the permissions of this page", powers_on(model))])
+    matrix.try_all()
+
+    seen = {
+        target
+        for target in ("greater", "superuser")
+        if any(f" on {target} " in each for each in matrix.holes)
+    }
+    tell(f"{len(matrix.holes)} holes seen in {model._meta.label}")
+    assert seen == {"greater", "superuser"}
+
+
+def test_no_url_of_the_back_office_is_outside_the_matrix(tell: Tell) -> None:
+    within = {page.route for model in MODELS for page in pages_of(model)} | APART
+    outside = [url.pattern for url in admin_urls() if not {url.name, url.pattern} & within]
+    # Old addresses of rows have no name: each leads on to the page of the row.
+    nameless = [each for each in outside if each.endswith("<path:object_id>/")]
+
+    tell(f"{len(outside) - len(nameless)} of {len(admin_urls())} URLs")
+    assert len(admin_urls()) > 100
+    assert len(nameless) == len(MODELS)
+    assert sorted(set(outside) - set(nameless)) == []
+
+
+def test_every_page_is_made_from_the_base_that_asks() -> None:
+    assert [model for model, page in admin.site._registry.items() if not isinstance(page, StaffAdmin)] == []
+
+
+def test_page_that_does_not_say_whose_its_rows_are_is_an_error() -> None:
+    class Careless(StaffAdmin[EmailAddress]):
+        pass
+
+    assert [each.id for each in Careless(EmailAddress, admin.site).check()] == ["accounts.E001"]

@@ -1,0 +1,154 @@
+"""What a service shows of prices while the clocks of its processes are set."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from market.push.keys import issue_ingest_key
+from tests.contract.streams.client import MARKET
+from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import PATIENCE_S
+from tests.reliability.clients.ledger import Frame
+from tests.reliability.services.engines import poll
+from tests.reliability.services.processes import Installation, Process, http
+
+MINUTE_MS = 60_000
+PUSHED = "CLOCKED"
+"""Without times of their own."""
+Candles = dict[int, tuple[float, ...]]
+"""Open, high, low, close and volume by the minute."""
+
+
+class Prices:
+    """Of instruments that are there already, and one that is pushed; a client hears them all."""
+
+    def __init__(self, installation: Installation, *symbols: str) -> None:
+        self.symbols = [PUSHED, *symbols]
+        self.refused: list[Any] = []
+        self.heard: defaultdict[str, list[Frame]] = defaultdict(list)
+        self._pushed = 0
+        with installation.orm():
+            make_instrument(PUSHED, source="push")
+            self._pushes = issue_ingest_key("clocks", by="test")[1]
+            self._asks = make_key(make_account(tier=make_tier("roomy")))
+
+    @contextmanager
+    def heard_from(self, server: Process) -> Iterator[None]:
+        url = f"ws://127.0.0.1:{server.port}{MARKET}"
+        message = {"action": "subscribe", "symbols": self.symbols, "api_key": self._asks}
+        with connect(url, compression=None, ping_interval=None, open_timeout=PATIENCE_S) as connection:
+            connection.send(json.dumps(message | {"features": ["seq"]}))
+            assert json.loads(connection.recv(PATIENCE_S))["type"] == "subscribed"
+            ear = threading.Thread(target=self._hear, args=(connection,))
+            ear.start()
+            try:
+                yield
+            finally:
+                connection.close()
+                ear.join(PATIENCE_S)
+
+    def _hear(self, connection: ClientConnection) -> None:
+        with suppress(ConnectionClosed):
+            for text in connection:
+                frame = json.loads(text)
+                if "seq" in frame:
+                    self.heard[frame["symbol"]].append(frame)
+
+    def push(self, server: Process) -> int:
+        """How many of one tick were taken."""
+        bid = round(1 + (self._pushed * 7 % 10 + 1) / 10_000, 4)
+        body = [{"symbol": PUSHED, "bid": bid, "ask": round(bid + 0.0002, 4)}]
+        headers = {"X-Ingest-Key": self._pushes}
+        answers: list[dict[str, Any]] = []
+
+        def is_answered() -> bool:
+            answers.append(http.post(f"{server.url}/ingest/ticks", json=body, headers=headers).json())
+            return "error" not in answers[-1]
+
+        # A process that follows a step of the clock may say that it is busy: then the tick is sent again.
+        poll(is_answered, PATIENCE_S)
+        answer = answers[-1]
+        self._pushed += answer["accepted"]
+        self.refused += answer["rejected"]
+        return int(answer["accepted"])
+
+    def wait_until_taken(self, server: Process) -> None:
+        poll(lambda: self.push(server) == 1, PATIENCE_S)
+
+    def quoted(self, server: Process) -> dict[str, str]:
+        """When each was last quoted; empty for one that never was."""
+        return {each: self._ask(server, f"{each}/quote").json().get("timestamp", "") for each in self.symbols}
+
+    def states(self, server: Process) -> set[str]:
+        return {self._ask(server, f"{each}/quote").headers["X-Market-State"] for each in self.symbols}
+
+    def go_on(self, server: Process) -> None:
+        """All are quoted anew, at a later time than before."""
+        before = self.quoted(server)
+        self.push(server)
+        poll(lambda: all(self.quoted(server)[each] > before[each] for each in self.symbols), PATIENCE_S)
+
+    def wait_for_metric(self, server: Process, name: str, value: float) -> None:
+        poll(lambda: server.metric(name) >= value, PATIENCE_S)
+
+    def candles(self, server: Process, symbol: str, *, closed_only: bool) -> Candles:
+        path = f"{symbol}?timeframe=1m&bars=500&closed_only={str(closed_only).lower()}"
+        found = self._ask(server, path).json()["ohlcv"]
+        times = [ms(candle["time"]) for candle in found]
+        assert times == sorted(set(times))
+        names = ("open", "high", "low", "close", "volume")
+        return {at_ms: tuple(each[name] for name in names) for at_ms, each in zip(times, found, strict=True)}
+
+    def contradictions(self, server: Process) -> tuple[int, list[str]]:
+        """How many candles were compared with what the client heard, and which differ: of what is pushed all
+        minutes, of others those that are closed and were heard from their beginning."""
+        poll(lambda: len(self.heard[PUSHED]) == self._pushed, PATIENCE_S)
+        found, compared = [], 0
+        for symbol in self.symbols:
+            is_pushed = symbol == PUSHED
+            shown = self.candles(server, symbol, closed_only=not is_pushed)
+            heard = aggregated(self.heard[symbol])
+            begun_ms = min(heard) + (not is_pushed)
+            for at_ms in (shown.keys() | heard.keys()) if is_pushed else shown.keys():
+                # A minute without a tick is flat.
+                if at_ms >= begun_ms and shown.get(at_ms, NOTHING)[-1] + heard.get(at_ms, NOTHING)[-1]:
+                    compared += 1
+                    if shown.get(at_ms) != heard.get(at_ms):
+                        found.append(f"{symbol} {at_ms}: {shown.get(at_ms)} of {heard.get(at_ms)}")
+        return compared, found
+
+    def disorder(self) -> int:
+        """Frames whose time is before that of the one before, or whose number is not the next."""
+        return sum(
+            later["time"] < frame["time"] or later["seq"] != frame["seq"] + 1
+            for frames in self.heard.values()
+            for frame, later in zip(frames, frames[1:], strict=False)
+        )
+
+    def _ask(self, server: Process, path: str) -> Any:
+        return server.ask(f"/api/market/{path}", self._asks)
+
+
+NOTHING = (0.0,)
+
+
+def aggregated(frames: list[Frame]) -> Candles:
+    made: Candles = {}
+    for frame in frames:
+        at_ms, bid = frame["time"] // MINUTE_MS * MINUTE_MS, frame["bid"]
+        first, high, low, _, volume = made.get(at_ms, (bid, bid, bid, bid, 0.0))
+        made[at_ms] = first, max(high, bid), min(low, bid), bid, volume + frame["volume"]
+    return made
+
+
+def ms(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

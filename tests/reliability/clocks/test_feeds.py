@@ -1,0 +1,123 @@
+"""Row 56: the clock of the machine is set by five minutes, and the prices go on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from core.steady_clock import ClockChange
+from tests.factories import make_instrument
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engine_processes import engines
+from tests.reliability.services.engines import poll
+from tests.reliability.services.processes import Installation
+
+from .clock import Clock, quoting_venue
+from .prices import PUSHED, Prices
+
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+STEP_S = 300
+SET = "The machine's clock was set"
+
+
+@pytest.mark.row("56", "times in order, no tick refused, no candle rewritten, all quoted anew at once")
+def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+    clock = Clock(tmp_path)
+    with embedded.orm():
+        make_instrument("DEMOED", source="demo")
+    prices = Prices(embedded, "DEMOED")
+    with embedded.serve(1, **clock.environment) as (server,), prices.heard_from(server):
+        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        prices.go_on(server)
+        ahead_s = []
+        for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
+            closed = {each: prices.candles(server, each, closed_only=True) for each in prices.symbols}
+            clock.step(off_s)
+            # Before the service has decided what the step means, and after.
+            prices.go_on(server)
+            prices.wait_for_metric(server, "tickwire_clock_steps_total", steps)
+            prices.go_on(server)
+            ahead_s.append(server.metric("tickwire_clock_ahead_seconds"))
+            assert prices.states(server) == {"open"}
+            for symbol, before in closed.items():
+                after = prices.candles(server, symbol, closed_only=True)
+                assert {at_ms: after[at_ms] for at_ms in before} == before
+        compared, contradictions = prices.contradictions(server)
+        last_ms = prices.heard[PUSHED][-1]["time"] - prices.heard[PUSHED][0]["time"]
+        logged = server.log.read_text().count(SET)
+    tell(
+        f"clock -300 and +300 s: {len(prices.refused)} refused, {prices.disorder()} out of order, "
+        f"{len(contradictions)} of {compared} candles wrong"
+    )
+    assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])
+    assert (logged, ahead_s[1]) == (2, 0)
+    assert ahead_s[0] > STEP_S / 2
+    # Two minutes of what is pushed at least: it did follow the step ahead.
+    assert compared >= 2
+    assert last_ms > STEP_S * 1000
+
+
+@pytest.mark.row("56", "a venue with times of its own is followed, whatever the clock is set to")
+def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+    clock = Clock(tmp_path)
+    with embedded.orm():
+        make_instrument("BTCUSD", source="kraken")
+    prices = Prices(embedded, "BTCUSD")
+    with (
+        quoting_venue("BTC/USD") as venue_url,
+        embedded.serve(
+            1, KRAKEN_WS_URL=venue_url, KRAKEN_REST_URL="http://127.0.0.1:1", **clock.environment
+        ) as (server,),
+        prices.heard_from(server),
+    ):
+        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        ahead_s = []
+        for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
+            clock.step(off_s)
+            prices.go_on(server)
+            prices.wait_for_metric(server, "tickwire_clock_steps_total", steps)
+            prices.go_on(server)
+            ahead_s.append(server.metric("tickwire_clock_ahead_seconds"))
+        _, contradictions = prices.contradictions(server)
+        kept = server.log.read_text().count(ClockChange.KEPT.value)
+        apart_s = abs(prices.heard["BTCUSD"][-1]["time"] / 1000 - time.time())
+    tell(f"{prices.disorder()} out of order, ahead of the clock {ahead_s[0]:+.0f} and {ahead_s[1]:+.0f} s")
+    assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])
+    assert ([round(seconds / STEP_S) for seconds in ahead_s], kept) == ([1, -1], 2)
+    assert apart_s < STEP_S / 2
+
+
+@pytest.mark.row("56", "times in order, no tick refused, though the processes start at different times")
+def test_processes_have_one_time_over_steps_of_the_clock(
+    scaled: Installation, tmp_path: Path, tell: Tell
+) -> None:
+    clock = Clock(tmp_path)
+    with scaled.orm():
+        make_instrument("DEMOED", source="demo")
+    prices = Prices(scaled, "DEMOED")
+    with (
+        engines(scaled, 1, **clock.environment),
+        scaled.serve(1, **clock.environment) as (server,),
+        prices.heard_from(server),
+    ):
+        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
+            clock.step(off_s)
+            prices.go_on(server)
+            prices.wait_for_metric(server, "tickwire_clock_steps_total", steps)
+            # It may follow in two steps, and until the last it has the time of before.
+            prices.wait_until_taken(server)
+            prices.refused.clear()
+            prices.go_on(server)
+            with scaled.serve(1, **clock.environment) as (newcomer,):
+                # It has the machine's time until it has heard the engine's.
+                prices.wait_until_taken(newcomer)
+                prices.refused.clear()
+                prices.go_on(newcomer)
+                prices.go_on(server)
+        compared, contradictions = prices.contradictions(server)
+    tell(f"{prices.disorder()} out of order, {len(contradictions)} of {compared} candles wrong")
+    assert (prices.refused, prices.disorder(), contradictions) == ([], 0, [])

@@ -1,0 +1,140 @@
+"""Row 60: a migration of a table that is in use lets the service read on."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from tests.factories import make_account, make_key, make_tier
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell, longer
+from tests.reliability.services.engines import poll
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import ROOT, Installation, Process, tied
+
+# It takes an index away, for which nobody may use the table.
+APP, BACK = "signals_feed", "0007_scorecards"
+READS_FOR_S = longer(8.0, 30.0)
+IN_USE = "is in use"
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("60", "failed requests 0, stalled for 2 s at most"),
+]
+
+
+@pytest.fixture
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    directory = tmp_path_factory.mktemp("migrating")
+    database = PrivatePostgres(directory)
+    with database.running():
+        yield Installation(directory, database.url)
+
+
+@pytest.fixture
+def key(installation: Installation) -> str:
+    with installation.orm():
+        return make_key(make_account(tier=make_tier("many", requests_per_minute=1_000_000)))
+
+
+@contextmanager
+def long_reader(url: str) -> Iterator[None]:
+    """A report that takes its time."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT count(*) FROM signals_feed_signal")
+        yield
+
+
+class Asking:
+    def __init__(self, server: Process, key: str) -> None:
+        self._server, self._key = server, key
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._ask, daemon=True)
+        self.seen: Counter[int] = Counter()
+        self.longest_s = 0.0
+
+    def __enter__(self) -> Asking:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._has_ended.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        while not self._has_ended.wait(0.02):
+            began_at = time.monotonic()
+            self.seen[self._server.ask("/api/signals?status=closed", self._key).status_code] += 1
+            self.longest_s = max(self.longest_s, time.monotonic() - began_at)
+
+
+@contextmanager
+def migrating(installation: Installation, *changes: tuple[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    log = installation.directory / "migrate.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            tied("manage.py", "migrate", APP, BACK),
+            cwd=ROOT,
+            env=installation.environment(**dict(changes)),
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def said(installation: Installation) -> str:
+    return (installation.directory / "migrate.log").read_text()
+
+
+def test_migration_lets_others_read_while_it_waits(installation: Installation, key: str, tell: Tell) -> None:
+    with installation.serve(1) as (server,), Asking(server, key) as asking:
+        with long_reader(installation.database_url), migrating(installation) as process:
+            poll(lambda: IN_USE in said(installation), PATIENCE_S)
+            before = asking.seen.total()
+            # Still held: only who is let pass can be answered.
+            poll(lambda: asking.seen.total() > before, PATIENCE_S)
+            time.sleep(READS_FOR_S)
+            answered = asking.seen.total() - before
+            assert process.poll() is None
+        with migrating(installation) as process:
+            assert process.wait(PATIENCE_S) == 0
+    tell(f"{dict(asking.seen)}, {answered} of them while it waited; longest {asking.longest_s:.1f} s")
+    assert set(asking.seen) == {200}
+
+
+def test_control_a_migration_that_waits_holds_everybody_up(
+    installation: Installation, key: str, tell: Tell
+) -> None:
+    patient = ("MIGRATION_LOCK_MS", "0")
+    with (
+        installation.serve(1) as (server,),
+        Asking(server, key) as asking,
+        long_reader(installation.database_url),
+        migrating(installation, patient),
+    ):
+        poll(lambda: waits_for_lock(installation), PATIENCE_S)
+        began = asking.seen[200]
+        time.sleep(READS_FOR_S)
+        answered = asking.seen[200] - began
+    tell(f"control arm, without giving up: {answered} answered in {READS_FOR_S:.0f} s")
+    assert answered <= 1
+
+
+def waits_for_lock(installation: Installation) -> bool:
+    with psycopg.connect(installation.database_url) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND query LIKE 'DROP INDEX%'"
+        )
+        return bool((found.fetchone() or (0,))[0])

@@ -1,0 +1,38 @@
+"""A database that takes no changes: what needs one is refused for a while, and the rest is answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.factories import make_account, make_instrument, make_key, make_tiers
+from tests.reliability.services.engines import poll
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import Installation
+
+WITHIN_S = 30.0
+SWITCH = "ALTER DATABASE postgres SET default_transaction_read_only = on"
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.row("8", "503 and never 500")
+def test_analysis_on_a_read_only_database_is_a_503_that_says_why(tmp_path: Path) -> None:
+    database = PrivatePostgres(tmp_path)
+    with database.running():
+        installation = Installation(tmp_path, database.url)
+        with installation.orm():
+            make_tiers()
+            make_instrument("EURUSD")
+            key = make_key(make_account())
+        with installation.serve(1) as (server,):
+            assert server.ask("/api/symbols", key).status_code == 200
+            with psycopg.connect(database.url, autocommit=True) as connection:
+                connection.execute(SWITCH)
+            database.break_connections()
+            poll(lambda: server.ask("/api/signals", key).status_code == 200, WITHIN_S)
+            answer = server.ask("/api/analysis/EURUSD", key)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
+    assert "takes no changes" in answer.json()["error"]["message"]
+    assert answer.headers["Retry-After"] == "5"

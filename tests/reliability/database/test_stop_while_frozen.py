@@ -1,0 +1,82 @@
+"""SIGTERM while PostgreSQL stands still: nobody answers, and nobody refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.programs.services import free_port
+from tests.reliability.services.engines import poll
+from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
+from tests.reliability.services.processes import ROOT, Installation, tied
+
+# Beyond what these take to stop in order, and less than a database stands still here.
+STOP_WITHIN_S, ENDS_WITHIN_S = 2, 60.0
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as made:
+        yield made
+
+
+@pytest.fixture
+def database(tmp_path: Path, stack: ExitStack) -> PrivatePostgres:
+    made = PrivatePostgres(tmp_path)
+    stack.enter_context(made.running())
+    return made
+
+
+def started(installation: Installation, *command: str) -> subprocess.Popen[bytes]:
+    environment = installation.environment(STOP_WITHIN_S=str(STOP_WITHIN_S), DRAIN_S="0")
+    with (installation.directory / "log").open("wb") as log:
+        return subprocess.Popen(
+            tied("manage.py", *command), cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+
+
+def is_healthy(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S).is_success
+    except httpx.TransportError:
+        return False
+
+
+def ended_with(process: subprocess.Popen[bytes], database: PrivatePostgres) -> int | None:
+    """None: not at all."""
+    with database.paused():
+        # Until somebody asks it, in whichever thread.
+        time.sleep(1.5)
+        os.kill(process.pid, signal.SIGTERM)
+        try:
+            return process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return None
+
+
+def test_server_ends(database: PrivatePostgres, tmp_path: Path) -> None:
+    port = free_port()
+    process = started(Installation(tmp_path, database.url), "serve", "--port", str(port))
+    poll(lambda: is_healthy(port), PATIENCE_S)
+    assert ended_with(process, database) == 1
+    assert "Stopping took longer than 2 s" in (tmp_path / "log").read_text()
+
+
+def test_engine_ends(database: PrivatePostgres, tmp_path: Path, stack: ExitStack) -> None:
+    redis = PrivateRedis(tmp_path)
+    stack.enter_context(redis.running())
+    process = started(Installation(tmp_path, database.url, redis.url), "run_engine")
+    poll(lambda: b"The engine runs" in (tmp_path / "log").read_bytes(), PATIENCE_S)
+    assert ended_with(process, database) == 1
+    assert "Stopping took longer than 2 s" in (tmp_path / "log").read_text()

@@ -1,0 +1,189 @@
+"""Rows 54 and 55 for what people do in pages: what could not be written was never said to be done, what was
+said to be done outlives a kill, and prices go on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from accounts.key_text import prefix_of
+from accounts.models import ApiKey
+from signals_feed.models import Signal
+from tests.patience import PATIENCE_S
+from tests.reliability.clients.meters import Meter, listening
+from tests.reliability.clients.person import Person
+from tests.reliability.conftest import Tell, longer
+from tests.reliability.services.engines import poll
+from tests.reliability.services.flow import Flow
+from tests.reliability.services.frozen import family
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.strace import injecting
+from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.supervised import command_of
+
+SYMBOLS, ENTRY = ["WRITTEN"], "1.005"
+ATTEMPTS, TICKS_A_SECOND = longer(3, 10), 40
+LISTENERS = 5
+# More pages than SQLite lets its log have: whoever writes next copies them back, and syncs.
+JUNK_BYTES = 8 * 1024 * 1024
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+
+
+class Acts(NamedTuple):
+    """Somebody who goes on whatever the service says."""
+
+    service: StreamService
+    person: Person
+
+    def act(self, times: int = 1) -> None:
+        server = self.service.servers[0]
+        for _ in range(times):
+            self.person.issue(server)
+            self.person.publish(server, SYMBOLS[0], ENTRY)
+
+    @property
+    def acknowledged(self) -> int:
+        return len(self.person.keys) + len(self.person.signals)
+
+    def kill(self) -> None:
+        server = self.service.servers[0]
+        os.kill(server.pid, signal.SIGKILL)
+        poll(lambda: not command_of(server.pid), PATIENCE_S)
+
+
+@pytest.fixture(autouse=True)
+def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUBLICATIONS_PER_MINUTE", "0")
+
+
+def missing(installation: Installation, person: Person) -> tuple[int, int]:
+    """Of what was acknowledged, and what is there without having been."""
+    with installation.orm():
+        keys = set(ApiKey.objects.filter(account__user=person.user).values_list("prefix", flat=True))
+        signals = {str(token) for token in Signal.objects.values_list("token", flat=True)}
+    told_keys, told_signals = {prefix_of(key) for key in person.keys}, set(person.signals)
+    lost = len(told_keys - keys) + len(told_signals - signals)
+    return lost, len(keys - told_keys) + len(signals - told_signals)
+
+
+def write_junk(database: str) -> None:
+    """Which nobody copies back yet."""
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("PRAGMA wal_autocheckpoint = 0")
+        other.execute("CREATE TABLE IF NOT EXISTS junk (some BLOB)")
+        other.execute("INSERT INTO junk VALUES (randomblob(?))", (JUNK_BYTES,))
+        other.commit()
+
+
+def is_whole(database: str) -> bool:
+    with closing(sqlite3.connect(database)) as other:
+        # Of Django's, which a check of a table may ask; what it says is no matter here.
+        other.create_function("REGEXP", 2, lambda pattern, text: True)
+        return other.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+@pytest.fixture
+def acts(embedded: Installation) -> Iterator[Acts]:
+    with embedded.orm():
+        person = Person("writer")
+    with streaming(embedded, 1, SYMBOLS) as service:
+        yield Acts(service, person)
+
+
+@pytest.fixture
+def meter(acts: Acts) -> Iterator[Meter]:
+    message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": acts.service.make_key()}
+    port = acts.service.servers[0].port
+    with listening(port, "/ws/market", message | {"features": ["seq"]}, LISTENERS) as listeners:
+        yield listeners
+
+
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+@pytest.mark.row("54", "acknowledged missing 0, corrupt 0, live ticks go on")
+def test_what_a_full_disk_refuses_is_not_said_to_be_done(
+    acts: Acts, meter: Meter, error: str, tell: Tell
+) -> None:
+    installation, pids = acts.service.installation, [acts.service.servers[0].pid]
+    database, log = installation.database_url.removeprefix("sqlite:///"), installation.directory / "trace.log"
+    with Flow(acts.service, TICKS_A_SECOND):
+        acts.act()
+        assert (acts.acknowledged, acts.person.refused) == (2, [])
+        with injecting(log, pids, "pwrite64", f"error={error}") as tracer:
+            meter.take()
+            acts.act(ATTEMPTS)
+            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            meanwhile = meter.take()
+        refused = acts.person.refused.copy()
+        poll(lambda: acts.act() or acts.acknowledged >= 4, PATIENCE_S)
+    acts.kill()
+    lost, extra = missing(installation, acts.person)
+    tell(f"{error}: {len(refused)} acts refused {set(refused)}, {tracer.injected} writes failed")
+    tell(f"acknowledged {acts.acknowledged}, lost {lost}; {meanwhile.frames} frames meanwhile")
+    assert refused == [503] * 2 * ATTEMPTS
+    assert (lost, extra) == (0, 0)
+    assert meanwhile.frames > 0
+    assert (meanwhile.missed, meanwhile.ended) == (0, 0)
+    assert is_whole(database)
+
+
+@pytest.mark.row("55", "acknowledged but missing 0")
+def test_a_sync_that_fails_loses_nothing_on_sqlite(acts: Acts, meter: Meter, tell: Tell) -> None:
+    installation, pids = acts.service.installation, [acts.service.servers[0].pid]
+    database, log = installation.database_url.removeprefix("sqlite:///"), installation.directory / "trace.log"
+    with Flow(acts.service, TICKS_A_SECOND):
+        with injecting(log, pids, "fdatasync,fsync", "error=EIO:when=1") as tracer:
+            write_junk(database)
+            acts.act(ATTEMPTS)
+            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            heard = meter.take()
+        acts.act()
+    acts.kill()
+    lost, _ = missing(installation, acts.person)
+    tell(f"{tracer.injected} sync failed: acknowledged {acts.acknowledged}, lost {lost}")
+    tell(f"refused {acts.person.refused}; {heard.frames} frames meanwhile, missed {heard.missed}")
+    assert acts.acknowledged > 0
+    assert lost == 0
+    assert (heard.missed, heard.ended) == (0, 0)
+    assert heard.frames > 0
+    assert is_whole(database)
+
+
+@pytest.mark.row("55", "acknowledged but missing 0")
+def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tell) -> None:
+    database = PrivatePostgres(tmp_path, is_forgetful=False)
+    with database.running() as postmaster:
+        installation = Installation(tmp_path, database.url)
+        with installation.orm():
+            person = Person("writer")
+        with streaming(installation, 1, SYMBOLS) as service:
+            acts = Acts(service, person)
+            acts.act()
+            assert acts.acknowledged == 2
+            # Its log is synced by whoever commits; who fails takes all of PostgreSQL down to come up again.
+            pids = family(postmaster)
+            with injecting(tmp_path / "trace.log", pids, "fdatasync,fsync", "error=EIO:when=1") as tracer:
+                acts.act(ATTEMPTS)
+                poll(lambda: tracer.injected > 0, PATIENCE_S)
+            before = acts.acknowledged
+            poll(lambda: acts.act() or acts.acknowledged >= before + 2, PATIENCE_S)
+        lost, _ = missing(installation, person)
+    tell(f"{tracer.injected} syncs failed: acknowledged {acts.acknowledged}, lost {lost}")
+    tell(f"refused {person.refused}")
+    assert lost == 0
+    assert set(person.refused) <= {503}
+
+
+def test_control_what_was_never_written_is_missed(embedded: Installation) -> None:
+    with embedded.orm():
+        person = Person("writer")
+    person.keys.append("tw_live_" + "x" * 42)
+    person.signals.append("00000000-0000-4000-8000-000000000000")
+    assert missing(embedded, person) == (2, 0)

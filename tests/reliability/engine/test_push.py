@@ -1,0 +1,131 @@
+"""Pushed ticks where the web processes and the engine are processes of their own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from accounts.key_text import prefix_of
+from market.models import IngestKey
+from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
+from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.reliability.services.engine_processes import EngineProcess, engines
+from tests.reliability.services.engines import poll
+from tests.reliability.services.processes import Installation, Process, http
+
+NONE_REFUSED = {"accepted": 3, "rejected": []}
+HOLDS_WITHIN_S = 10.0
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("", "acknowledged once, taken once")]
+
+
+@pytest.fixture(scope="module")
+def servers(scaled: Installation, django_db_blocker: Any) -> Iterator[list[Process]]:
+    """Two web processes that know the instrument PUSHED, and no engine."""
+    with django_db_blocker.unblock(), scaled.orm():
+        make_instrument("PUSHED", source="push")
+    with scaled.serve(2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def engine(scaled: Installation, servers: list[Process]) -> Iterator[EngineProcess]:
+    with engines(scaled, 1) as (running,):
+        yield running
+
+
+@pytest.fixture
+def key(scaled: Installation) -> str:
+    with scaled.orm():
+        return issue_ingest_key("desk", by="test")[1]
+
+
+@pytest.fixture
+def api_key(scaled: Installation) -> str:
+    with scaled.orm():
+        return make_key(make_account(tier=make_tier("roomy")))
+
+
+def push(server: Process, key: str, body: Any) -> httpx.Response:
+    return http.post(f"{server.url}/ingest/ticks", json=body, headers={"X-Ingest-Key": key})
+
+
+def pushed(server: Process, key: str, body: Any) -> Any:
+    answer = push(server, key, body)
+    return answer.json() if answer.status_code == 200 else answer.json()["error"]["code"]
+
+
+def three(bid: float) -> list[dict[str, Any]]:
+    """Ticks of now with numbers that rise from call to call."""
+    now_ms = time.time_ns() // 1_000_000
+    ask = bid + 0.5
+    return [
+        {"symbol": "PUSHED", "bid": bid, "ask": ask, "time": now_ms + at, "seq": now_ms * 10 + at}
+        for at in range(3)
+    ]
+
+
+def test_without_an_engine_it_says_so_and_when_to_come_back(servers: list[Process], key: str) -> None:
+    refused = push(servers[0], key, three(1))
+    told = refused.json()["error"]
+    assert (refused.status_code, told["code"]) == (503, "overloaded")
+    assert told["message"].startswith("The market engine does not answer.")
+    assert int(refused.headers["Retry-After"]) >= 1
+
+
+def test_push_to_one_process_is_the_quote_of_the_other(
+    servers: list[Process], engine: EngineProcess, key: str, api_key: str
+) -> None:
+    assert pushed(servers[0], key, three(2)) == NONE_REFUSED
+
+    def quote() -> Any:
+        return servers[1].ask("/api/market/PUSHED/quote", api_key).json()
+
+    poll(lambda: quote().get("bid") == 2, HOLDS_WITHIN_S)
+    assert quote()["ask"] == 2.5
+
+
+def test_what_was_sent_again_after_a_timeout_is_taken_once(
+    servers: list[Process], engine: EngineProcess, key: str
+) -> None:
+    ticks = three(3)
+    with engine.stopped():
+        assert pushed(servers[0], key, ticks) == "overloaded"
+    poll(lambda: pushed(servers[0], key, []) != "overloaded", HOLDS_WITHIN_S)
+    # What nobody waited for any more was not begun; what is acknowledged is known from then on.
+    assert pushed(servers[0], key, ticks) == NONE_REFUSED
+    again = pushed(servers[1], key, ticks)
+    assert [tick["code"] for tick in again["rejected"]] == ["duplicate"] * 3
+
+
+def test_revoked_key_ends_the_open_socket_and_the_next_request_everywhere(
+    scaled: Installation, servers: list[Process], engine: EngineProcess, key: str
+) -> None:
+    url = f"ws://127.0.0.1:{servers[1].port}/ws/ingest"
+    with connect(url, additional_headers={"X-Ingest-Key": key}) as socket:
+        assert json.loads(socket.recv(10))["type"] == "authenticated"
+        assert [push(server, key, []).status_code for server in servers] == [200, 200]
+        with scaled.orm():
+            revoke_ingest_key(IngestKey.objects.get(prefix=prefix_of(key, LEAD)), by="test")
+        assert json.loads(socket.recv(10))["error"]["code"] == "invalid_ingest_key"
+        with pytest.raises(ConnectionClosed):
+            socket.recv(10)
+        assert socket.close_code == 4401
+    for server in servers:
+        # Once each: an address that goes on with a dead key is told to wait.
+        poll(partial(is_refused, server, key), HOLDS_WITHIN_S)
+
+
+def is_refused(server: Process, key: str) -> bool:
+    return push(server, key, []).status_code == 401
+
+
+def test_api_key_sends_no_ticks(servers: list[Process], api_key: str) -> None:
+    assert pushed(servers[0], api_key, three(4)) == "invalid_ingest_key"

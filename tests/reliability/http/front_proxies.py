@@ -1,0 +1,97 @@
+"""nginx and haproxy in front of one server, with one connection to it that all clients share."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.programs.debian import require_debian
+from tests.programs.services import free_port
+from tests.reliability.services.processes import stop
+
+READY_WITHIN_S = 30.0
+NGINX = """
+daemon off; worker_processes 1; pid {directory}/nginx.pid; error_log {directory}/nginx.log; {user}
+events {{ worker_connections 512; }}
+http {{
+  access_log off; client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy;
+  fastcgi_temp_path {directory}/fastcgi; uwsgi_temp_path {directory}/uwsgi; scgi_temp_path {directory}/scgi;
+  map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+  upstream service {{ server 127.0.0.1:{upstream}; keepalive 1; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://service; proxy_http_version 1.1; proxy_request_buffering off;
+      proxy_set_header Host $http_host;
+      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade;
+    }}
+  }}
+}}
+"""
+HAPROXY = """
+global
+  nbthread 1
+defaults
+  mode http
+  timeout connect 10s
+  timeout client 30s
+  timeout server 30s
+frontend clients
+  bind 127.0.0.1:{port}
+  default_backend service
+backend service
+  http-reuse always
+  # A connection may close in the moment in which it is chosen.
+  retry-on conn-failure empty-response
+  server one 127.0.0.1:{upstream} pool-max-conn 1
+"""
+
+
+@contextmanager
+def nginx(directory: Path, upstream: int) -> Iterator[int]:
+    user = "user root;" if os.geteuid() == 0 else ""
+    options = ("-p", str(directory), "-c")
+    with proxy("nginx", "nginx-light", NGINX, options, directory, upstream, user) as port:
+        yield port
+
+
+@contextmanager
+def haproxy(directory: Path, upstream: int) -> Iterator[int]:
+    with proxy("haproxy", "haproxy", HAPROXY, ("-db", "-f"), directory, upstream) as port:
+        yield port
+
+
+@contextmanager
+def proxy(
+    program: str,
+    package: str,
+    settings: str,
+    options: tuple[str, ...],
+    directory: Path,
+    upstream: int,
+    user: str = "",
+) -> Iterator[int]:
+    path, port = require_debian(program, package), free_port()
+    file, log = directory / f"{program}-{port}.conf", directory / f"{program}-{port}.out"
+    file.write_text(settings.format(directory=directory, port=port, upstream=upstream, user=user))
+    with log.open("wb") as out:
+        process = subprocess.Popen([path, *options, str(file)], stdout=out, stderr=out)
+    try:
+        wait_until_it_listens(process, port, log)
+        yield port
+    finally:
+        stop(process)
+
+
+def wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + READY_WITHIN_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"{process.args!r} did not start:\n{log.read_text()}")

@@ -1,0 +1,81 @@
+"""Bytes that are nearly HTTP or WebSocket: no unhandled exception, no hang, no descriptor left.
+
+`FUZZ_SECONDS=600` goes on for so long; the full gate does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.clients.strangers import ask, connect, wait_for
+from tests.reliability.conftest import Tell, longer
+from tests.reliability.services.processes import Installation, Process
+
+from .corpus import altered, in_segments
+
+SECONDS = float(os.environ.get("FUZZ_SECONDS", longer(10.0, 600.0)))
+PROBE_EVERY = 50
+# What the service opens for itself meanwhile: its database, for one.
+SPARE_FILES = 20
+
+
+@pytest.fixture(scope="module")
+def server(embedded_for_module: Installation) -> Iterator[Process]:
+    with embedded_for_module.web_process(LOG_LEVEL="WARNING") as running:
+        yield running
+
+
+def open_files(server: Process) -> int:
+    return len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
+
+
+def say(server: Process, segments: list[bytes], stays: bool) -> int:
+    """The status of the first answer, 0 if there is none; it does not wait for more."""
+    heard = b""
+    with connect(server.port) as client, suppress(ConnectionError):
+        for segment in segments:
+            client.sendall(segment)
+        if not stays:
+            end_sending(client)
+            heard = client.recv(65536)
+    return int(heard[9:12]) if heard[:5] == b"HTTP/" else 0
+
+
+def end_sending(client: socket.socket) -> None:
+    try:
+        client.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        # The server has reset it: Linux calls that something else here than in `recv`.
+        if error.errno != errno.ENOTCONN:
+            raise
+
+
+@pytest.mark.row("17, 38", "fuzzed bytes: unhandled exceptions 0, hangs 0, descriptors left 0")
+def test_bytes_that_are_nearly_right_break_nothing(server: Process, seed: int, tell: Tell) -> None:
+    chance = random.Random(seed)
+    with connect(server.port) as client:
+        assert ask(client) == 200
+    before = open_files(server)
+    ends_at, heard = time.monotonic() + SECONDS, Counter[int]()
+    while time.monotonic() < ends_at:
+        for _ in range(PROBE_EVERY):
+            heard[say(server, in_segments(altered(chance), chance), chance.random() < 0.2)] += 1
+        # Others are served all the while.
+        with connect(server.port) as client:
+            assert ask(client) == 200
+    wait_for(lambda: open_files(server) <= before + SPARE_FILES)
+    said = server.log.read_text()
+    tell(f"{heard.total()} conversations in {SECONDS:.0f} s, first answers {dict(sorted(heard.items()))}")
+    assert heard[500] == 0
+    assert heard.total() > PROBE_EVERY
+    assert "Traceback" not in said, said[said.find("Traceback") - 300 :][:3000]
+    assert "could not be" not in said

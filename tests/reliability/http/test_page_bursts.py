@@ -1,0 +1,167 @@
+"""Bursts of pages: few threads and connections make them, and quotes do not wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from accounts.models import User
+from core.contract.errors import Overloaded
+from pages.handler import MOST_WAITING
+from pages.refusals import refuse_page
+from tests.factories import make_account, make_signal, make_tiers
+from tests.reliability.clients.measures import Memory, percentile
+from tests.reliability.clients.meters import listening
+from tests.reliability.conftest import Tell
+from tests.reliability.services.flow import Flow
+from tests.reliability.services.processes import Installation, Process
+from tests.reliability.services.stream_services import StreamService, streaming
+
+from .page_bursts import asking, burst, open_files, threads
+
+AT_ONCE, ROUNDS, WARM_ROUNDS = 60, 15, 3
+SYMBOL, TICKS_A_SECOND, LISTENERS, BESIDE_S = "BESIDE", 40, 10, 3.0
+PAGES, API_THREADS = 3, 4
+GROWN_MIB = 40
+DATABASE = "embedded.sqlite3"
+BIG_FILE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+ACCEPTS = (b"text/html,*/*;q=0.8", b"application/json")
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture(scope="module")
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock():
+        with embedded_for_module.orm():
+            make_tiers()
+            make_signal(user=make_account().user)
+        sizes = {"PAGE_THREADS": str(PAGES), "API_THREADS": str(API_THREADS)}
+        with streaming(embedded_for_module, 1, [SYMBOL], **sizes) as running:
+            yield running
+
+
+@pytest.fixture
+def server(service: StreamService) -> Process:
+    return service.servers[0]
+
+
+@pytest.fixture
+def path(embedded_for_module: Installation) -> str:
+    with embedded_for_module.orm():
+        return f"/publishers/{User.objects.get(signals__isnull=False).username}"
+
+
+@pytest.mark.row("37", "connections and threads bounded, memory flat, 500s 0")
+def test_bursts_of_pages_take_no_more_connections_threads_or_memory(
+    server: Process, path: str, tell: Tell
+) -> None:
+    asyncio.run(burst(server, path, AT_ONCE, WARM_ROUNDS))
+    memory = Memory(server.pid)
+    before = threads(server.pid)
+    statuses = asyncio.run(burst(server, path, AT_ONCE, ROUNDS))
+    memory.look()
+    connections = open_files(server.pid, DATABASE)
+    tell(
+        f"{statuses.total()} pages in bursts of {AT_ONCE}: {dict(statuses)}; connections {connections},"
+        f" threads {before} → {threads(server.pid)}, +{memory.grown_mib:.0f} MiB"
+    )
+    assert set(statuses) == {200}
+    # Those of pages and of the API, of control events, and of who asks how the service is doing.
+    assert connections <= PAGES + API_THREADS + 2
+    assert threads(server.pid) <= before + PAGES
+    assert memory.grown_mib <= GROWN_MIB
+
+
+def test_who_cannot_wait_any_more_is_told_to_come_again(server: Process, path: str, tell: Tell) -> None:
+    at_once = MOST_WAITING + PAGES + 100
+    statuses, others = asyncio.run(while_bursting(server, path, at_once))
+    tell(f"{at_once} at once: {dict(statuses)}; meanwhile {others}")
+    assert set(statuses) == {200, 503}
+    assert others == {"/healthz": 200, "/readyz": 200, "/api/symbols": 401}
+
+
+async def while_bursting(server: Process, path: str, at_once: int) -> tuple[Counter[int], dict[str, int]]:
+    """What others are answered before the last page of the burst has come."""
+    pages = asyncio.create_task(burst(server, path, at_once, rounds=1))
+    others: dict[str, int] = {}
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        for other in ("/healthz", "/readyz", "/api/symbols"):
+            status = (await client.get(other)).status_code
+            others[other] = status if not pages.done() else 0
+    return await pages, others
+
+
+@pytest.mark.row(
+    "37", "beside a burst of pages no quote and no tick waits a third of what half of the pages wait"
+)
+def test_quotes_and_streams_do_not_wait_for_pages(
+    service: StreamService, server: Process, path: str, tell: Tell
+) -> None:
+    key = service.make_key(requests_per_minute=10**9)
+    subscribe = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key, "features": ["seq"]}
+    with (
+        Flow(service, TICKS_A_SECOND) as flow,
+        listening(server.port, "/ws/market", subscribe, LISTENERS) as meter,
+    ):
+        calm_ms = quote_for(BESIDE_S / 2, server, key)
+        before = meter.take()
+        with asking(server.url + path, AT_ONCE, BESIDE_S) as pages:
+            quotes_ms = quote_for(BESIDE_S / 2, server, key)
+            during = meter.take()
+        flow.stop()
+    half_ms = pages.median_ms
+    tell(f"{pages.answered} pages, {AT_ONCE} at a time: half took {half_ms:.0f} ms and more")
+    tell(
+        f"{len(quotes_ms)} quotes meanwhile: p99 {percentile(calm_ms, 0.99):.0f} →"
+        f" {percentile(quotes_ms, 0.99):.0f} ms, the slowest {max(quotes_ms):.0f} ms"
+    )
+    tell(f"p99 of ticks {before.p99_ms:.0f} → {during.p99_ms:.0f} ms, missed {during.missed}")
+    assert max(quotes_ms) < half_ms / 3
+    assert during.most_ms < half_ms / 3
+    assert (during.missed, during.ended) == (0, 0)
+
+
+def quote_for(seconds: float, server: Process, key: str) -> list[float]:
+    """How many milliseconds each took."""
+    took_ms: list[float] = []
+    ends_at = time.monotonic() + seconds
+    while time.monotonic() < ends_at:
+        began_at = time.perf_counter()
+        assert server.ask(f"/api/market/{SYMBOL}/quote", key).status_code == 200
+        took_ms.append((time.perf_counter() - began_at) * 1000)
+        time.sleep(0.005)
+    return took_ms
+
+
+def test_refusal_is_a_page_for_browsers_and_the_error_body_for_programs() -> None:
+    shown, told = (
+        refuse_page({"headers": [(b"accept", accept)]}, Overloaded(retry_after=2)) for accept in ACCEPTS
+    )
+    assert (shown.status_code, told.status_code) == (503, 503)
+    assert shown["Retry-After"] == told["Retry-After"] == "2"
+    assert b"reload this page" in shown.content
+    assert "script-src 'self'" in shown["Content-Security-Policy"]
+    assert json.loads(told.content)["error"]["code"] == "overloaded"
+
+
+def test_slow_senders_and_readers_hold_no_page_thread(server: Process, path: str) -> None:
+    """More of them than threads: an unfinished body, and a big file that nobody reads."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n"
+    big = f"GET {BIG_FILE} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4 * PAGES)]
+    try:
+        for number, client in enumerate(slow):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall((head if number % 2 else big).encode())
+        assert server.ask(path).status_code == 200
+    finally:
+        for client in slow:
+            client.close()

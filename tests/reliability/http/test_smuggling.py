@@ -1,0 +1,171 @@
+"""Row 38: no request hides in another, asked directly or over a proxy whose connection all clients share."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.conftest import Tell
+from tests.reliability.services.processes import Installation, Process
+
+from .front_proxies import haproxy, nginx
+from .smuggling import (
+    ASKS_FOR_X,
+    BROKEN,
+    CASES,
+    ENDED,
+    GOES_ON,
+    HIDDEN,
+    NEXT,
+    NEXT_STATUS,
+    PIPELINED,
+    REFUSED,
+    REFUSED_AFTER,
+    UPGRADES,
+    Case,
+    post,
+    size,
+)
+
+ANSWERS_WITHIN_S = 30.0
+OUTER_STATUS, HIDDEN_STATUS = 401, 200
+# Each may be led astray by what the attack left on the shared connection.
+NEXT_CLIENTS = 3
+ATTACKS, GAPS_S = 60, (0.0, 0.001, 0.003, 0.01)
+# Of uvicorn as it comes.
+HOLES = ("upgrade with a body", "GET upgrade with a body", "h2c with a body", "h2c, then more")
+Front = Callable[[Path, int], AbstractContextManager[int]]
+
+
+@pytest.fixture(scope="module")
+def server(embedded_for_module: Installation) -> Iterator[Process]:
+    with embedded_for_module.web_process() as running:
+        yield running
+        said = running.log.read_text()
+        assert "Traceback" not in said
+        assert "could not be read" not in said
+
+
+@pytest.fixture(scope="module")
+def stock(embedded_for_module: Installation) -> Iterator[Process]:
+    """uvicorn as it comes, which can be led astray."""
+    with embedded_for_module.serve_stock() as running:
+        yield running
+
+
+def converse(port: int, *parts: bytes) -> list[int]:
+    """The status of each answer until the server closes."""
+    heard = hear(port, *parts)
+    return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", heard) if status != b"100"]
+
+
+def hear(port: int, *parts: bytes) -> bytes:
+    heard = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionError):
+            for part in parts:
+                client.sendall(part)
+                # Nothing depends on it: most of the parts meet the server one by one.
+                time.sleep(0.005)
+        with suppress(ConnectionError):
+            while data := client.recv(65536):
+                heard += data
+    return heard
+
+
+def is_as_it_should_be(case: Case, statuses: list[int]) -> bool:
+    expected: dict[str, list[list[int]]] = {
+        REFUSED: [[case.status]],
+        REFUSED_AFTER: [[OUTER_STATUS, case.status]],
+        # Its head may have been answered before the rest came.
+        BROKEN: [[case.status], [OUTER_STATUS]],
+        ENDED: [[OUTER_STATUS]],
+        GOES_ON: [[OUTER_STATUS, NEXT_STATUS]],
+        PIPELINED: [[OUTER_STATUS, HIDDEN_STATUS, NEXT_STATUS]],
+    }
+    return statuses in expected[case.fate]
+
+
+@pytest.mark.row("38", "desyncs 0 of 34 cases or more, asked directly")
+def test_no_request_hides_in_another(server: Process, tell: Tell) -> None:
+    heard = {name: converse(server.port, *case.parts, NEXT) for name, case in CASES.items()}
+    wrong = {name: said for name, said in heard.items() if not is_as_it_should_be(CASES[name], said)}
+    tell(f"{len(heard)} cases, {len(wrong)} desyncs")
+    assert wrong == {}
+
+
+@pytest.mark.row("38", "who asks for another protocol hears that the connection ends, in every answer")
+def test_an_upgrade_that_is_ignored_or_refused_says_connection_close(server: Process, tell: Tell) -> None:
+    last = {
+        name: hear(server.port, *case.parts).rpartition(b"HTTP/1.1 ")[2] for name, case in UPGRADES.items()
+    }
+    says_so = {
+        name
+        for name, answer in last.items()
+        if re.search(rb"\r\nconnection: (upgrade, )?close\r\n", answer, re.I)
+    }
+    tell(f"{len(says_so)} of {len(UPGRADES)} answers")
+    assert says_so == set(UPGRADES)
+
+
+@pytest.mark.row("38", "a desync would be seen")
+def test_a_hidden_request_that_is_answered_is_seen(stock: Process, tell: Tell) -> None:
+    heard = {name: first_astray(stock.port, CASES[name]) for name in HOLES}
+    tell(f"stock uvicorn: {heard}")
+    assert all(HIDDEN_STATUS in statuses for statuses in heard.values())
+
+
+def first_astray(port: int, case: Case) -> list[int]:
+    """Parts that meet the server together are sometimes read as they should be."""
+    for _ in range(ATTACKS):
+        if HIDDEN_STATUS in (statuses := converse(port, *case.parts, NEXT)):
+            break
+    return statuses
+
+
+def led_astray(port: int, parts: Sequence[bytes], gap_s: float = 0.005) -> list[list[int]]:
+    """What the next clients of a proxy hear after an attack, where it is no answer to their own request."""
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWERS_WITHIN_S) as attacker:
+        attacker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(ConnectionError):
+            for part in parts:
+                attacker.sendall(part)
+                time.sleep(gap_s)
+        heard = [converse(port, NEXT) for _ in range(NEXT_CLIENTS)]
+    return [statuses for statuses in heard if statuses != [NEXT_STATUS]]
+
+
+def attacks_on_a_page(port: int) -> Iterator[list[list[int]]]:
+    """A page takes its time, so that the hidden request is there before nginx has the answer."""
+    parts = (post(ASKS_FOR_X, size(HIDDEN), target=b"/accounts/login/"), HIDDEN)
+    for number in range(ATTACKS):
+        yield led_astray(port, parts, GAPS_S[number % len(GAPS_S)])
+
+
+@pytest.mark.row("38", "answers to somebody else 0, over nginx and haproxy")
+@pytest.mark.parametrize("front", [nginx, haproxy])
+def test_no_client_of_a_proxy_hears_the_answer_of_another(
+    server: Process, front: Front, tmp_path: Path, tell: Tell
+) -> None:
+    with front(tmp_path, server.port) as port:
+        wrong = {name: heard for name, case in CASES.items() if (heard := led_astray(port, case.parts))}
+        on_a_page = [heard for heard in attacks_on_a_page(port) if heard]
+    tell(f"{front.__name__}: {len(CASES) + ATTACKS} attacks, {len(wrong) + len(on_a_page)} desyncs")
+    assert wrong == {}
+    assert on_a_page == []
+
+
+@pytest.mark.row("38", "an answer to somebody else would be seen")
+def test_an_answer_of_another_over_a_proxy_is_seen(stock: Process, tmp_path: Path, tell: Tell) -> None:
+    with nginx(tmp_path, stock.port) as port:
+        number, heard = next(
+            (number, heard) for number, heard in enumerate(attacks_on_a_page(port), 1) if heard
+        )
+    tell(f"stock uvicorn behind nginx: a desync with attack {number}, {heard}")

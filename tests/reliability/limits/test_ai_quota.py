@@ -1,0 +1,135 @@
+"""Of 100 simultaneous analyses at five AI calls a day, exactly five are made; of one symbol, exactly one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from accounts.key_text import generate_key
+from accounts.keys.issuing import issue_key
+from accounts.models import Account, AiUsage
+from instruments.models import Instrument
+from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.reliability.clients.crowd import Answer, rush_for
+from tests.reliability.conftest import Tell, sqlite_in
+from tests.reliability.services.processes import Installation, Process
+
+CROWD, LIMIT, ROUNDS = 100, 5, 4
+# Each round asks for symbols that nobody asked for before.
+SYMBOLS = [f"SYM{number}" for number in range(CROWD * (ROUNDS + 1))]
+ALONE = [f"ALONE{number}" for number in range(LIMIT + 2)]
+EXACT = Counter({200: LIMIT, 429: CROWD - LIMIT})
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("68", "over and under 0"), pytest.mark.full]
+
+
+def prepare(installation: Installation, symbols: Sequence[str]) -> None:
+    with installation.orm():
+        make_tier("five", requests_per_minute=10_000, ai_calls_per_day=LIMIT)
+        first = make_instrument("FIRST")
+        facts = {
+            field.attname: getattr(first, field.attname)
+            for field in Instrument._meta.concrete_fields
+            if field.attname not in ("id", "symbol")
+        }
+        Instrument.objects.bulk_create(Instrument(symbol=symbol, **facts) for symbol in symbols)
+
+
+@pytest.fixture(scope="module")
+def two(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[list[Process]]:
+    with django_db_blocker.unblock():
+        prepare(scaled, [*SYMBOLS, *ALONE, "SHARED", "COMMON"])
+    with scaled.serve(2) as servers:
+        yield servers
+
+
+def make_caller(installation: Installation) -> tuple[Account, str]:
+    with installation.orm():
+        account = make_account(tier="five")
+        return account, make_key(account)
+
+
+def paths_of(number: int) -> list[str]:
+    return [f"/api/analysis/{symbol}" for symbol in SYMBOLS[CROWD * number : CROWD * (number + 1)]]
+
+
+def statuses(answers: Sequence[Answer]) -> Counter[int]:
+    return Counter(status for status, _ in answers)
+
+
+def made(answers: Sequence[Answer]) -> int:
+    return sum(1 for _, answer in answers if b'"cached":false' in answer)
+
+
+def used(installation: Installation, account: Account) -> list[int]:
+    with installation.orm():
+        return list(AiUsage.objects.filter(account=account).values_list("used", flat=True))
+
+
+def test_two_processes_make_exactly_the_limit(scaled: Installation, two: list[Process], tell: Tell) -> None:
+    rounds, counted = [], []
+    for number in range(ROUNDS):
+        account, key = make_caller(scaled)
+        answers = rush_for(two, [key], paths_of(number))
+        rounds.append((statuses(answers), made(answers)))
+        counted.append(used(scaled, account))
+    tell(f"made of {CROWD}: {[number for _, number in rounds]}, counted: {counted}")
+    assert rounds == [(EXACT, LIMIT)] * ROUNDS
+    assert counted == [[LIMIT]] * ROUNDS
+
+
+def test_refused_crowd_is_told_what_is_left_of_the_day(scaled: Installation, two: list[Process]) -> None:
+    _, key = make_caller(scaled)
+    answers = rush_for(two, [key], paths_of(ROUNDS))
+
+    refused = [answer.lower() for status, answer in answers if status == 429]
+    assert all(b'"ai_quota_exceeded"' in answer and b"x-ai-remaining: 0" in answer for answer in refused)
+
+
+def test_crowd_of_one_symbol_has_it_made_once(scaled: Installation, two: list[Process], tell: Tell) -> None:
+    account, key = make_caller(scaled)
+
+    answers = rush_for(two, [key], ["/api/analysis/SHARED"] * CROWD)
+
+    tell(f"made of {CROWD}: {made(answers)}")
+    assert statuses(answers) == {200: CROWD}
+    assert (made(answers), used(scaled, account)) == (1, [1])
+    assert len({answer.partition(b'"symbol"')[2].partition(b',"cached"')[0] for _, answer in answers}) == 1
+
+
+def test_crowd_of_many_accounts_pays_once_for_one_symbol(scaled: Installation, two: list[Process]) -> None:
+    callers = [make_caller(scaled) for _ in range(10)]
+
+    answers = rush_for(two, [key for _, key in callers], ["/api/analysis/COMMON"] * CROWD)
+
+    assert statuses(answers) == {200: CROWD}
+    assert sum(sum(used(scaled, account)) for account, _ in callers) == made(answers) == 1
+
+
+def test_control_with_a_database_each_the_crowd_gets_too_many(tmp_path: Path, tell: Tell) -> None:
+    """Where two processes do not count together, this is what the harness sees."""
+    apart, secret = [], generate_key()
+    for directory in (tmp_path / "one", tmp_path / "other"):
+        directory.mkdir()
+        installation = sqlite_in(directory)
+        apart.append(installation)
+        prepare(installation, SYMBOLS[:CROWD])
+        with installation.orm():
+            issue_key(make_account(tier="five"), "test", by="test", secret=secret)
+    with apart[0].serve(1) as first, apart[1].serve(1) as second:
+        answers = rush_for([*first, *second], [secret], paths_of(0))
+    tell(f"control arm, made of {CROWD}: {made(answers)}")
+    assert made(answers) == 2 * LIMIT
+
+
+def test_control_one_after_the_other_makes_the_limit_and_then_refuses(
+    scaled: Installation, two: list[Process]
+) -> None:
+    _, key = make_caller(scaled)
+
+    asked = [two[n % 2].ask(f"/api/analysis/{symbol}", key).status_code for n, symbol in enumerate(ALONE)]
+
+    assert asked == [200] * LIMIT + [429] * 2

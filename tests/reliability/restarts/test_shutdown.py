@@ -1,0 +1,111 @@
+"""Row 35: SIGTERM with sockets and requests under way: all are told, all are answered, and then it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from market.push.keys import issue_ingest_key
+from tests.patience import PATIENCE_S
+from tests.reliability.clients.swarm import listen_many
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engines import poll
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.stream_services import StreamService, streaming
+from tests.reliability.services.supervised import command_of
+
+SOCKETS, REQUESTS, EXIT_WITHIN_S = 200, 20, 30.0
+numbers = itertools.count(1)
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("35", "1006 0, failed requests 0, exit within 30 s"),
+]
+
+
+@pytest.fixture(params=["embedded", "scaled"])
+def service(request: pytest.FixtureRequest) -> Iterator[StreamService]:
+    installation: Installation = request.getfixturevalue(request.param)
+    with streaming(installation, symbols=[f"SHUT{next(numbers)}"]) as running:
+        yield running
+
+
+@pytest.fixture
+def headers(service: StreamService) -> str:
+    with service.installation.orm():
+        secret = issue_ingest_key("late", by="test")[1]
+    return f"Host: localhost\r\nX-Ingest-Key: {secret}\r\nContent-Type: application/json"
+
+
+@pytest.fixture
+def key(service: StreamService) -> str:
+    return service.make_key()
+
+
+class Begun:
+    """A request of which half is sent."""
+
+    def __init__(self, port: int, headers: str, body: bytes) -> None:
+        self._kernel = socket.create_connection(("127.0.0.1", port))
+        self._kernel.settimeout(PATIENCE_S)
+        head = f"POST /ingest/ticks HTTP/1.1\r\n{headers}\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._kernel.sendall(head.encode() + body[: len(body) // 2])
+        self._rest = body[len(body) // 2 :]
+
+    def finish(self) -> int:
+        """The status; 0 where no answer came."""
+        with self._kernel, self._kernel.makefile("rb") as answer:
+            try:
+                self._kernel.sendall(self._rest)
+                line = answer.readline().split()
+            except OSError:
+                return 0
+            return int(line[1]) if len(line) > 1 else 0
+
+
+async def stop_with_all_under_way(
+    service: StreamService, key: str, headers: str, number: signal.Signals
+) -> tuple[Counter[int], Counter[int], float]:
+    server = service.servers[0]
+    message = {"action": "subscribe", "symbols": service.symbols, "api_key": key}
+    listeners = await listen_many([server.port], "/ws/market", message, SOCKETS)
+    body = json.dumps({"ticks": service.make_ticks(service.symbols)}).encode()
+    begun = [Begun(server.port, headers, body) for _ in range(REQUESTS)]
+    # A request that was sent later is answered: those before it were read.
+    await asyncio.to_thread(server.ask, "/healthz")
+    os.kill(server.pid, number)
+    began_at = time.monotonic()
+    endings = [asyncio.ensure_future(listener.ended) for listener in listeners]
+    async with asyncio.timeout(PATIENCE_S):
+        # It is stopping for certain, and all its requests are still under way.
+        await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
+        statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
+        codes = Counter(await asyncio.gather(*endings))
+    await asyncio.to_thread(poll, lambda: not command_of(server.pid), PATIENCE_S)
+    return codes, statuses, time.monotonic() - began_at
+
+
+async def test_everybody_is_told_and_answered(
+    service: StreamService, key: str, headers: str, tell: Tell
+) -> None:
+    codes, statuses, took_s = await stop_with_all_under_way(service, key, headers, signal.SIGTERM)
+    tell(f"closed with {dict(codes)}, answered {dict(statuses)}, ended after {took_s:.1f} s")
+    assert codes == {1012: SOCKETS}
+    assert statuses == {200: REQUESTS}
+    assert took_s <= EXIT_WITHIN_S
+
+
+async def test_control_killed_instead_nobody_is(
+    service: StreamService, key: str, headers: str, tell: Tell
+) -> None:
+    codes, statuses, _ = await stop_with_all_under_way(service, key, headers, signal.SIGKILL)
+    tell(f"control arm, killed: closed with {dict(codes)}, answered {dict(statuses)}")
+    assert (codes, statuses) == ({1006: SOCKETS}, {0: REQUESTS})

@@ -1,0 +1,157 @@
+"""Whatever its workers die of, a host goes on serving; and nothing of it is left when it is killed itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.factories import make_account, make_key, make_tier
+from tests.programs.services import redis
+from tests.reliability.clients.swarm import Listener, listen_many
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engines import poll
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.supervised import (
+    STARTS_WITHIN_S,
+    Supervised,
+    clients_of,
+    command_of,
+    stopped,
+    supervised,
+)
+
+SOCKETS = 20
+GONE_WITHIN_S = 40.0
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("8", "a host outlives its workers")]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> PrivatePostgres:
+    return PrivatePostgres(tmp_path)
+
+
+@pytest.fixture
+def running(database: PrivatePostgres) -> Iterator[ExitStack]:
+    """Close it to stop the database, enter `database.running()` again to start it."""
+    with ExitStack() as stack:
+        stack.enter_context(database.running())
+        yield stack
+
+
+@pytest.fixture
+def installation(database: PrivatePostgres, running: ExitStack, tmp_path: Path) -> Iterator[Installation]:
+    with redis(tmp_path) as url:
+        yield Installation(tmp_path, database.url, url)
+
+
+@pytest.fixture
+def key(installation: Installation) -> str:
+    with installation.orm():
+        return make_key(make_account(tier=make_tier("many", streams=1_000, requests_per_minute=1_000_000)))
+
+
+async def listen_to_each(host: Supervised, key: str) -> dict[int, list[Listener]]:
+    """As many to one worker as to the other: who is stopped lets nobody in."""
+    message = {"action": "subscribe", "api_key": key}
+    heard: dict[int, list[Listener]] = {}
+    for pid in host.workers:
+        with ExitStack() as others:
+            for other in host.workers:
+                if other != pid:
+                    others.enter_context(stopped(other))
+            heard[pid] = await listen_many([host.server.port], "/ws/signals", message, SOCKETS // 2)
+    return heard
+
+
+def held_by(pid: int, port: int, listeners: Sequence[Listener]) -> int:
+    return len(clients_of(pid, port) & {one.transport.get_extra_info("sockname")[1] for one in listeners})
+
+
+def ended(listeners: Sequence[Listener]) -> int:
+    return sum(one.ended.done() for one in listeners)
+
+
+async def test_worker_that_dies_without_its_database_comes_back_with_it(
+    database: PrivatePostgres, running: ExitStack, installation: Installation, key: str, tell: Tell
+) -> None:
+    with supervised(installation) as host:
+        heard = await listen_to_each(host, key)
+        victim, other = heard
+        port = host.server.port
+        assert [held_by(pid, port, listeners) for pid, listeners in heard.items()] == [SOCKETS // 2] * 2
+        # In threads: the sockets have pings to answer meanwhile.
+        await asyncio.to_thread(lose_the_database, host, victim, running)
+        at_once = ended(heard[victim]), ended(heard[other])
+        await asyncio.to_thread(find_the_database, host, other, running, database)
+        in_the_end = ended(heard[victim]), ended(heard[other])
+        still_held = held_by(other, port, heard[other])
+        for listener in heard[other]:
+            await listener.leave()
+    tell(f"{at_once[0]} of {SOCKETS} sockets were the killed worker's; of the other's {in_the_end[1]} ended")
+    assert f"(pid {victim}) was killed by SIGKILL" in host.said
+    assert at_once == in_the_end == (SOCKETS // 2, 0)
+    assert still_held == SOCKETS // 2
+
+
+def lose_the_database(host: Supervised, victim: int, running: ExitStack) -> None:
+    running.close()
+    os.kill(victim, signal.SIGKILL)
+    poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+
+
+def find_the_database(host: Supervised, other: int, running: ExitStack, database: PrivatePostgres) -> None:
+    assert host.process.poll() is None
+    assert host.serving == [other]
+    running.enter_context(database.running())
+    host.wait_for(2)
+    assert other in host.serving
+
+
+def test_killed_supervisor_leaves_no_worker_behind(installation: Installation, tell: Tell) -> None:
+    with supervised(installation) as host:
+        workers = host.workers
+        assert len(workers) == 2
+        host.process.kill()
+        host.process.wait()
+        began_at = time.monotonic()
+        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+    tell(f"both gone after {time.monotonic() - began_at:.1f} s")
+    with pytest.raises(httpx.ConnectError):
+        host.server.ask("/healthz")
+
+
+def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
+    running: ExitStack, installation: Installation
+) -> None:
+    with supervised(installation) as host:
+        victim = host.workers[0]
+        running.close()
+        os.kill(victim, signal.SIGKILL)
+        poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+        workers = host.workers
+        host.process.kill()
+        host.process.wait()
+        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+
+
+def test_hangup_replaces_the_workers_and_fails_no_request(
+    installation: Installation, key: str, tell: Tell
+) -> None:
+    with supervised(installation) as host:
+        before, statuses = set(host.workers), []
+        host.send(signal.SIGHUP)
+        # A connection for each: those that the old workers keep open are theirs to close.
+        while before & set(host.workers) or len(host.serving) != 2:
+            answer = httpx.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key}, timeout=30)
+            statuses.append(answer.status_code)
+    tell(f"{len(statuses)} requests while both workers were replaced")
+    assert set(statuses) == {200}

@@ -1,0 +1,102 @@
+"""Rows 12 and 13: who was away for seconds or minutes gets all that was missed, or is told so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.reliability.clients.swarm import Listener, listen
+from tests.reliability.conftest import Tell
+from tests.reliability.services.flow import Flow
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.stream_services import StreamService, streaming
+
+SYMBOLS = [f"AWAY{number}" for number in range(4)]
+# Of each symbol less than the 1,000 frames that are kept come in two minutes.
+PATH, TICKS_A_SECOND, HEARS_FOR_S = "/ws/market", 20, 1.0
+AWAY_S = {5.0: True, 60.0: True, 118.5: True, 121.5: False}
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture(scope="module")
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
+        yield running
+
+
+class Traveller:
+    def __init__(self, service: StreamService) -> None:
+        self._port, self._key = service.servers[0].port, service.make_key()
+
+    async def come(self, **fields: Any) -> Listener:
+        message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": self._key}
+        return await listen(self._port, PATH, message | {"features": ["seq", "lag"]} | fields)
+
+    async def reply(self, **fields: Any) -> dict[str, Any]:
+        """Alone."""
+        listener = await self.come(**fields)
+        await listener.leave()
+        return listener.reply.result()
+
+    async def be_away(self, seconds: float) -> tuple[bool, int]:
+        """Whether all was recovered, and how many numbers were missing or twice."""
+        before = await self.come()
+        await asyncio.sleep(HEARS_FOR_S)
+        await before.leave()
+        positions = {symbol.decode(): seq for symbol, seq in before.positions.items()}
+        await asyncio.sleep(seconds)
+        epoch = before.reply.result()["epoch"]
+        return await self.come_back(epoch, positions)
+
+    async def come_back(self, epoch: str, positions: dict[str, int]) -> tuple[bool, int]:
+        after = await self.come(resume={"epoch": epoch, "positions": positions})
+        await asyncio.sleep(HEARS_FOR_S)
+        await after.leave()
+        reply = after.reply.result()
+        moved = sum(reply["positions"][symbol] != seq for symbol, seq in positions.items())
+        # The last tick of what is not recovered has the number of its place, and is no duplicate.
+        unrecovered = len(reply.get("unrecovered", []))
+        return reply["recovered"], after.missed - unrecovered + moved * reply["recovered"]
+
+
+@pytest.mark.row("12, 13", "up to 119 s: gaps and duplicates 0; 121 s: told, and never in part")
+def test_absence_is_made_good_for_two_minutes(service: StreamService, tell: Tell) -> None:
+    traveller = Traveller(service)
+
+    async def run() -> list[tuple[bool, int]]:
+        return await asyncio.gather(*(traveller.be_away(seconds) for seconds in AWAY_S))
+
+    with Flow(service, TICKS_A_SECOND):
+        found = dict(zip(AWAY_S, asyncio.run(run()), strict=True))
+    told = {seconds: "recovered" if is_whole else "told" for seconds, (is_whole, _) in found.items()}
+    tell(f"seconds away: {told}; missing or twice {[wrong for _, wrong in found.values()]}")
+    assert found == {seconds: (is_whole, 0) for seconds, is_whole in AWAY_S.items()}
+
+
+@pytest.mark.row("13", "partial recoveries 0")
+@pytest.mark.parametrize("case", ["wrong epoch", "future", "offset 0", "trimmed history"])
+def test_place_that_is_not_known_is_told_and_never_recovered_in_part(
+    service: StreamService, case: str, tell: Tell
+) -> None:
+    traveller = Traveller(service)
+    for symbol in SYMBOLS:
+        service.tick(symbol, 2)
+
+    async def run() -> dict[str, Any]:
+        before = await traveller.reply()
+        changes = {"future": 5, "trimmed history": 0}
+        positions = {name: seq + changes.get(case, 0) for name, seq in before["positions"].items()}
+        if case == "offset 0":
+            positions = dict.fromkeys(positions, 0)
+        if case == "trimmed history":
+            await asyncio.to_thread(lambda: [service.tick(name, 501) for name in SYMBOLS * 2])
+        epoch = "elsewhere" if case == "wrong epoch" else before["epoch"]
+        return await traveller.reply(resume={"epoch": epoch, "positions": positions})
+
+    reply = asyncio.run(run())
+    tell(f"{case}: recovered {reply['recovered']}, unrecovered {len(reply['unrecovered'])} of {len(SYMBOLS)}")
+    assert (reply["recovered"], reply["unrecovered"]) == (False, SYMBOLS)

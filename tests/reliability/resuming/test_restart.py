@@ -1,0 +1,105 @@
+"""Row 12 over restarts of a single process: who was away gets exactly what was missed, or is told."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.conftest import Tell
+from tests.reliability.services.processes import Installation
+
+from .returning import Restarts
+
+TERM, INT, KILL = signal.SIGTERM, signal.SIGINT, signal.SIGKILL
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.mark.row("12", "over restarts of one process: gaps 0, duplicates 0, recovered by all")
+@pytest.mark.parametrize(
+    "ends",
+    [
+        pytest.param((TERM, INT), id="ended", marks=pytest.mark.full),
+        pytest.param((KILL, KILL), id="killed", marks=pytest.mark.full),
+        pytest.param((KILL, TERM), id="mixed"),
+    ],
+)
+def test_clients_go_on_over_restarts(
+    embedded: Installation, tell: Tell, ends: tuple[signal.Signals, ...]
+) -> None:
+    restarts = Restarts(embedded)
+    for ends_by in ends:
+        restarts.run(ends_by, is_busy=ends_by is KILL)
+    restarts.finish()
+
+    missing, again = restarts.faults()
+    count = sum(len(bids) for bids in restarts.acknowledged.values())
+    tell(
+        f"{count} ticks over {len(ends)} restarts: missing {missing}, twice {again}, "
+        f"unrecovered {restarts.unrecovered()}, numberings {restarts.numberings()}"
+    )
+    assert (missing, again) == (0, 0)
+    assert (restarts.lost(), restarts.contradictions()) == (0, 0)
+    assert (restarts.unrecovered(), restarts.numberings()) == (0, 1)
+
+
+def kept(directory: Path) -> list[Path]:
+    return sorted((directory / "journal").glob("*.kept"))
+
+
+def lose_the_last(directory: Path) -> None:
+    kept(directory)[-1].unlink()
+
+
+def alter_the_last(directory: Path) -> None:
+    path = kept(directory)[-1]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def lose_all(directory: Path) -> None:
+    shutil.rmtree(directory / "journal")
+
+
+@pytest.mark.row("12, 13", "what was tampered with is told, and never recovered in part")
+@pytest.mark.parametrize("tamper", [lose_the_last, alter_the_last, lose_all])
+def test_control_what_is_lost_is_told(
+    embedded: Installation, tell: Tell, tamper: Callable[[Path], None]
+) -> None:
+    restarts = Restarts(embedded)
+    restarts.run(TERM)
+    tamper(embedded.directory)
+    restarts.finish()
+
+    missing, again = restarts.faults()
+    tell(f"control arm, {tamper.__name__}: missing {missing}, unrecovered {restarts.unrecovered()}")
+    # Of both streams: the client that left before the last ticks.
+    assert [client.recovered[-1] for client in restarts.leaving] == [False, False]
+    assert missing > 0
+
+
+def copy(database: Path, into: Path) -> None:
+    """With what stands beside it in its log."""
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(into)) as target:
+        source.backup(target)
+
+
+@pytest.mark.row("13", "an older database: recovered by nobody")
+def test_an_older_state_of_the_database_recovers_nobody(embedded: Installation, tell: Tell) -> None:
+    restarts, database = Restarts(embedded), embedded.directory / "embedded.sqlite3"
+    restarts.run(TERM)
+    older = embedded.directory / "older.sqlite3"
+    copy(database, older)
+    restarts.run(TERM)
+    copy(older, database)
+    restarts.finish()
+
+    tell(f"numberings {restarts.numberings()}, unrecovered {restarts.unrecovered()}")
+    assert restarts.numberings() == 2
+    assert [client.recovered[-1] for client in restarts.clients] == [False] * 4

@@ -1,0 +1,69 @@
+"""A real haproxy before web processes, which asks each of them whether it is ready."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.patience import PATIENCE_S
+from tests.programs.debian import require_debian
+from tests.programs.services import free_port
+
+from .engines import poll
+
+# A slow answer is an answer: who is out says 503, or refuses the connection. Nothing is tried twice: that
+# would hide what a restart breaks.
+CONFIGURATION = """
+global
+    maxconn 4000
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    timeout tunnel 1h
+    timeout check 60s
+    retries 0
+frontend everybody
+    bind 127.0.0.1:{port}
+    stats enable
+    stats uri /haproxy
+    default_backend tickwire
+backend tickwire
+    balance leastconn
+    option httpchk GET /readyz
+    default-server inter 200ms fall 1 rise 1
+{servers}
+"""
+
+
+@contextmanager
+def haproxy(directory: Path, ports: Sequence[int]) -> Iterator[int]:
+    """The port on which everybody comes in."""
+    program, port, path = require_debian("haproxy"), free_port(), directory / "haproxy.cfg"
+    servers = "\n".join(f"    server web{number} 127.0.0.1:{number} check" for number in ports)
+    path.write_text(CONFIGURATION.format(port=port, servers=servers))
+    with (directory / "haproxy.log").open("wb") as out:
+        process = subprocess.Popen([program, "-f", str(path), "-db"], stdout=out, stderr=out)
+    try:
+        for server in ports:
+            poll(lambda server=server: is_up(port, server), PATIENCE_S)  # type: ignore[misc]
+        yield port
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def is_up(port: int, server: int) -> bool:
+    """Whether this server gets requests, as haproxy sees it."""
+    try:
+        lines = httpx.get(f"http://127.0.0.1:{port}/haproxy;csv", timeout=30).text.splitlines()
+    except httpx.TransportError:
+        return False
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=False)) for line in lines[1:]]
+    return any(row["svname"] == f"web{server}" and row["status"] == "UP" for row in rows)

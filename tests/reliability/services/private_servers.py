@@ -1,0 +1,88 @@
+"""A Redis and a PostgreSQL that a test may kill, pause and start again on their port."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from redis import Redis
+
+from tests.databases import prepared
+from tests.programs import services
+
+
+class PrivateRedis:
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.port = directory, services.free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def running(self) -> AbstractContextManager[str]:
+        return services.redis(self.directory, self.port)
+
+    @property
+    def client(self) -> Any:
+        return Redis.from_url(self.url, socket_timeout=5)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self.client as client:
+            pid = client.info("server")["process_id"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        with self.client as client:
+            os.kill(client.info("server")["process_id"], signal.SIGKILL)
+
+
+class PrivatePostgres:
+    """A migrated one whose data outlives a stop; all that was acknowledged only where it is not forgetful."""
+
+    def __init__(self, directory: Path, *, is_forgetful: bool = True) -> None:
+        self._settings = services.LOCAL + (services.FORGETFUL if is_forgetful else ())
+        self.directory, self.data = directory, directory / "postgres"
+        prepared.copy_postgres(self.data)
+        # After what may take seconds: it is free now.
+        self.port = services.free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def running(self) -> AbstractContextManager[int]:
+        """Leaving the context stops it as a crash would: SIGQUIT."""
+        settings = [f"--{setting}" for setting in self._settings]
+        binary = services.bundled(*services.POSTGRES)
+        command = [str(binary), "-D", str(self.data), "-p", str(self.port), *settings]
+        return services.serving(command, self.directory / "postgres.log", signal.SIGQUIT)
+
+    def break_connections(self) -> None:
+        with psycopg.connect(self.url) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """All its processes: connections stay open, and nothing answers on them any more."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        processes = [postmaster]
+        os.kill(postmaster, signal.SIGSTOP)
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children")
+        processes += map(int, children.read_text().split())
+        for process in processes[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                # A worker that was about to end may have done so.
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)

@@ -1,0 +1,89 @@
+"""`manage.py serve --workers N` and the processes it consists of."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.programs.services import free_port
+from tests.reliability.clients.deaf import port_in
+
+from .engines import poll
+from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+
+STARTS_WITHIN_S = 60.0
+
+
+class Supervised:
+    def __init__(self, process: subprocess.Popen[bytes], server: Process) -> None:
+        self.process, self.server = process, server
+
+    @property
+    def said(self) -> str:
+        return self.server.log.read_text()
+
+    @property
+    def workers(self) -> list[int]:
+        """Those that live, whether they serve yet or not."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [int(pid) for pid in children if "spawn_main" in command_of(int(pid))]
+
+    @property
+    def serving(self) -> list[int]:
+        said = {int(pid) for pid in re.findall(r"\(pid (\d+)\) serves", self.said)}
+        return [pid for pid in self.workers if pid in said]
+
+    def wait_for(self, count: int) -> None:
+        poll(lambda: len(self.serving) == count, STARTS_WITHIN_S)
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def clients_of(pid: int, port: int) -> set[int]:
+    """The ports of those whose connections to this one the process holds."""
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    own = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {port_in(row[2]) for row in rows if port_in(row[1]) == port and row[9] in own}
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def supervised(installation: Installation, workers: int = 2, **changes: str) -> Iterator[Supervised]:
+    """From the moment all of them serve."""
+    port = free_port()
+    log = installation.directory / f"supervisor-{port}.log"
+    command = tied("manage.py", "serve", "--port", str(port), "--workers", str(workers))
+    with log.open("wb") as out:
+        environment = installation.environment(LOG_LEVEL="INFO", **changes)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+    running = Supervised(process, Process(port, process.pid, log))
+    try:
+        wait_until_healthy(process, running.server)
+        running.wait_for(workers)
+        yield running
+    finally:
+        stop(process)

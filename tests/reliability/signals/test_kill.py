@@ -1,0 +1,127 @@
+"""Row 5 for signals: kill -9 at the n-th write of a publisher, n = 1 … 100."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from typing import NamedTuple
+
+import pytest
+from django.contrib.auth.models import Permission
+
+from accounts.models import User
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Announcement, Evidence, Signal
+from signals_feed.publishing.actions import PERMISSION
+from tests.factories import make_instrument, make_user
+from tests.reliability.conftest import Tell
+from tests.reliability.services.processes import ROOT, Installation, tied
+
+from .signal_writer import ACTS
+
+LAST = 100
+WITHIN_S = 300
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("5", "acknowledged lost 0, doubled 0, ledger broken 0"),
+]
+
+
+class Outcome(NamedTuple):
+    killed: int
+    acts: int
+    lost: int
+    """Acknowledged, and not in the database."""
+    doubled: int
+    """More signals than acts."""
+    torn: int
+    """Signals of which a part is missing: evidence, announcement or ledger entry."""
+
+
+def lives(installation: Installation, symbol: str, mode: str, last: int) -> Outcome:
+    with installation.orm():
+        make_instrument(symbol)
+        user = make_user(f"publisher-{symbol.lower()}")
+        allow(user)
+    command = tied(
+        "-m", "tests.reliability.signals.signal_writer", "1", str(last), symbol, user.username, mode
+    )
+    environment = installation.environment(
+        DJANGO_SETTINGS_MODULE="config.settings",
+        PUBLICATIONS_PER_MINUTE="0",
+        ACTIVE_SIGNALS_PER_PUBLISHER="0",
+    )
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, timeout=WITHIN_S, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert "Traceback" not in done.stderr, done.stderr[-2000:]
+    with installation.orm():
+        return reckon(symbol, lines)
+
+
+def allow(user: User) -> None:
+    codename = PERMISSION.partition(".")[2]
+    user.user_permissions.add(Permission.objects.get(codename=codename))
+
+
+def reckon(symbol: str, lines: list[list[str]]) -> Outcome:
+    acknowledged = {what[1]: what[2] for what in lines if what[0] == "done"}
+    killed = sum(what == ["ended", what[1], "9"] for what in lines)
+    signals = {str(signal.pk): signal for signal in Signal.objects.filter(instrument__symbol=symbol)}
+    # The last life's unfinished act may have got through, as may those that began it.
+    begun = len(acknowledged) + 1
+    return Outcome(
+        killed,
+        len(acknowledged),
+        sum(signal not in signals for signal in acknowledged.values()),
+        max(0, len(signals) - begun),
+        sum(map(is_torn, signals.values())),
+    )
+
+
+def is_torn(signal: Signal) -> bool:
+    wanted = {"publish": 1}
+    if signal.status == "closed":
+        wanted["close"] = 1
+    if signal.cancel_reason:
+        wanted["cancel"] = 1
+    told = Counter(LedgerEntry.objects.filter(signal=signal.pk).values_list("kind", flat=True))
+    parts = 1 + (signal.status == "closed")
+    return (
+        told != wanted
+        or Evidence.objects.filter(signal=signal).count() != parts
+        or Announcement.objects.filter(signal=signal).count() != parts
+    )
+
+
+@pytest.mark.parametrize("kind", ["embedded", "scaled"])
+def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
+    kind: str, request: pytest.FixtureRequest, tell: Tell
+) -> None:
+    installation: Installation = request.getfixturevalue(kind)
+
+    outcome = lives(installation, "REVIVED", "whole", LAST)
+
+    tell(
+        f"{kind}: killed {outcome.killed} times at the 1st to {LAST}th write, {outcome.acts} acknowledged, "
+        f"lost {outcome.lost}, doubled {outcome.doubled}, torn {outcome.torn}"
+    )
+    assert outcome.killed == LAST
+    assert outcome.acts > LAST
+    assert outcome[2:] == (0, 0, 0)
+    with installation.orm():
+        assert verify().fault == ""
+
+
+@pytest.mark.parametrize(("mode", "which"), [("early", "lost"), ("no token", "doubled")])
+def test_control_loses_or_doubles_and_that_is_seen(
+    mode: str, which: str, embedded: Installation, tell: Tell
+) -> None:
+    """Acknowledged before the commit, or sent again without its token."""
+    outcome = lives(embedded, "CONTROL", mode, 2 * ACTS)
+
+    tell(f"control, {mode}: {which} {getattr(outcome, which)}")
+    assert getattr(outcome, which) > 0

@@ -1,0 +1,127 @@
+"""A server that is killed with its engine, again and again: each signal closes once, by the tick that would
+have closed it if nobody had been killed, because a source sends again what was not written."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import NamedTuple
+from uuid import UUID
+
+import pytest
+
+from core.times import moment
+from instruments.models import Instrument
+from market.prices.records import Tick
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Signal
+from tests.factories import make_user
+from tests.patience import PATIENCE_S
+from tests.reliability.conftest import Tell, longer
+from tests.reliability.services.engines import killed_after, make_publisher, settle
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.publisher import Publisher
+from tests.signals_feed.published_signals import make_published
+
+ROUNDS, SIGNALS = longer(4, 6), 300
+SYMBOL, START = "WATCHED", 108_000
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("5", "closed otherwise than without a kill 0, closed twice 0"),
+]
+
+
+class End(NamedTuple):
+    reason: str
+    price: Decimal
+
+
+Ends = dict[UUID, End | None]
+
+
+def points(value: int) -> Decimal:
+    return Decimal(value).scaleb(-5)
+
+
+def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
+    """Levels at all distances, so that some are hit in each life of the server."""
+    instrument, user = Instrument.objects.get(symbol=SYMBOL), make_user("watched")
+    begins = moment(publisher._at_ms) - timedelta(minutes=1)
+    made = []
+    for _ in range(SIGNALS):
+        direction = draw.choice(("buy", "sell"))
+        sign = 1 if direction == "buy" else -1
+        terms = {"entry": points(START), "tradable_price": points(START)}
+        terms["stop_loss"] = points(START - sign * draw.randint(5, 1_500))
+        terms["take_profit"] = points(START + sign * draw.randint(5, 1_500))
+        made.append(make_published(instrument, user=user, direction=direction, published_at=begins, **terms))
+    return made
+
+
+def reckoned(signal: Signal, ticks: Sequence[Tick]) -> End | None:
+    """The contract's rules, tick by tick."""
+    stop, target = float(signal.stop_loss), float(signal.take_profit)
+    for tick in ticks:
+        if signal.direction == "buy":
+            if tick.bid <= stop:
+                return End("stop_loss", Decimal(str(tick.bid)))
+            if tick.bid >= target:
+                return End("take_profit", signal.take_profit)
+        else:
+            if tick.ask >= stop:
+                return End("stop_loss", Decimal(str(tick.ask)))
+            if tick.ask <= target:
+                return End("take_profit", signal.take_profit)
+    return None
+
+
+def ends(signals: Sequence[Signal]) -> Ends:
+    rows = Signal.objects.in_bulk([signal.pk for signal in signals])
+    return {
+        pk: End(row.close_reason, row.close_price) if row.close_price is not None else None
+        for pk, row in rows.items()
+    }
+
+
+def test_each_closes_once_by_the_tick_that_would_have_closed_it(
+    embedded: Installation, tell: Tell, seed: int
+) -> None:
+    publisher, draw = make_publisher(embedded, SYMBOL, seed), random.Random(seed)  # noqa: S311
+    with embedded.orm():
+        signals = publish(publisher, draw)
+    for _ in range(ROUNDS):
+        with embedded.serve(1) as (server,):
+            publisher.recover(server.url)
+            with killed_after(draw.uniform(0.1, 1.6), server.pid):
+                publisher.send_until_it_breaks(server.url)
+    with embedded.serve(1) as (server,):
+        publisher.recover(server.url)
+        settle(embedded, SYMBOL, publisher.ticks)
+        wanted = {signal.pk: reckoned(signal, publisher.ticks) for signal in signals}
+        found = wait_for(embedded, signals, wanted)
+    with embedded.orm():
+        closures = LedgerEntry.objects.filter(kind="close").count()
+        whole = verify()
+    closed = sum(end is not None for end in wanted.values())
+    otherwise = {str(pk): (found[pk], end) for pk, end in wanted.items() if found[pk] != end}
+    told = f"{ROUNDS} kills, {len(publisher.ticks)} ticks: {closed} of {SIGNALS} closed"
+    tell(f"{told}, otherwise {len(otherwise)}")
+    assert closed > 0
+    assert otherwise == {}
+    assert (closures, whole.fault) == (closed, "")
+    # The control: had every second tick been missed, it would show.
+    assert any(reckoned(signal, publisher.ticks[::2]) != wanted[signal.pk] for signal in signals)
+
+
+def wait_for(installation: Installation, signals: Sequence[Signal], wanted: Ends) -> Ends:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        with installation.orm():
+            found = ends(signals)
+        if found == wanted or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)

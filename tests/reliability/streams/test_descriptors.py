@@ -1,0 +1,115 @@
+"""Frames go straight to the numbers of sockets, and a number belongs to another as soon as it is given back:
+none ever goes to a number that is not its connection's any more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.programs.services import free_port
+from tests.reliability.clients.restless import ENDS, Restless
+from tests.reliability.conftest import Tell, longer
+from tests.reliability.services.engines import poll
+from tests.reliability.services.flow import Flow
+from tests.reliability.services.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
+from tests.reliability.services.stream_services import StreamService
+
+SYMBOLS = [f"NUMBER{number}" for number in range(8)]
+TICKS_A_SECOND, WORKERS, SEEN = 400, 60, 1_000
+# The test's own connection for asking, and one more of its kind.
+SPARE = 2
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+class Counted(StreamService):
+    """A service that counts what goes straight to a socket, and what would go to the wrong one."""
+
+    def __init__(self, installation: Installation) -> None:
+        super().__init__(installation, SYMBOLS)
+        self._counts = installation.directory / "counts.json"
+
+    @contextmanager
+    def serving(self, **changes: str) -> Iterator[None]:
+        log = self.installation.directory / "counted.log"
+        port = free_port()
+        environment = self.installation.environment(
+            COUNTS=str(self._counts), DJANGO_SETTINGS_MODULE="config.settings", **changes
+        )
+        with log.open("wb") as out:
+            command = tied("-m", "tests.reliability.streams.serve_counted", "--port", str(port))
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+        self.servers.append(Process(port, process.pid, log))
+        try:
+            wait_until_healthy(process, self.servers[0])
+            poll(lambda: self.push(self.make_ticks(SYMBOLS)), PATIENCE_S)
+            yield
+        finally:
+            stop(process)
+
+    @property
+    def sockets(self) -> int:
+        """Of the process, whoever they belong to."""
+        place, found = Path(f"/proc/{self.servers[0].pid}/fd"), 0
+        for link in place.iterdir():
+            with suppress(FileNotFoundError):
+                found += link.readlink().name.startswith("socket:")
+        return found
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found: dict[str, int] = json.loads(Path(self._counts).read_text())
+        return found
+
+
+def storm(service: Counted, key: str, seed: int, seconds: float) -> Restless:
+    restless = Restless(service.servers[0].port, key, SYMBOLS, seed)
+    asyncio.run(restless.run(WORKERS, seconds))
+    return restless
+
+
+@pytest.mark.row("63, sockets' numbers", "sent to another socket 0, foreign frames 0, left behind 0")
+def test_no_frame_goes_to_a_number_that_is_another_socket_s(
+    embedded: Installation, tell: Tell, seed: int
+) -> None:
+    service = Counted(embedded)
+    key = service.make_key()
+    with service.serving(), Flow(service, TICKS_A_SECOND) as flow:
+        before = service.sockets
+        restless = storm(service, key, seed, longer(20.0, 300.0))
+        flow.stop()
+        counts = service.counts
+        # Row 63: whoever went has left nothing behind.
+        poll(lambda: service.sockets <= before + SPARE, PATIENCE_S)
+        poll(lambda: service.open_streams(key) == 0, PATIENCE_S)
+    ways = ", ".join(f"{how} {restless.done[how]:,}" for how in (*ENDS, "http"))
+    tell(
+        f"{counts['direct']:,} frames went straight: {counts['wrong']} wrong, {len(restless.foreign)} foreign"
+    )
+    tell(f"ended by {ways}")
+    assert (counts["wrong"], restless.foreign) == (0, [])
+    assert counts["direct"] > SEEN
+    assert all(restless.done[how] for how in (*ENDS, "http"))
+
+
+@pytest.mark.row("sockets' numbers", "the control sees thousands")
+def test_control_without_the_notice_of_an_end_they_do(embedded: Installation, tell: Tell, seed: int) -> None:
+    service = Counted(embedded)
+    key = service.make_key()
+
+    def run() -> dict[str, Any]:
+        while service.counts["wrong"] < SEEN:
+            storm(service, key, seed, 2.0)
+        return service.counts
+
+    with service.serving(NOTICE="0"), Flow(service, TICKS_A_SECOND):
+        counts = run()
+    tell(f"control: {counts['direct']:,} frames went straight, {counts['wrong']:,} of them wrong")
+    assert counts["wrong"] >= SEEN

@@ -1,0 +1,209 @@
+"""Sockets on four web processes over Redis, with the engine in a fifth."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from pytest_django import DjangoDbBlocker
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from accounts.key_text import prefix_of
+from accounts.keys.issuing import revoke_key
+from accounts.models import ApiKey
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engines import poll
+from tests.reliability.services.processes import Installation, Process
+from tests.reliability.services.stream_services import StreamService, streaming
+
+SYMBOL, LIMIT, RACERS, ROUNDS = "STREAMED", 10, 100, 5
+HEARD_WITHIN_S, HOLDS_WITHIN_S, REUSED_WITHIN_S = 10.0, 2.0, 5.0
+pytestmark = pytest.mark.usefixtures("rows")
+
+
+@pytest.fixture(scope="module")
+def service(scaled: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(scaled, 4, [SYMBOL]) as running:
+        yield running
+
+
+@pytest.fixture
+def key(service: StreamService, rows: None) -> str:
+    """Of an account of its own."""
+    return service.make_key(streams=LIMIT)
+
+
+class Client:
+    """Counts what it hears."""
+
+    def __init__(self, connection: ClientConnection, reply: dict[str, Any]) -> None:
+        self.connection, self.reply = connection, reply
+
+    @property
+    def is_in(self) -> bool:
+        return self.answer == "subscribed"
+
+    @property
+    def answer(self) -> str:
+        return str(self.reply["error"]["code"] if "error" in self.reply else self.reply["type"])
+
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"epoch": self.reply["epoch"], "positions": self.reply["positions"]}
+
+    async def hear(self, count: int) -> list[int]:
+        async with asyncio.timeout(HEARD_WITHIN_S):
+            return [json.loads(await self.connection.recv())["seq"] for _ in range(count)]
+
+    async def end(self) -> tuple[str, int | None]:
+        """The last words, after whatever comes before them."""
+        last: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(HEARD_WITHIN_S):
+                while True:
+                    last = json.loads(await self.connection.recv())
+        except ConnectionClosed:
+            return last.get("error", {}).get("code", ""), self.connection.close_code
+
+
+class Clients(AsyncExitStack):
+    """Of one key; closed in the end."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self._key = key
+
+    async def open(self, server: Process, **fields: Any) -> Client:
+        url = f"ws://127.0.0.1:{server.port}/ws/market"
+        connection = await self.enter_async_context(connect(url, compression=None))
+        message = {"action": "subscribe", "symbols": [SYMBOL], "api_key": self._key, "features": ["seq"]}
+        await connection.send(json.dumps(message | fields))
+        return Client(connection, json.loads(await asyncio.wait_for(connection.recv(), HEARD_WITHIN_S)))
+
+
+def numbers_after(client: Client, count: int) -> list[int]:
+    last = client.reply["positions"][SYMBOL]
+    return list(range(last + 1, last + count + 1))
+
+
+def test_clients_of_all_processes_hear_the_same(service: StreamService, key: str) -> None:
+    async def run() -> None:
+        async with Clients(key) as clients:
+            opened = [await clients.open(server) for server in service.servers]
+            assert opened[0].place == opened[1].place
+            service.tick(SYMBOL, 100)
+            for client in opened:
+                assert await client.hear(100) == numbers_after(client, 100)
+
+    asyncio.run(run())
+
+
+def test_client_resumes_on_another_process(service: StreamService, key: str) -> None:
+    async def run() -> None:
+        first, second, *_ = service.servers
+        async with Clients(key) as clients:
+            gone = await clients.open(first)
+            await gone.connection.close()
+            service.tick(SYMBOL, 50)
+            back = await clients.open(second, resume=gone.place)
+            assert back.reply["recovered"] is True
+            assert await back.hear(50) == numbers_after(gone, 50)
+
+    asyncio.run(run())
+
+
+@pytest.mark.row("3", "over-admitted 0, under-admitted 0")
+def test_racers_for_streams_get_exactly_the_limit(service: StreamService, tell: Tell) -> None:
+    async def race(key: str) -> Counter[str]:
+        async with Clients(key) as clients:
+            racing = [clients.open(service.servers[number % 4]) for number in range(RACERS)]
+            return Counter(client.answer for client in await asyncio.gather(*racing))
+
+    raced = [asyncio.run(race(service.make_key(streams=LIMIT))) for _ in range(ROUNDS)]
+    tell(
+        f"{ROUNDS} rounds of {RACERS} on 4 processes, admitted {[answers['subscribed'] for answers in raced]}"
+    )
+    assert raced == [{"subscribed": LIMIT, "stream_limit_exceeded": RACERS - LIMIT}] * ROUNDS
+
+
+@pytest.mark.row("3", "the control reads 10 too, or the race measures nothing")
+def test_control_one_after_the_other_sees_the_limit(service: StreamService, key: str) -> None:
+    async def run() -> list[str]:
+        async with Clients(key) as clients:
+            return [(await clients.open(service.servers[0])).answer for _ in range(LIMIT + 5)]
+
+    assert asyncio.run(run()) == ["subscribed"] * LIMIT + ["stream_limit_exceeded"] * 5
+
+
+def test_newcomer_takes_over_from_another_process(service: StreamService, key: str) -> None:
+    async def run() -> None:
+        first, second, *_ = service.servers
+        async with Clients(key) as clients:
+            held = [await clients.open(first) for _ in range(LIMIT)]
+            assert (await clients.open(second, takeover=True)).is_in
+            assert await held[0].end() == ("taken_over", 4409)
+            assert not (await clients.open(second)).is_in
+
+    asyncio.run(run())
+
+
+@pytest.mark.row("15", "closed with 4401 within 2,000 ms")
+def test_revoked_key_ends_sockets_of_all_processes_within_two_seconds(
+    service: StreamService, key: str, tell: Tell
+) -> None:
+    def revoke() -> None:
+        with service.installation.orm():
+            revoke_key(ApiKey.objects.get(prefix=prefix_of(key)), by="test")
+
+    async def run() -> float:
+        async with Clients(key) as clients:
+            opened = [await clients.open(server) for server in service.servers * 2]
+            await asyncio.to_thread(revoke)
+            revoked_at = time.monotonic()
+            ends = await asyncio.gather(*(client.end() for client in opened))
+            assert set(ends) == {("invalid_api_key", 4401)}
+            return time.monotonic() - revoked_at
+
+    took_s = asyncio.run(run())
+    tell(f"{took_s * 1000:.0f} ms from commit to the last of 8")
+    assert took_s < HOLDS_WITHIN_S
+
+
+@pytest.mark.row("4", "reused within 5 s, leaked 0")
+def test_streams_of_a_killed_process_are_free_soon_and_its_clients_miss_nothing(
+    service: StreamService, key: str, tell: Tell
+) -> None:
+    async def run(doomed: Process) -> float:
+        async with Clients(key) as clients:
+            held = [await clients.open(doomed) for _ in range(LIMIT)]
+            os.kill(doomed.pid, signal.SIGKILL)
+            killed_at = time.monotonic()
+            service.tick(SYMBOL, 20)
+            back = await until_in(clients, service.servers[1], held[0].place)
+            took_s = time.monotonic() - killed_at
+            assert back.reply["recovered"] is True
+            assert await back.hear(20) == numbers_after(held[0], 20)
+            return took_s
+
+    with service.installation.web_process() as doomed:
+        took_s = asyncio.run(run(doomed))
+    poll(lambda: service.open_streams(key) == 0, HEARD_WITHIN_S)
+    tell(f"{took_s:.1f} s from kill -9 to the next stream of the account, leaked 0")
+    assert took_s <= REUSED_WITHIN_S
+
+
+async def until_in(clients: Clients, server: Process, place: dict[str, Any]) -> Client:
+    deadline = time.monotonic() + HEARD_WITHIN_S
+    while not (client := await clients.open(server, resume=place)).is_in:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+    return client

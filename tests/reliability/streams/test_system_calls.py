@@ -1,0 +1,79 @@
+"""The kernel refuses: no descriptor for a newcomer, a send that fails. It costs nobody else anything."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.patience import PATIENCE_S
+from tests.reliability.clients.meters import listening
+from tests.reliability.conftest import Tell
+from tests.reliability.services.engines import poll
+from tests.reliability.services.flow import Flow
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.strace import injecting
+from tests.reliability.services.stream_services import StreamService, streaming
+
+PATH, SYMBOLS, LISTENERS, TICKS_A_SECOND = "/ws/market", ["CALL0", "CALL1"], 20, 100
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.full]
+
+
+@pytest.fixture(scope="module")
+def service(embedded_for_module: Installation, django_db_blocker: DjangoDbBlocker) -> Iterator[StreamService]:
+    with django_db_blocker.unblock(), streaming(embedded_for_module, 1, SYMBOLS) as running:
+        yield running
+
+
+@pytest.fixture
+def message(service: StreamService) -> dict[str, Any]:
+    key = service.make_key()
+    return {"action": "subscribe", "symbols": SYMBOLS, "api_key": key, "features": ["seq"]}
+
+
+def traced(service: StreamService) -> tuple[Path, list[int]]:
+    return service.installation.directory / "strace.log", [service.servers[0].pid]
+
+
+@pytest.mark.row("system calls", "EMFILE: others lose 0, let in again at once after")
+def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
+    service: StreamService, message: dict[str, Any], tell: Tell
+) -> None:
+    port = service.servers[0].port
+    with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        with injecting(*traced(service), "accept4,accept", "error=EMFILE") as tracer:
+            waiting = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(20)]
+            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            time.sleep(1)
+            refused, meanwhile = tracer.injected, meter.take()
+        for one in waiting:
+            one.close()
+        poll(lambda: service.servers[0].ask("/healthz").status_code == 200, PATIENCE_S)
+        after = meter.take()
+    tell(f"accept refused {refused} times: frames lost to {LISTENERS} {meanwhile.missed + after.missed}")
+    assert refused > 0
+    assert meanwhile.frames > 0
+    assert (meanwhile.missed, after.missed, after.ended) == (0, 0, 0)
+
+
+@pytest.mark.row("system calls", "ECONNRESET: lost unannounced 0, the process lives")
+def test_send_that_fails_ends_one_connection_at_most(
+    service: StreamService, message: dict[str, Any], tell: Tell
+) -> None:
+    port = service.servers[0].port
+    with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        with injecting(*traced(service), "sendto", "error=ECONNRESET:when=50+97") as tracer:
+            poll(lambda: tracer.injected >= 20, PATIENCE_S)
+        heard = meter.take()
+        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+    tell(f"{tracer.injected} sends failed: frames missed {heard.missed}, connections ended {heard.ended}")
+    assert heard.missed == 0
+    assert heard.ended <= tracer.injected
+    assert service.servers[0].ask("/healthz").status_code == 200
