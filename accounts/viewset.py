@@ -10,7 +10,8 @@ from accounts.keys.caller import Caller
 from accounts.limits.throttling import rate_limit_refusal, throttle
 from accounts.usage.buffer import usage_buffer
 from core.addresses import header, is_loopback, note_known
-from core.contract import Answer, InvalidApiKey, MissingApiKey, NotFound
+from core.contract.answers import Answer
+from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
 from core.viewset import ApiViewSet
 
 

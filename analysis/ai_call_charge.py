@@ -17,7 +17,7 @@ from accounts.limits import (
     look_at_ai_calls,
     reserve_ai_call,
 )
-from core.contract import AiQuotaExceeded
+from core.contract.errors import AiQuotaExceeded
 from core.database import UNANSWERED
 from core.threads import in_thread_promptly
 

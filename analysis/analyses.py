@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
-from core.contract import AiQuotaExceeded, ModelUnavailable
+from core.contract.errors import AiQuotaExceeded, ModelUnavailable
 from core.plain_json import encode
 from instruments.catalogue import InstrumentFacts
 from market.runtime import prices

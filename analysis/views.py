@@ -5,16 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 
 from accounts.viewset import KeyedViewSet
-from core.contract import (
-    AiQuotaExceeded,
-    Answer,
-    ApiError,
-    ModelUnavailable,
-    OptionalChoiceParameter,
-    QuerySerializer,
-    SymbolNotFound,
-    describes,
-)
+from core.contract.answers import Answer
+from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
+from core.contract.parameters import OptionalChoiceParameter, QuerySerializer
+from core.contract.schema import describes
 from instruments.catalogue import InstrumentFacts, catalogue
 
 from .ai_call_charge import AiCallCharge

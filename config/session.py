@@ -18,7 +18,8 @@ from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
 from analysis.analysts import available_models
 from core.background import BackgroundLoop
-from core.contract import Answer, describes
+from core.contract.answers import Answer
+from core.contract.schema import describes
 from core.fault_log import EachFault
 from core.plain_json import encode
 from core.struct_schemas import Moment

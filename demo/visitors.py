@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.login import VISITOR
 from accounts.models import Account, PageSession, Tier, User
 from core.addresses import network_of
-from core.contract import RetryLater
+from core.contract.errors import RetryLater
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
-from core.contract import SymbolNotFound
+from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
 
 from .facts import InstrumentFacts as InstrumentFacts

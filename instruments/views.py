@@ -8,7 +8,9 @@ from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
-from core.contract import Answer, QuerySerializer, WordListParameter, describes
+from core.contract.answers import Answer
+from core.contract.parameters import QuerySerializer, WordListParameter
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import openapi
 

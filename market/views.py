@@ -8,17 +8,10 @@ from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
 from core import clock
-from core.contract import (
-    Answer,
-    BooleanParameter,
-    ChoiceParameter,
-    IntegerParameter,
-    InvalidTimeframe,
-    QuerySerializer,
-    QuoteUnavailable,
-    SymbolNotFound,
-    describes,
-)
+from core.contract.answers import Answer
+from core.contract.errors import InvalidTimeframe, QuoteUnavailable, SymbolNotFound
+from core.contract.parameters import BooleanParameter, ChoiceParameter, IntegerParameter, QuerySerializer
+from core.contract.schema import describes
 from core.struct_schemas import Moment, openapi
 from core.times import iso_s
 from instruments.catalogue import catalogue

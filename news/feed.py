@@ -12,7 +12,9 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from accounts.viewset import KeyedViewSet
-from core.contract import Answer, IntegerParameter, QuerySerializer, WordListParameter, describes
+from core.contract.answers import Answer
+from core.contract.parameters import IntegerParameter, QuerySerializer, WordListParameter
+from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from core.contract import answer_document, encode_document
+from core.contract.answers import answer_document, encode_document
 from market.streams.docs.asyncapi import CHANNELS, Scheme, document, servers
 from signals_feed.stream import CHANNEL as SIGNALS
 

@@ -20,7 +20,7 @@ from django.urls import set_script_prefix
 
 from core.addresses import check_host, header
 from core.background import retrieve
-from core.contract import ApiError, Overloaded, as_refusal
+from core.contract.errors import ApiError, Overloaded, as_refusal
 from core.events.event_feed import AWAY, feed
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from core.contract import ON_EVERY_ANSWER, ApiError, error_body, new_request_id
+from core.contract.answers import ON_EVERY_ANSWER, new_request_id
+from core.contract.errors import ApiError, error_body
 
 WITH_PAGE = (400, 503)
 

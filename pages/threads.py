@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from asgiref.sync import ThreadSensitiveContext
 from django.db import close_old_connections
 
-from core.contract import Overloaded
+from core.contract.errors import Overloaded
 
 # Who still waits after this is told to come again, rather than that nothing is heard at all.
 PATIENCE_S = 5.0

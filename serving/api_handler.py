@@ -8,7 +8,7 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
-from core.contract import ON_EVERY_ANSWER, Answer
+from core.contract.answers import ON_EVERY_ANSWER, Answer
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")

@@ -12,7 +12,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from accounts.models import Account, PageSession
-from core.contract import ApiError, MethodNotAllowed, answer_error, new_request_id
+from core.contract.answers import new_request_id
+from core.contract.errors import ApiError, MethodNotAllowed, answer_error
 from core.plain_json import encode
 from core.times import iso_ms
 

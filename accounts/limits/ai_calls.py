@@ -8,7 +8,7 @@ from django.db.models import F
 
 from accounts.keys.caller import Caller
 from accounts.models import AiUsage
-from core.contract import AiQuotaExceeded
+from core.contract.errors import AiQuotaExceeded
 from core.database import spend
 
 

@@ -12,7 +12,8 @@ from accounts.keys.caller import Allowances, Caller
 from accounts.open_streams.registry import open_streams
 from accounts.viewset import KeyedViewSet
 from core.background import SharedLookups
-from core.contract import Answer, describes
+from core.contract.answers import Answer
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
 

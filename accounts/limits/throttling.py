@@ -4,7 +4,7 @@ from django.conf import settings
 
 from accounts.keys.caller import Caller
 from core.addresses import network_of
-from core.contract import RateLimitExceeded
+from core.contract.errors import RateLimitExceeded
 
 from .redis_window import RedisWindow
 from .window import MemoryWindow, Standing, Window

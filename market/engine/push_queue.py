@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
-from core.contract import Overloaded
+from core.contract.errors import Overloaded
 from core.fault_log import LastingFault
 from market.prices.records import Tick
 

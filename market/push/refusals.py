@@ -1,6 +1,6 @@
 """Why a tick is not taken, and why a whole message is not. One table for HTTP, sockets and the docs."""
 
-from core.contract import ApiError
+from core.contract.errors import ApiError
 
 MAX_TICKS = 1_000
 MAX_BYTES = 1_048_576

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from accounts.limits import MemoryWindow
 from core import clock
 from core.addresses import address_of, came_plain, header, is_ours, note_known
-from core.contract import ApiError, HttpsRequired, InternalError, Overloaded
+from core.contract.errors import ApiError, HttpsRequired, InternalError, Overloaded
 from core.database import TRANSIENT
 from core.plain_json import encode
 from market import runtime

@@ -6,7 +6,8 @@ from typing import Any
 from django.http import HttpRequest
 
 from core.addresses import address_of, check_host, header, note_known, refuse_plain
-from core.contract import Answer, MethodNotAllowed
+from core.contract.answers import Answer
+from core.contract.errors import MethodNotAllowed
 from core.plain_json import encode
 from core.viewset import ApiViewSet
 from market import runtime

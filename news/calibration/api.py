@@ -7,7 +7,8 @@ from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
-from core.contract import Answer, describes
+from core.contract.answers import Answer
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment
 from core.times import iso_time

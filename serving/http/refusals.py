@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from prometheus_client import Counter
 
-from core.contract import ON_EVERY_ANSWER, new_request_id
+from core.contract.answers import ON_EVERY_ANSWER, new_request_id
 from core.plain_json import encode
 
 from . import bounds

@@ -8,7 +8,9 @@ from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
-from core.contract import Answer, IntegerParameter, QuerySerializer, describes
+from core.contract.answers import Answer
+from core.contract.parameters import IntegerParameter, QuerySerializer
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import openapi
 from core.threads import in_thread_promptly

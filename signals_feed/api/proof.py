@@ -12,7 +12,9 @@ from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.viewset import KeyedViewSet
-from core.contract import Answer, NotFound, describes
+from core.contract.answers import Answer
+from core.contract.errors import NotFound
+from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly

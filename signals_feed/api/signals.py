@@ -9,17 +9,10 @@ from django.http import HttpRequest
 from msgspec import Meta
 
 from accounts.viewset import KeyedViewSet
-from core.contract import (
-    Answer,
-    ChoiceParameter,
-    IntegerParameter,
-    InvalidParameter,
-    NotFound,
-    QuerySerializer,
-    SymbolNotFound,
-    TextParameter,
-    describes,
-)
+from core.contract.answers import Answer
+from core.contract.errors import InvalidParameter, NotFound, SymbolNotFound
+from core.contract.parameters import ChoiceParameter, IntegerParameter, QuerySerializer, TextParameter
+from core.contract.schema import describes
 from core.database import CompiledQuery
 from core.threads import in_thread_promptly
 from instruments.catalogue import catalogue
