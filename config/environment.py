@@ -1,7 +1,7 @@
 """Reads the environment, and refuses what would be misunderstood or ignored.
 
-An option that is dropped silently is worse than none: `sslmode=verify-full` would not verify. Behind a proxy
-whose address was misread, all clients would seem to be one.
+An option that is silently dropped is worse than none, as with `sslmode=verify-full`. Behind a proxy whose
+address was misread, all clients would seem to be one.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 POSTGRESQL = ("postgresql", "postgres")
 
-# What the path of the address says already, or Django sets.
+# The rest of the address says them already, or Django sets them.
 NOT_AS_OPTIONS = {"dbname", "user", "password", "port", "client_encoding"}
 
 
@@ -39,7 +39,7 @@ def var_dir() -> Path:
 
 
 def read_database_url(url: str) -> dict[str, Any]:
-    """As Django's DATABASES has it; `OPTIONS` go to libpq as they are."""
+    """An entry of Django's DATABASES, whose `OPTIONS` go to libpq as they are."""
     scheme = urlsplit(url).scheme
     if scheme not in (*POSTGRESQL, "sqlite"):
         raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
@@ -49,8 +49,8 @@ def read_database_url(url: str) -> dict[str, Any]:
 
 
 def session_options(idle_transaction_s: float) -> str:
-    """For libpq. Others wait for what a vanished process holds within a transaction, such as the engine's
-    lease, and by itself PostgreSQL notices after two hours that a host is gone. 0 is for ever."""
+    """For libpq. Others wait for what a vanished process holds in a transaction, such as the engine's lease,
+    and by itself PostgreSQL notices after two hours that a host is gone. With 0 they wait for ever."""
     options = {
         "idle_in_transaction_session_timeout": f"{idle_transaction_s * 1000:.0f}",
         "tcp_keepalives_idle": "10",
@@ -73,7 +73,7 @@ def read_redis_url(url: str) -> str:
 
 
 def read_proxies(text: str) -> str:
-    """Networks, for all who read them. A socket for both kinds of addresses names one of IPv4 otherwise."""
+    """Each IPv4 network also as IPv6, which is how a socket for both kinds of addresses names it."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if names == ["*"]:
         return "*"
@@ -95,7 +95,7 @@ def read_proxies(text: str) -> str:
 def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
     options: dict[str, str] = {}
     query = url.partition("?")[2]
-    # Who reads the address would end it there, and all that follows would be dropped.
+    # A reader would end the address there and drop everything that follows.
     for letter, where in (("#", url), ("?", query), ("@", query)):
         if letter in where:
             raise ImproperlyConfigured(
@@ -105,20 +105,18 @@ def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
         if name in options:
             raise ImproperlyConfigured(f"{variable} has the option {name} twice.")
         if name not in known:
-            raise ImproperlyConfigured(_unknown(variable, name, known))
+            # Only the name is shown, because a value may be a secret.
+            close = get_close_matches(name, known, 1)
+            hint = f"Did you mean {close[0]}?" if close else "It would be ignored, so take it out."
+            raise ImproperlyConfigured(
+                f"{variable} has the option {name!r}, which means nothing there. {hint}"
+            )
         options[name] = value
     return options
 
 
-def _unknown(variable: str, name: str, known: set[str]) -> str:
-    # Only the name: a value may be a secret.
-    close = get_close_matches(name, known, 1)
-    hint = f" Did you mean {close[0]}?" if close else " It would be ignored, so take it out."
-    return f"{variable} has the option {name!r}, which means nothing there.{hint}"
-
-
 def known_to_libpq() -> set[str]:
-    """As the client library that is installed says."""
+    """Asks the client library that is installed."""
     from psycopg import pq
 
     return {option.keyword.decode() for option in pq.Conninfo.get_defaults()} - NOT_AS_OPTIONS
@@ -128,11 +126,9 @@ def known_to_redis(*, encrypted: bool) -> set[str]:
     from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
     from redis.connection import URL_QUERY_ARGUMENT_PARSERS
 
-    kinds: tuple[type, ...] = (AbstractConnection, Connection)
-    kinds = (*kinds, SSLConnection) if encrypted else kinds
-    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}  # type: ignore[misc]
+    kinds = (AbstractConnection, Connection, *((SSLConnection,) if encrypted else ()))
+    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
+    # The other parameters want objects, which no address can hold.
     as_text = {"password", "username", "client_name", "protocol", "host", "port", "path"}
-    parsed = set(URL_QUERY_ARGUMENT_PARSERS) & taken
-    tls = {name for name in taken if name.startswith("ssl_")} - set(URL_QUERY_ARGUMENT_PARSERS)
-    # The others want objects, which no address can hold.
-    return parsed | (as_text & taken) | tls | {"max_connections"}
+    as_text |= {name for name in taken if name.startswith("ssl_")} | set(URL_QUERY_ARGUMENT_PARSERS)
+    return (as_text & taken) | {"max_connections"}

@@ -1,8 +1,9 @@
-"""The folder of this installation and its secret, both for its owner alone."""
+"""The folder of this installation and its secret, which only its owner may read."""
 
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from .environment import env, var_dir
@@ -12,7 +13,7 @@ SECRET = "secret"  # noqa: S105 - the name of a file
 
 
 def prepare() -> None:
-    """What a program that starts writes before it reads the settings, which write nothing."""
+    """Every program calls it before it reads the settings, which write nothing."""
     folder = var_dir()
     tighten(folder)
     if not (env.str("SECRET_KEY", "") or env.bool("PRODUCTION", False)):
@@ -20,7 +21,7 @@ def prepare() -> None:
 
 
 def known_secret(folder: Path) -> str:
-    """Empty before the first program has made it; whoever asks for SECRET_KEY then is told by Django."""
+    """Empty until the first program has made it. Until then Django refuses whoever needs SECRET_KEY."""
     try:
         return (folder / SECRET).read_text().strip()
     except FileNotFoundError:
@@ -28,7 +29,7 @@ def known_secret(folder: Path) -> str:
 
 
 def tighten(folder: Path) -> None:
-    """What an earlier version, or a lax umask, left open to others. A folder that is not ours alone stays."""
+    """Closes what an earlier version or a lax umask left open to others, unless the folder is shared."""
     try:
         found = folder.stat()
         is_ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX
@@ -40,25 +41,21 @@ def tighten(folder: Path) -> None:
             if path.is_file() and path.stat().st_mode & 0o077:
                 path.chmod(0o600)
     except OSError:
-        # A read-only disk, or nothing there yet: what has to write there says so itself.
+        # The disk is read-only, or nothing is there yet. Whatever has to write there will say so.
         return
 
 
-def make_secret(folder: Path) -> str:
-    """Made on first use; keys and demo keys are derived from it."""
-    path = folder / SECRET
+def make_secret(folder: Path) -> None:
+    """The hashes of API keys and the keys of the demo are derived from it."""
+    if known_secret(folder):
+        return
+    folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    draft = folder / f"{SECRET}.{os.getpid()}"
+    draft.touch(mode=0o600)
+    draft.write_text(secrets.token_urlsafe(48) + "\n")
     try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        folder.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-        draft = folder / f"{SECRET}.{os.getpid()}"
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48) + "\n")
-        try:
-            # A link never replaces a file, so of two first starts at once one secret wins.
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-        return path.read_text().strip()
+        # A link never replaces a file, so of two first starts at once one secret wins.
+        with suppress(FileExistsError):
+            os.link(draft, folder / SECRET)
+    finally:
+        draft.unlink()

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from structlog.typing import EventDict
 
 LONGEST = 4_000
 
@@ -18,7 +19,6 @@ LONGEST = 4_000
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 CONTROLS_IN_TRACEBACKS = {code: text for code, text in CONTROLS.items() if code not in (9, 10)}
-Event = dict[str, Any]
 
 
 class LineFormatter(structlog.stdlib.ProcessorFormatter):
@@ -48,7 +48,7 @@ class StrangersLeaveNoTraceback(logging.Filter):
         return True
 
 
-def on_one_line(logger: Any, method: str, event: Event) -> Event:
+def on_one_line(logger: Any, method: str, event: EventDict) -> EventDict:
     for name, value in event.items():
         if name == "exception":
             event[name] = str(value).translate(CONTROLS_IN_TRACEBACKS).replace("\n", "\n    ")

@@ -1,10 +1,9 @@
-"""GET /api/session, which reads all apps; and since when the service is up."""
+"""GET /api/session, which asks several apps, and how long the service has been up."""
 
 import contextlib
 import logging
 import time
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -78,40 +77,39 @@ class SessionViewSet(KeyedViewSet):
 logger = logging.getLogger(__name__)
 KEY = "tickwire:up-since"
 
-# While any process lives it renews the key; a service that was down longer than this starts anew.
+# Each process renews the key while it lives. A service that was down for longer counts anew.
 KEPT_S = 30
 RENEW_S = 5
 AWAY = (RedisError, OSError)
 
 
 class Uptime:
-    """Since when any process of the service lives; without Redis, since when this one does."""
+    """Counts from the start of the first process that is still followed by others; without Redis, from the
+    start of this one."""
 
     def __init__(self) -> None:
         self._since = time.time()
         self._redis: Redis | None = None
-        self._renewal: BackgroundLoop | None = None
+        self._renewal = BackgroundLoop(
+            "uptime",
+            self._renew,
+            fault=EachFault(logger, "Could not share since when the service is up", logging.INFO),
+            broke="Since when the service is up could not be shared",
+            passing=AWAY,
+            after=RENEW_S,
+        )
 
     async def start(self) -> None:
         self._since = time.time()
         if settings.REDIS_URL:
-            redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
-            self._redis = redis
-            self._renewal = BackgroundLoop(
-                "uptime",
-                partial(self._renew, redis),
-                fault=EachFault(logger, "Could not share since when the service is up", logging.INFO),
-                broke="Since when the service is up could not be shared",
-                passing=AWAY,
-                after=RENEW_S,
-            )
+            self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
             await self._renewal.start()
 
     async def stop(self) -> None:
-        if self._renewal is not None and self._redis is not None:
-            await self._renewal.stop()
+        await self._renewal.stop()
+        if self._redis is not None:
             await self._redis.aclose()
-        self._redis = self._renewal = None
+            self._redis = None
 
     async def began_at(self) -> float:
         if self._redis is not None:
@@ -120,9 +118,10 @@ class Uptime:
                 return min(self._since, float(shared)) if shared else self._since
         return self._since
 
-    async def _renew(self, redis: Redis) -> None:
-        await redis.set(KEY, str(self._since), ex=KEPT_S, nx=True)
-        await redis.expire(KEY, KEPT_S)
+    async def _renew(self) -> None:
+        if self._redis is not None:
+            await self._redis.set(KEY, str(self._since), ex=KEPT_S, nx=True)
+            await self._redis.expire(KEY, KEPT_S)
 
 
 uptime = Uptime()

@@ -218,12 +218,8 @@ DEMO_RATE = env.int("DEMO_RATE", 0)
 # Days that candles are kept, by timeframe; 0 keeps them for good.
 
 CANDLE_DAYS = {
-    "1m": env.int("CANDLE_DAYS_1M", 400),
-    "5m": env.int("CANDLE_DAYS_5M", 800),
-    "15m": env.int("CANDLE_DAYS_15M", 1600),
-    "1h": env.int("CANDLE_DAYS_1H", 0),
-    "4h": env.int("CANDLE_DAYS_4H", 0),
-    "1d": env.int("CANDLE_DAYS_1D", 0),
+    timeframe: env.int(f"CANDLE_DAYS_{timeframe.upper()}", days)
+    for timeframe, days in (("1m", 400), ("5m", 800), ("15m", 1600), ("1h", 0), ("4h", 0), ("1d", 0))
 }
 
 # Models that score headlines and write summaries beside the built-in one. None is asked unless it is named.
@@ -302,15 +298,12 @@ DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost
 
 SESSION_ENGINE = "accounts.login.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
-SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = PRODUCTION
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
-SECURE_REFERRER_POLICY = "same-origin"
 if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -347,7 +340,6 @@ LANGUAGE_CODE = "en-gb"
 USE_I18N = False
 TIME_ZONE = "UTC"
 FORMAT_MODULE_PATH = "config.formats"
-USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]

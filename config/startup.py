@@ -17,11 +17,12 @@ from serving.server import shown_address
 
 
 def prepare(out: OutputWrapper) -> str | None:
-    """Bring the database to where the service can start, which in production is up to the operator. Returns
-    the link for the demo's staff."""
+    """Migrates and fills the database where the service needs it. In production that is up to the operator.
+    Returns the link for the demo's staff."""
     if settings.PRODUCTION:
         wait_for_database("The service")
-    is_behind = bool(_pending())
+    executor = MigrationExecutor(connection)
+    is_behind = bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
     if settings.PRODUCTION:
         if is_behind:
             raise CommandError("The database is behind the code. Run `manage.py migrate` first.")
@@ -32,7 +33,7 @@ def prepare(out: OutputWrapper) -> str | None:
     if settings.DEMO:
         seed(_line(out))
     elif is_there():
-        # Ticks that a killed process had acknowledged: their numbers end with the demo's quotes.
+        # A killed process may have acknowledged ticks: their numbers go when the demo's quotes do.
         asyncio.run(market.write_remains())
         remove(_line(out))
     staff_link = fresh_link() if settings.DEMO else None
@@ -40,13 +41,8 @@ def prepare(out: OutputWrapper) -> str | None:
     return staff_link
 
 
-def _pending() -> list[object]:
-    executor = MigrationExecutor(connection)
-    return list(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-
-
 def _line(out: OutputWrapper) -> Progress:
-    """One line that changes where somebody watches, a line each where nobody does."""
+    """On a terminal one line that changes, elsewhere a line for each step."""
 
     def write(text: str) -> None:
         if out.isatty():
@@ -58,56 +54,54 @@ def _line(out: OutputWrapper) -> Progress:
     return write
 
 
+BANNER = """
+  Tickwire serves on {address}
+
+  Documentation  {address}/docs/api and {address}/docs/streams
+  Your keys      {address}/settings/keys
+  Back office    {address}/admin/
+
+{more}
+  Ctrl-C stops it.
+"""
+DEMO = """\
+  Demo keys
+{keys}
+  Demo staff login, once, within 15 minutes
+    {login}
+    .venv/bin/python manage.py demo_login    prints another
+
+  Try it:
+    curl -H "X-API-Key: {pro_key}" {address}/api/market/BTCUSD/quote
+"""
+NO_LOGIN = "none: somebody of your own has the name of the demo's staff"
+FROM_HERE_ONLY = """
+  The demo keys and login work from this machine only, at http://127.0.0.1.
+"""
+FIRST_STEPS = """\
+  It starts empty. To begin:
+    .venv/bin/python manage.py load_instruments     the shipped instruments, or your CSV
+    .venv/bin/python manage.py createsuperuser      a login for the back office
+    .venv/bin/python manage.py issue_key YOUR_NAME  an API key
+"""
+SEPARATE_ENGINE = """
+  Prices come over Redis from an engine beside this: .venv/bin/python manage.py run_engine
+"""
+
+
 def banner(host: str, port: int, staff_link: str | None = None) -> str:
-    """What a newcomer needs, once."""
+    """What a newcomer needs to know."""
     address = shown_address(host, port)
-    lines = [
-        "",
-        f"  Tickwire serves on {address}",
-        "",
-        f"  Documentation  {address}/docs/api and {address}/docs/streams",
-        f"  Your keys      {address}/settings/keys",
-        f"  Back office    {address}/admin/",
-        "",
-        *(_demo(address, staff_link, host_is_loopback(host)) if settings.DEMO else _first_steps()),
-        *(_separate_engine() if settings.REDIS_URL else ()),
-        "",
-        "  Ctrl-C stops it.",
-        "",
-    ]
-    return "\n".join(lines)
+    more = _demo(address, staff_link) if settings.DEMO else FIRST_STEPS
+    if settings.DEMO and not host_is_loopback(host):
+        more += FROM_HERE_ONLY
+    if settings.REDIS_URL:
+        more += SEPARATE_ENGINE
+    return BANNER.format(address=address, more=more)
 
 
-def _demo(address: str, staff_link: str | None, stays_here: bool) -> list[str]:
+def _demo(address: str, staff_link: str | None) -> str:
     keys = demo_keys()
-    lines = ["  Demo keys", *(f"    {tier:<8} {key}" for tier, key in keys.items())]
-    lines += [
-        *_staff_login(address, staff_link),
-        "",
-        "  Try it:",
-        f'    curl -H "X-API-Key: {keys["pro"]}" {address}/api/market/BTCUSD/quote',
-    ]
-    if not stays_here:
-        lines += ["", "  The demo keys and login work from this machine only, at http://127.0.0.1."]
-    return lines
-
-
-def _staff_login(address: str, link: str | None) -> list[str]:
-    return [
-        "  Demo staff login, once, within 15 minutes",
-        f"    {address}{link}" if link else "    none: somebody of your own has the name of the demo's staff",
-        "    .venv/bin/python manage.py demo_login    prints another",
-    ]
-
-
-def _first_steps() -> list[str]:
-    return [
-        "  It starts empty. To begin:",
-        "    .venv/bin/python manage.py load_instruments     the shipped instruments, or your CSV",
-        "    .venv/bin/python manage.py createsuperuser      a login for the back office",
-        "    .venv/bin/python manage.py issue_key YOUR_NAME  an API key",
-    ]
-
-
-def _separate_engine() -> list[str]:
-    return ["", "  Prices come over Redis from an engine beside this: .venv/bin/python manage.py run_engine"]
+    shown = "\n".join(f"    {tier:<8} {key}" for tier, key in keys.items())
+    login = f"{address}{staff_link}" if staff_link else NO_LOGIN
+    return DEMO.format(keys=shown, login=login, pro_key=keys["pro"], address=address)

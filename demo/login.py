@@ -103,9 +103,8 @@ def DemoLoginsStayOnLoopback(  # noqa: N802 - middleware is named as the classes
 
     async def middleware(request: HttpRequest) -> HttpResponseBase:
         if not is_loopback(request):
-            user = await request.auser()
-            is_demo = Account.objects.filter(user_id=user.pk, is_demo=True)
-            if user.is_authenticated and await is_demo.aexists():
+            user, people = await request.auser(), Account.objects.filter(is_demo=True)
+            if user.is_authenticated and await people.filter(user_id=user.pk).aexists():
                 await alogout(request)
         return await get_response(request)
 
