@@ -8,9 +8,8 @@ from market.back_office.market_status import market_status
 from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
 from news.newsroom.queue import queue_page
-from pages.asyncapi import asyncapi
 from pages.documentation import changelog_page, data_page, llms, start_page
-from pages.streams_page import streams_page
+from pages.streams_page import asyncapi, streams_page
 from pages.terminal import terminal
 from serving import prometheus
 

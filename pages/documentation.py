@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Tier
 
-from .asyncapi import scheme_of
+from .streams_page import scheme_of
 
 MARKS = ((r"`([^`]+)`", r"<code>\1</code>"), (r"\*([^*]+)\*", r"<em>\1</em>"))
 

@@ -1,14 +1,16 @@
-"""Pages, on Django's own handler: each is made in one of a few threads and sent when that serves the next.
+"""Pages, on Django's own handler: each is made in one of a few threads, and sent while that makes the next.
 
-Whether somebody may send more than a page takes is settled before the body is read: Django would read all
-of it before it asks who sent it.
+Whether somebody may send a large body is settled before it is read: Django would read all of it before it
+asks who sent it.
 """
 
 import asyncio
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
+from csp.utils import build_policy
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.core import signals
@@ -16,16 +18,16 @@ from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse, parse_cookie
+from django.template.loader import render_to_string
 from django.urls import set_script_prefix
 
 from core.addresses import check_host, header
 from core.background import retrieve
-from core.contract.errors import ApiError, Overloaded, as_refusal
+from core.contract.errors import ApiError, Overloaded, as_refusal, error_answer
 from core.events.event_feed import AWAY, feed
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
 
-from .refusals import refuse_page
 from .threads import PageThreads
 
 
@@ -49,7 +51,7 @@ def may_be_large(scope: dict[str, Any]) -> bool:
 
 
 def is_from_staff(scope: dict[str, Any]) -> bool:
-    """Asks the database."""
+    """Asks the database, so it needs a thread."""
     cookies = b"; ".join(value for name, value in scope["headers"] if name == b"cookie").decode("latin-1")
     key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME)
     if not key:
@@ -63,12 +65,12 @@ def is_from_staff(scope: dict[str, Any]) -> bool:
 T = TypeVar("T")
 MOST_WAITING = 128
 
-# A page that took so long is still waited for, if the database answers others.
+# A page that takes longer is still waited for if the database answers others.
 UNLESS_AWAY_S = 2.0
 
 
 class PageHandler(ASGIHandler):
-    """Without Django's watcher for clients that leave: what runs in a thread cannot be stopped anyway."""
+    """Does not watch for clients that leave, as Django's does: what runs in a thread cannot be stopped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,11 +83,11 @@ class PageHandler(ASGIHandler):
             await self._finish(refused, send)
             return
         try:
-            # Before it has a thread: whoever sends slowly keeps nobody else waiting.
+            # Before it has a thread, so that whoever sends slowly keeps nobody else waiting.
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        # Who asks how the service is doing does not queue with those who keep it busy.
+        # Operators do not queue with those who keep the service busy.
         is_for_metrics = scope["path"] == METRICS_PATH
         threads = self._reserved if is_for_metrics else self._threads
         making = asyncio.ensure_future(self._make(threads, scope, receive, body))
@@ -99,14 +101,14 @@ class PageHandler(ASGIHandler):
     async def _refuse(self, scope: dict[str, Any]) -> HttpResponse | None:
         """Before a body is read or a thread is waited for."""
         try:
-            # Django would take the server's own name where none is sent, and log who sends another at length.
+            # Without a Host header Django would take the server's own name, and of a wrong one it logs a lot.
             check_host(header(scope, b"host"), scope["http_version"])
             if is_for_staff(scope):
                 await self._ask_for_staff(scope)
         except ApiError as refusal:
             return refuse_page(scope, refusal)
         if scope["path"] == METRICS_PATH:
-            # There is one thread for them, in which strangers in any number would keep operators waiting.
+            # There is one thread for them, for which strangers would keep operators waiting.
             return refuse_metrics(header(scope, b"authorization") or "")
         return None
 
@@ -143,15 +145,15 @@ class PageHandler(ASGIHandler):
         return response  # type: ignore[no-any-return]
 
     async def _finish(self, response: HttpResponseBase, send: Any) -> None:
-        """Whoever reads slowly keeps nobody waiting either."""
+        """Without a thread, so that whoever reads slowly keeps nobody else waiting."""
         await self.send_response(response, send)
         if response.streaming:
             await asyncio.to_thread(response.close)
 
 
 async def unless_database_stops(making: asyncio.Future[T]) -> T:
-    """A database that was stopped neither answers nor refuses. What waits for it keeps its thread, because
-    nobody can end that, but not the client."""
+    """A database that was stopped neither answers nor refuses. A page that waits for it keeps its thread,
+    which nobody can end, but its client is refused."""
     while not (await asyncio.wait((making,), timeout=UNLESS_AWAY_S))[0]:
         if feed.is_database_away:
             making.add_done_callback(retrieve)
@@ -160,8 +162,33 @@ async def unless_database_stops(making: asyncio.Future[T]) -> T:
 
 
 async def has_left(receive: Any) -> bool:
-    """Whether the client is gone already: it may have waited longer than it meant to."""
+    """Whether the client has gone away while its request waited."""
     message: asyncio.Future[Any] = asyncio.ensure_future(receive())
     await asyncio.sleep(0)
     message.cancel()
     return message.done()
+
+
+WITH_PAGE = (400, 503)
+
+
+def refuse_page(scope: dict[str, Any], refusal: ApiError) -> HttpResponse:
+    """A browser gets a page where there is one, everybody else the error body. Neither a thread nor the
+    database is needed, because both have too much to do at such a moment."""
+    status = refusal.status_code
+    if "text/html" not in (header(scope, b"accept") or "") or status not in WITH_PAGE:
+        return error_answer(refusal)
+    headers = {
+        **refusal.headers,
+        "Content-Security-Policy": build_policy(),
+        "X-Frame-Options": settings.X_FRAME_OPTIONS,
+        "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(_page(status), status=status, headers=headers)
+
+
+@cache
+def _page(status: int) -> bytes:
+    return render_to_string(f"{status}.html").encode()

@@ -1,4 +1,4 @@
-"""The streams' document as a page: connect, say, hear, resume, and what is refused, in words and rows."""
+"""The AsyncAPI document of this host's streams, for programs, and as a page for people."""
 
 import json
 import re
@@ -7,19 +7,37 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import get_token
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.models import Tier
+from core.contract.answers import answer_document, encode_document
 from core.plain_json import spelled_out
-from market.streams.docs.asyncapi import ANSWERS
+from market.streams.docs.asyncapi import ANSWERS, CHANNELS, Scheme, document, servers
 from market.streams.protocol.replies import CONTROLS
-
-from .asyncapi import content, scheme_of
+from signals_feed.stream import CHANNEL as SIGNALS
 
 Json = dict[str, Any]
+
+
+def scheme_of(request: HttpRequest) -> Scheme:
+    return "wss" if request.is_secure() else "ws"
+
+
+@cache
+def content() -> Json:
+    """Made once: only the address differs, and who asks may make up as many names and ports as they like."""
+    return document((*CHANNELS, SIGNALS), "localhost")
+
+
+@require_safe
+def asyncapi(request: HttpRequest) -> HttpResponseBase:
+    here = servers(request.get_host(), scheme_of(request))
+    return answer_document(request, encode_document(content() | {"servers": here}))
+
+
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
@@ -45,55 +63,57 @@ class DescribedMessage(NamedTuple):
     examples: list[MessageExample]
 
 
-def describe_message(name: str, document: Json) -> DescribedMessage:
-    told = document["components"]["messages"][name]
-    schema = resolve_schema(told["payload"], document)
+def describe_message(name: str) -> DescribedMessage:
+    found = content()["components"]["messages"][name]
     return DescribedMessage(
         anchor=name.lower(),
         title=re.sub("(?<=[a-z])(?=[A-Z])", " ", name).capitalize(),
-        name="" if told["name"] == name else told["name"],
-        about=told.get("summary", ""),
-        fields=list(message_fields(schema, document)),
-        examples=[MessageExample(each["name"], example_frame(each["payload"])) for each in told["examples"]],
+        name="" if found["name"] == name else found["name"],
+        about=found.get("summary", ""),
+        fields=list(message_fields(resolve_schema(found["payload"]))),
+        examples=[MessageExample(each["name"], example_frame(each["payload"])) for each in found["examples"]],
     )
 
 
-def message_fields(schema: Json, document: Json, within: str = "") -> Iterator[MessageField]:
-    """What is needed first, then what may be left out; under an object what is in it."""
+def message_fields(schema: Json, within: str = "") -> Iterator[MessageField]:
+    """Required fields come before optional ones, and an object before what is in it."""
     properties, required = schema["properties"], schema["required"]
     for name in sorted(properties, key=lambda name: name not in required):
         part = properties[name]
-        yield MessageField(
-            within + name, type_words(part, document), name in required, part.get("description", "")
-        )
-        inner = resolve_schema(part.get("items", part), document)
+        about = part.get("description", "")
+        yield MessageField(within + name, type_words(part), name in required, about)
+        inner = resolve_schema(part.get("items", part))
         if "properties" in inner:
-            yield from message_fields(inner, document, f"{within}{name}.")
+            yield from message_fields(inner, f"{within}{name}.")
 
 
 def example_frame(payload: Json) -> str:
     return spelled_out(json.dumps(payload, ensure_ascii=False).encode()).decode()
 
 
-def resolve_schema(schema: Json, document: Json) -> Json:
+def resolve_schema(schema: Json) -> Json:
     if "$ref" not in schema:
         return schema
-    found: Json = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    found: Json = content()["components"]["schemas"][last_part(schema["$ref"])]
     return found
 
 
-def type_words(schema: Json, document: Json) -> str:
+def last_part(reference: str) -> str:
+    return reference.rsplit("/", 1)[1]
+
+
+def type_words(schema: Json) -> str:
     if "anyOf" in schema:
-        return " or ".join(type_words(part, document) for part in schema["anyOf"])
+        return " or ".join(map(type_words, schema["anyOf"]))
     if "enum" in schema:
-        return " or ".join(json.dumps(value) for value in schema["enum"])
-    schema = resolve_schema(schema, document)
+        return " or ".join(map(json.dumps, schema["enum"]))
+    schema = resolve_schema(schema)
     if "properties" in schema:
         return "object"
     if schema["type"] == "array":
-        return f"list of {type_words(schema['items'], document)}"
+        return f"list of {type_words(schema['items'])}"
     if schema["type"] == "object":
-        return f"{type_words(schema['additionalProperties'], document)} for each symbol"
+        return f"{type_words(schema['additionalProperties'])} for each symbol"
     return TYPES[schema["type"]]
 
 
@@ -114,46 +134,42 @@ class DescribedStream(NamedTuple):
     data: list[DescribedMessage]
 
 
-def described_streams(document: Json) -> list[DescribedStream]:
-    found = []
-    for name, channel in document["channels"].items():
-        references = document["operations"][f"{name}Data"]["messages"]
-        data = [describe_message(each["$ref"].rsplit("/", 1)[1], document) for each in references]
-        about = channel["description"].replace("`", "")
-        found.append(DescribedStream(name, channel["title"], channel["address"], about, data))
-    return found
+def describe_stream(name: str, channel: Json) -> DescribedStream:
+    references = content()["operations"][f"{name}Data"]["messages"]
+    data = [describe_message(last_part(each["$ref"])) for each in references]
+    return DescribedStream(
+        name, channel["title"], channel["address"], channel["description"].replace("`", ""), data
+    )
 
 
 @cache
 def shared_words() -> dict[str, Any]:
     """All of the page that is the same for everybody."""
-    document = content()
+    whole = content()
+    announced = {refusal["close"] for refusal in whole["x-refusals"]}
     return {
-        "streams": described_streams(document),
-        "said": [describe_message(kind.__name__, document) for kind in ANSWERS],
-        "told": [describe_message(kind.__name__, document) for kind in CONTROLS],
-        "features": document["x-features"],
-        "limits": document["x-limits"],
-        "refusals": document["x-refusals"],
-        "closes": unannounced(document),
+        "streams": [describe_stream(*named) for named in whole["channels"].items()],
+        "said": [describe_message(kind.__name__) for kind in ANSWERS],
+        "told": [describe_message(kind.__name__) for kind in CONTROLS],
+        "features": whole["x-features"],
+        "limits": whole["x-limits"],
+        "refusals": whole["x-refusals"],
+        # Those that come without an error before them.
+        "closes": [close for close in whole["x-close-codes"] if close["close"] not in announced],
     }
-
-
-def unannounced(document: Json) -> list[Json]:
-    """Close codes that come without an error before them."""
-    announced = {refusal["close"] for refusal in document["x-refusals"]}
-    return [close for close in document["x-close-codes"] if close["close"] not in announced]
 
 
 @require_safe
 def streams_page(request: HttpRequest) -> HttpResponse:
-    url = f"{scheme_of(request)}://{request.get_host()}/ws/market"
-    page = {**shared_words(), "url": url, "tiers": Tier.objects.all(), **console(request)}
-    return render(request, "docs/streams.html", page)
-
-
-def console(request: HttpRequest) -> dict[str, Any]:
-    """What the page's own socket needs: its key, where it may have one."""
+    # The page's own socket needs a key, which somebody without an account has in the demo only.
     has_page_key = settings.DEMO or request.user.is_authenticated
-    config = {"csrf": get_token(request) if has_page_key else "", "hasPageKey": has_page_key}
-    return {"console": config, "has_page_key": has_page_key, "examples": EXAMPLES}
+    console = {"csrf": get_token(request) if has_page_key else "", "hasPageKey": has_page_key}
+    page = {
+        **shared_words(),
+        "url": f"{scheme_of(request)}://{request.get_host()}/ws/market",
+        "tiers": Tier.objects.all(),
+        "console": console,
+        "has_page_key": has_page_key,
+        "examples": EXAMPLES,
+    }
+    return render(request, "docs/streams.html", page)

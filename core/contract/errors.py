@@ -229,6 +229,11 @@ def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
         for name, value in refusal.headers.items():
             response.headers[name] = value
         return response
+    return error_answer(refusal)
+
+
+def error_answer(refusal: ApiError) -> HttpResponse:
+    """The error body, with a new request id."""
     request_id = new_request_id()
     body = error_body(refusal, request_id)
     headers = {**ON_EVERY_ANSWER, **refusal.headers, "X-Request-Id": request_id}

@@ -13,8 +13,7 @@ from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
 from market.streams.protocol.messages import ACTIONS, FEATURES
 from market.streams.protocol.refusals import CLOSES, REFUSALS
-from pages.asyncapi import content
-from pages.streams_page import shared_words
+from pages.streams_page import content, shared_words
 
 HOST = "stream.localhost"
 REFUSAL_ROW = r'<th scope="row">(?:<code>)?([\w–]+)(?:</code>)?</th>\s*<td>([\d–]+)</td>\s*<td>(.*?)</td>'

@@ -15,8 +15,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import User
 from core.contract.errors import Overloaded
-from pages.handler import MOST_WAITING
-from pages.refusals import refuse_page
+from pages.handler import MOST_WAITING, refuse_page
 from tests.factories import make_account, make_signal, make_tiers
 from tests.reliability.clients.measures import Memory, percentile
 from tests.reliability.clients.meters import listening
