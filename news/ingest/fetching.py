@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -11,7 +10,7 @@ import httpx2
 from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, retry_after_s, tls
 
 from .addresses import SCHEMES, AddressRefused, read_feed_address
-from .parsing import MAX_BYTES, NoFeed
+from .parsing import MAX_BYTES, FetchedFeed, NoFeed
 
 TIMEOUT_S = 20.0
 CONNECT_S = 5.0
@@ -31,18 +30,6 @@ ASKS = {
 }
 
 
-@dataclass(frozen=True)
-class Fetched:
-    body: bytes | None
-    """As it came over the wire; None if nothing is new since the validators were issued."""
-    content_type: str = ""
-    address: str = ""
-    """Where it came from in the end, after redirects."""
-    etag: str = ""
-    modified: str = ""
-    is_packed: bool = False
-
-
 AnyAddress = IPv4Address | IPv6Address
 
 
@@ -53,7 +40,8 @@ class Fetcher:
         self._allow_loopback = allow_loopback
         self._timeout_s = timeout_s
 
-    async def fetch(self, address: str, etag: str = "", modified: str = "") -> Fetched:
+    async def fetch(self, address: str, etag: str = "", modified: str = "") -> FetchedFeed | None:
+        """None if nothing is new since the validators were issued."""
         validators = {"If-None-Match": etag, "If-Modified-Since": modified}
         headers = ASKS | {name: value for name, value in validators.items() if value}
         await asyncio.to_thread(tls, trust_env=False)
@@ -70,17 +58,17 @@ class Fetcher:
         except (AddressRefused, HttpFailed) as error:
             raise NoFeed(str(error)) from None
 
-    async def _follow(self, client: httpx2.AsyncClient, address: str) -> Fetched:
+    async def _follow(self, client: httpx2.AsyncClient, address: str) -> FetchedFeed | None:
         for _ in range(MAX_HOPS + 1):
             url = read_feed_address(address, any_port=self._allow_loopback)
             answer = await self._ask(client, url)
-            if isinstance(answer, Fetched):
+            if not isinstance(answer, str):
                 return answer
             address = str(url.join(answer))
         raise NoFeed(f"it redirects more than {MAX_HOPS} times")
 
-    async def _ask(self, client: httpx2.AsyncClient, url: httpx2.URL) -> Fetched | str:
-        """The answer, or the address that it redirects to."""
+    async def _ask(self, client: httpx2.AsyncClient, url: httpx2.URL) -> FetchedFeed | str | None:
+        """The feed if it is new, or the address that it redirects to."""
         failed: httpx2.ConnectError | httpx2.ConnectTimeout | None = None
         for host in (await self._resolve(url))[:MOST_TRIED]:
             try:
@@ -89,7 +77,9 @@ class Fetcher:
                 failed = error
         raise failed or NoFeed(f"{url.host} has no address")
 
-    async def _ask_at(self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL) -> Fetched | str:
+    async def _ask_at(
+        self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL
+    ) -> FetchedFeed | str | None:
         # Connect to the address that was checked, under the original name: a second look-up could differ.
         request = client.build_request(
             "GET",
@@ -104,21 +94,21 @@ class Fetcher:
             await response.aclose()
 
     @staticmethod
-    async def _answer(response: httpx2.Response, url: httpx2.URL) -> Fetched | str:
+    async def _answer(response: httpx2.Response, url: httpx2.URL) -> FetchedFeed | str | None:
         status = response.status_code
         if status in REDIRECTS and "Location" in response.headers:
             return response.headers["Location"]
         if status == 304:
-            return Fetched(None)
+            return None
         if status != 200:
             raise NoFeed(f"the answer was {status}", retry_after_s(response))
-        return Fetched(
+        return FetchedFeed(
             await read_raw(response, MAX_BYTES, encodings=PLAIN | GZIP),
             response.headers.get("Content-Type", ""),
             str(url),
+            encoding(response) in GZIP,
             validator(response, "ETag"),
             validator(response, "Last-Modified"),
-            encoding(response) in GZIP,
         )
 
     async def _resolve(self, url: httpx2.URL) -> list[AnyAddress]:

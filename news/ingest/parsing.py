@@ -34,6 +34,17 @@ MAX_BYTES = 2_000_000
 GZIP, MAGIC = zlib.MAX_WBITS | 16, b"\x1f\x8b"
 
 
+class FetchedFeed(msgspec.Struct, frozen=True):
+    body: bytes
+    """As it came over the wire."""
+    content_type: str
+    address: str
+    """Where it came from in the end, after redirects."""
+    is_packed: bool = False
+    etag: str = ""
+    modified: str = ""
+
+
 class FeedEntry(msgspec.Struct, frozen=True):
     guid_key: str
     title: str

@@ -1,6 +1,7 @@
 """Reads one feed in a process of its own: whatever the bytes do, it ends in time and within its memory.
 
-The service starts it (`read_apart`); as a program it reads a question from standard input and answers there.
+The service starts it (`read_apart`); as a program it reads what was fetched from standard input and
+answers on standard output.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from .parsing import NoFeed, ParsedFeed, read_feed, unpack
+from .parsing import FetchedFeed, NoFeed, ParsedFeed, read_feed, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = __name__
@@ -23,20 +24,12 @@ MOST_MEMORY = 1_000_000_000
 MOST_ANSWER = 8_000_000
 
 
-class ParseQuestion(msgspec.Struct):
-    body: bytes
-    content_type: str
-    address: str
-    is_packed: bool = False
-
-
 class ParseReply(msgspec.Struct):
     feed: ParsedFeed | None = None
     problem: str = ""
 
 
-async def read_apart(body: bytes, content_type: str, address: str, *, is_packed: bool = False) -> ParsedFeed:
-    question = msgspec.msgpack.encode(ParseQuestion(body, content_type, address, is_packed))
+async def read_apart(fetched: FetchedFeed) -> ParsedFeed:
     # The parser gets nothing of our environment, which holds secrets.
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", PROGRAM),
@@ -48,7 +41,7 @@ async def read_apart(body: bytes, content_type: str, address: str, *, is_packed:
     )
     try:
         async with asyncio.timeout(PATIENCE_S):
-            answer, _ = await process.communicate(question)
+            answer, _ = await process.communicate(msgspec.msgpack.encode(fetched))
     except TimeoutError:
         raise NoFeed(f"it could not be read within {PATIENCE_S:g} s") from None
     finally:
@@ -71,8 +64,8 @@ def understand(answer: bytes) -> ParsedFeed:
 def main() -> None:
     limit(resource.RLIMIT_CPU, MOST_CPU_S)
     limit(resource.RLIMIT_AS, MOST_MEMORY)
-    question = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=ParseQuestion)
-    sys.stdout.buffer.write(msgspec.msgpack.encode(answer_to(question)))
+    fetched = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=FetchedFeed)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(answer_to(fetched)))
 
 
 def limit(kind: int, most: int) -> None:
@@ -81,10 +74,10 @@ def limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (most, most))
 
 
-def answer_to(question: ParseQuestion) -> ParseReply:
+def answer_to(fetched: FetchedFeed) -> ParseReply:
     try:
-        body = unpack(question.body) if question.is_packed else question.body
-        return ParseReply(read_feed(body, question.content_type, question.address))
+        body = unpack(fetched.body) if fetched.is_packed else fetched.body
+        return ParseReply(read_feed(body, fetched.content_type, fetched.address))
     except NoFeed as error:
         return ParseReply(problem=str(error))
     except (RecursionError, MemoryError, ValueError, LookupError, TypeError, AttributeError) as error:

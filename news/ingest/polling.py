@@ -21,8 +21,8 @@ from news.models import Source
 from news.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
-from .fetching import Fetched, Fetcher
-from .parsing import NoFeed
+from .fetching import Fetcher
+from .parsing import FetchedFeed, NoFeed
 from .parsing_process import read_apart
 
 logger = logging.getLogger(__name__)
@@ -128,13 +128,16 @@ async def poll(
 
 
 async def _take(
-    source: Source, renew: Callable[[], Awaitable[bool]], fetched: Fetched, now: datetime, scorer: Scorer
+    source: Source,
+    renew: Callable[[], Awaitable[bool]],
+    fetched: FetchedFeed | None,
+    now: datetime,
+    scorer: Scorer,
 ) -> Polled:
-    if fetched.body is None:
+    if fetched is None:
         await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
         return Polled(UNCHANGED)
-    feed = await read_apart(fetched.body, fetched.content_type, fetched.address, is_packed=fetched.is_packed)
-    reading = await in_thread(intake.read, source, feed, now)
+    reading = await in_thread(intake.read, source, await read_apart(fetched), now)
     # Checked before scoring, which would otherwise be paid for twice.
     if reading.to_judge and not await renew():
         return Polled(problem=ANOTHER)

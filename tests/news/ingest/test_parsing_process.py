@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from news.ingest import parsing_process
-from news.ingest.parsing import NoFeed
-from news.ingest.parsing_process import ParseQuestion, ParseReply, read_apart, understand
+from news.ingest.parsing import FetchedFeed, NoFeed
+from news.ingest.parsing_process import ParseReply, read_apart, understand
 from tests.patience import PATIENCE_S
 
 from .feed_server import item, rss
@@ -20,25 +20,25 @@ ADDRESS = "https://wire.example/rss/all.xml"
 
 
 async def test_a_feed_is_read() -> None:
-    feed = await read_apart(rss(item("Gold steadies")), "application/xml", ADDRESS)
+    feed = await read_apart(FetchedFeed(rss(item("Gold steadies")), "application/xml", ADDRESS))
     assert [entry.title for entry in feed.entries] == ["Gold steadies"]
 
 
 async def test_what_it_refuses_it_refuses_in_words() -> None:
     with pytest.raises(NoFeed, match="the answer is empty"):
-        await read_apart(b"", "", ADDRESS)
+        await read_apart(FetchedFeed(b"", "", ADDRESS))
 
 
 async def test_what_is_packed_is_unpacked_there() -> None:
     # In two members, as some servers pack.
     packed = b"".join(gzip.compress(half) for half in halves(rss(item("Gold steadies"))))
-    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    feed = await read_apart(FetchedFeed(packed, "application/xml", ADDRESS, is_packed=True))
     assert [entry.title for entry in feed.entries] == ["Gold steadies"]
 
 
 async def test_what_stands_behind_the_packed_feed_is_passed_over() -> None:
     packed = gzip.compress(rss(item("Gold steadies"))) + b"\n<!-- made in 3 ms -->"
-    feed = await read_apart(packed, "application/xml", ADDRESS, is_packed=True)
+    feed = await read_apart(FetchedFeed(packed, "application/xml", ADDRESS, is_packed=True))
     assert [entry.title for entry in feed.entries] == ["Gold steadies"]
 
 
@@ -59,12 +59,12 @@ def halves(body: bytes) -> tuple[bytes, bytes]:
 )
 async def test_what_cannot_be_unpacked_is_told(body: bytes, reason: str) -> None:
     with pytest.raises(NoFeed, match=reason):
-        await read_apart(body, "", ADDRESS, is_packed=True)
+        await read_apart(FetchedFeed(body, "", ADDRESS, is_packed=True))
 
 
 async def test_thousands_of_entries_are_read_to_the_newest() -> None:
     body = rss(*(f"<item><title>{number}</title></item>" for number in range(5_000)))
-    feed = await read_apart(body, "", ADDRESS)
+    feed = await read_apart(FetchedFeed(body, "", ADDRESS))
     assert (len(feed.entries), feed.left_out) == (200, 4_800)
 
 
@@ -95,7 +95,7 @@ def test_its_limits_hold(program: str) -> None:
 
 
 def test_as_a_program_it_answers_what_it_was_asked() -> None:
-    question = msgspec.msgpack.encode(ParseQuestion(rss(item("Gold")), "", ADDRESS))
+    question = msgspec.msgpack.encode(FetchedFeed(rss(item("Gold")), "", ADDRESS))
     done = subprocess.run(
         [sys.executable, "-m", parsing_process.PROGRAM],
         cwd=parsing_process.ROOT,
