@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
@@ -154,9 +155,14 @@ class SeenStories:
         guids = [story.entry.guid_key for story in stories]
         items = NewsItem.objects.filter(origin=source, guid_key__in=guids)
         self._by_guid = {item.guid_key: item for item in items}
-        self._guids = set(self._by_guid)
-        self._addresses = _seen_addresses(stories)
-        self._titles = _seen_titles(stories)
+        self._guids, self._titles = set(self._by_guid), SeenTitles()
+        self._addresses: set[str] = set()
+        if stories:
+            times = [story.published_at for story in stories]
+            keys = {story.address_key for story in stories} - {""}
+            self._addresses.update(_seen_addresses(keys, min(times)))
+            for title, published_at in _seen_titles(min(times), max(times)):
+                self._titles.add(title, published_at)
 
     def take(self, story: Story) -> bool:
         """Whether the story is new. It counts as known afterwards, also within the same feed."""
@@ -186,28 +192,16 @@ class SeenStories:
         return item if is_changed else None
 
 
-def _seen_addresses(stories: Sequence[Story]) -> set[str]:
-    keys = [story.address_key for story in stories if story.address_key]
-    if not keys:
-        return set()
-    since = min(story.published_at for story in stories) - ADDRESS_WITHIN
-    items = NewsItem.objects.filter(address_key__in=keys, published_at__gte=since).exclude(address_key="")
-    return set(items.values_list("address_key", flat=True))
+def _seen_addresses(keys: set[str], since: datetime) -> QuerySet[NewsItem, str]:
+    items = NewsItem.objects.filter(address_key__in=keys, published_at__gte=since - ADDRESS_WITHIN)
+    return items.exclude(address_key="").values_list("address_key", flat=True)
 
 
-def _seen_titles(stories: Sequence[Story]) -> SeenTitles:
-    titles = SeenTitles()
-    if stories:
-        earliest = min(story.published_at for story in stories) - TOLD_ANEW_AFTER
-        latest = max(story.published_at for story in stories) + TOLD_ANEW_AFTER
-        # The status is named because the index begins with it.
-        items = NewsItem.objects.filter(
-            status__in=NewsItem.Status.values, published_at__gte=earliest, published_at__lte=latest
-        )
-        newest = items.order_by("-published_at").values_list("title", "published_at")[:MOST_TITLES]
-        for title, published_at in newest:
-            titles.add(title, published_at)
-    return titles
+def _seen_titles(earliest: datetime, latest: datetime) -> QuerySet[NewsItem, tuple[str, datetime]]:
+    within = (earliest - TOLD_ANEW_AFTER, latest + TOLD_ANEW_AFTER)
+    # The status is named because the index begins with it.
+    items = NewsItem.objects.filter(status__in=Status.values, published_at__range=within)
+    return items.order_by("-published_at").values_list("title", "published_at")[:MOST_TITLES]
 
 
 def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[str, int]) -> Story:

@@ -72,8 +72,11 @@ def claim(source: Source, now: datetime) -> bool:
     return True
 
 
+Renew = Callable[[], Awaitable[bool]]
+
+
 @asynccontextmanager
-async def renewed_claim(source: Source, renew_s: float) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+async def renewed_claim(source: Source, renew_s: float) -> AsyncIterator[Renew]:
     """Keeps the claim on a source for as long as its poll takes. Gives a function that renews it at once and
     says whether it was still ours."""
     # Two renewals at once would each mistake the other for another process's claim.
@@ -116,7 +119,10 @@ async def poll(
     try:
         async with renewed_claim(source, renew_s) as renew:
             fetched = await fetcher.fetch(source.address, source.etag, source.modified)
-            return await _take(source, renew, fetched, now, scorer)
+            if fetched is not None:
+                return await _take(source, renew, fetched, now, scorer)
+            await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
+            return Polled(UNCHANGED)
     except NoFeed as error:
         return await _failed(source, now, str(error), error.retry_after_s)
     except UNANSWERED as error:
@@ -127,16 +133,7 @@ async def poll(
         return await _failed(source, now, f"a fault of our own ({type(error).__name__}); the log has more")
 
 
-async def _take(
-    source: Source,
-    renew: Callable[[], Awaitable[bool]],
-    fetched: FetchedFeed | None,
-    now: datetime,
-    scorer: Scorer,
-) -> Polled:
-    if fetched is None:
-        await in_thread(note_success, source, now, UNCHANGED, source.etag, source.modified)
-        return Polled(UNCHANGED)
+async def _take(source: Source, renew: Renew, fetched: FetchedFeed, now: datetime, scorer: Scorer) -> Polled:
     reading = await in_thread(intake.read, source, await read_apart(fetched), now)
     # Checked before scoring, which would otherwise be paid for twice.
     if reading.to_judge and not await renew():
