@@ -15,7 +15,7 @@ from accounts.models import Account, ApiKey, User
 from .forms import IssueKeyForm, RollKeyForm
 from .requests import PersonRequest, settings_action, settings_form
 
-SAMPLE_PATH = "api/market/EURUSD/quote"
+SAMPLE_PATH = "/api/market/EURUSD/quote"
 
 # Ended keys stay in the database for good; a page of them is enough to look back.
 ENDED_SHOWN = 50
@@ -34,19 +34,14 @@ class KeyRow(NamedTuple):
 @settings_form
 def keys(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
-    if request.method == "POST":
-        return issue_from_form(request, account)
-    return key_page(request, account, IssueKeyForm())
-
-
-def issue_from_form(request: PersonRequest, account: Account) -> HttpResponse:
+    if request.method != "POST":
+        return key_page(request, account)
     form = IssueKeyForm(request.POST)
     if not form.is_valid():
         return key_page(request, account, form, status=400)
     try:
-        key, secret = issue_once(
-            account, form.cleaned_data["name"], newest=request.POST.get("newest", ""), by=request.user
-        )
+        newest = request.POST.get("newest", "")
+        key, secret = issue_once(account, form.cleaned_data["name"], newest=newest, by=request.user)
     except (FormUsedBefore, TooManyKeys) as refusal:
         form.add_error(None, str(refusal))
         return key_page(request, account, form, status=409)
@@ -72,46 +67,35 @@ def newest_key(account: Account) -> str:
 
 @settings_action
 def roll(request: PersonRequest, pk: int) -> HttpResponse:
-    account, key = find_own_key(request, pk)
+    account = Account.objects.for_user(request.user)
+    key = get_object_or_404(account.keys, pk=pk)
     form = RollKeyForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Choose one of the offered times for the old key.")
-        return key_page(request, account, IssueKeyForm(), status=400)
+        return key_page(request, account, status=400)
     try:
-        successor, secret = roll_key(
-            key, overlap_hours=form.cleaned_data["overlap_hours"], by=request.user.get_username()
-        )
-    except KeyNotActive:
-        messages.error(
-            request, f"“{key.name}” ({key.prefix}…) has ended or was rolled before: nothing was done."
-        )
-        return key_page(request, account, IssueKeyForm(), status=409)
-    except TooManyKeys as refusal:
-        messages.error(request, str(refusal))
-        return key_page(request, account, IssueKeyForm(), status=409)
+        successor, secret = roll_key(key, **form.cleaned_data, by=request.user.get_username())
+    except (KeyNotActive, TooManyKeys) as refusal:
+        ended = f"“{key.name}” ({key.prefix}…) has ended or was rolled before: nothing was done."
+        messages.error(request, ended if isinstance(refusal, KeyNotActive) else str(refusal))
+        return key_page(request, account, status=409)
     key.refresh_from_db()
     return show_secret(request, successor, secret, rolled=key)
 
 
 @settings_action
 def revoke(request: PersonRequest, pk: int) -> HttpResponse:
-    _, key = find_own_key(request, pk)
+    key = get_object_or_404(Account.objects.for_user(request.user).keys, pk=pk)
+    named = f"“{key.name}” ({key.prefix}…)"
     if revoke_key(key, by=request.user.get_username()):
-        messages.success(
-            request, f"“{key.name}” ({key.prefix}…) is revoked. It stops working within 2 seconds."
-        )
+        messages.success(request, f"{named} is revoked. It stops working within 2 seconds.")
     else:
-        messages.info(request, f"“{key.name}” ({key.prefix}…) was revoked before.")
+        messages.info(request, f"{named} was revoked before.")
     return redirect("keys")
 
 
-def find_own_key(request: PersonRequest, pk: int) -> tuple[Account, ApiKey]:
-    account = Account.objects.for_user(request.user)
-    return account, get_object_or_404(account.keys, pk=pk)
-
-
 def key_page(
-    request: PersonRequest, account: Account, form: IssueKeyForm, *, status: int = 200
+    request: PersonRequest, account: Account, form: IssueKeyForm | None = None, *, status: int = 200
 ) -> HttpResponse:
     now = timezone.now()
     ended = account.keys.ended(now)
@@ -121,7 +105,7 @@ def key_page(
         "ended": [row_of(key, now) for key in ended[:ENDED_SHOWN]],
         "ended_hidden": max(0, ended.count() - ENDED_SHOWN),
         "newest": newest_key(account),
-        "form": form,
+        "form": form or IssueKeyForm(),
     }
     return render(request, "settings/keys.html", context, status=status)
 
@@ -134,11 +118,10 @@ def row_of(key: ApiKey, now: datetime) -> KeyRow:
 def show_secret(
     request: PersonRequest, key: ApiKey, secret: str, *, rolled: ApiKey | None = None
 ) -> HttpResponse:
-    url = request.build_absolute_uri(f"/{SAMPLE_PATH}")
     context = {
         "key": key,
         "secret": secret,
-        "curl": f'curl -H "X-API-Key: {secret}" {url}',
+        "curl": f'curl -H "X-API-Key: {secret}" {request.build_absolute_uri(SAMPLE_PATH)}',
         "rolled": rolled,
         "rolled_state": rolled.state(timezone.now()) if rolled else "",
     }

@@ -13,7 +13,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.models import Account
 from accounts.open_streams.registry import TooManyClosed, close_stream, open_streams
-from accounts.open_streams.stream_slots import OpenStream
 from core.times import moment
 
 from .requests import PersonRequest, settings_action, settings_page
@@ -32,14 +31,17 @@ class StreamRow(NamedTuple):
     since: datetime
 
 
-@settings_page
-def streams(request: PersonRequest) -> HttpResponse:
-    account = Account.objects.for_user(request.user)
-    rows = [
+def rows_of(account: Account) -> list[StreamRow]:
+    return [
         StreamRow(stream.path, f"{stream.opened_at:.6f}", moment(round(1000 * stream.opened_at)))
         for stream in async_to_sync(open_streams.of)(account.pk)
     ]
-    return render(request, "settings/streams.html", {"streams": rows, "tier": account.tier})
+
+
+@settings_page
+def streams(request: PersonRequest) -> HttpResponse:
+    account = Account.objects.for_user(request.user)
+    return render(request, "settings/streams.html", {"streams": rows_of(account), "tier": account.tier})
 
 
 @settings_action
@@ -49,24 +51,17 @@ def close(request: PersonRequest) -> HttpResponse:
         messages.error(request, "Choose one of the streams below.")
         return redirect("open_streams")
     account = Account.objects.for_user(request.user)
-    stream = find_open(account, **form.cleaned_data)
-    if stream is None:
+    path, opened_at = form.cleaned_data["path"], form.cleaned_data["opened_at"]
+    # Events are written of streams that are there, not of whatever somebody sends.
+    if (path, f"{opened_at:.6f}") not in {row[:2] for row in rows_of(account)}:
         messages.info(request, "No such stream is open any more: nothing was done.")
         return redirect("open_streams")
     try:
-        close_stream(account, stream.path, stream.opened_at, by=request.user.get_username())
-        messages.success(request, f"The stream on {stream.path} closes within 2 seconds.")
+        close_stream(account, path, opened_at, by=request.user.get_username())
+        messages.success(request, f"The stream on {path} closes within 2 seconds.")
     except TooManyClosed as refusal:
         messages.error(request, str(refusal))
     return redirect("open_streams")
-
-
-def find_open(account: Account, path: str, opened_at: float) -> OpenStream | None:
-    """Events are written of streams that are there, not of whatever somebody sends."""
-    for stream in async_to_sync(open_streams.of)(account.pk):
-        if stream.path == path and f"{stream.opened_at:.6f}" == f"{opened_at:.6f}":
-            return stream
-    return None
 
 
 @settings_action

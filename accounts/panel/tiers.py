@@ -16,12 +16,8 @@ SHOWN = 10
 @settings_form
 def tier(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
-    if request.method == "POST":
-        return ask(request, account)
-    return show(request, account, TierRequestForm(account.tier))
-
-
-def ask(request: PersonRequest, account: Account) -> HttpResponse:
+    if request.method != "POST":
+        return show(request, account, TierRequestForm(account.tier))
     form = TierRequestForm(account.tier, request.POST)
     if not form.is_valid():
         return show(request, account, form, status=400)

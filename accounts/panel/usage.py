@@ -1,14 +1,14 @@
 """The settings panel's page of what the account used: today by minute, 30 days by day."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from accounts.models import MINUTE_S, Account, AiUsage, UsageCounts
+from accounts.models import Account, AiUsage, UsageCounts
 from core.times import midnight
 
 from .requests import PersonRequest, settings_page
@@ -74,22 +74,19 @@ def usage(request: PersonRequest) -> HttpResponse:
 def minutes_of(account: Account, now: datetime) -> list[UsageCounts]:
     """Each minute of the UTC day, also those to come."""
     began = midnight(now)
-    spent = [UsageCounts()] * (24 * 60)
-    rows = account.usage.filter(span="minute", starts_at__gte=began)
-    for at, *used in rows.values_list("starts_at", "requests", "streams"):
-        place = int((at - began).total_seconds()) // MINUTE_S
-        if place < len(spent):
-            spent[place] = UsageCounts(*used)
-    return spent
+    spent = spent_by(account, "minute", began)
+    return [spent.get(began + timedelta(minutes=place), UsageCounts()) for place in range(24 * 60)]
 
 
 def days_of(account: Account, now: datetime) -> list[UsageDay]:
     """Oldest first, today last."""
-    today = now.astimezone(UTC).date()
-    wanted = [today - timedelta(days=ago) for ago in reversed(range(DAYS))]
-    rows = account.usage.filter(span="day", starts_at__date__gte=wanted[0])
-    spent = {
-        at.date(): UsageCounts(*used) for at, *used in rows.values_list("starts_at", "requests", "streams")
-    }
-    calls = dict(AiUsage.objects.filter(account=account, day__gte=wanted[0]).values_list("day", "used"))
-    return [UsageDay(day, spent.get(day, UsageCounts()), calls.get(day, 0)) for day in wanted]
+    wanted = [midnight(now) - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    spent = spent_by(account, "day", wanted[0])
+    of_account = AiUsage.objects.filter(account=account, day__gte=wanted[0].date())
+    calls = dict(of_account.values_list("day", "used"))
+    return [UsageDay(at.date(), spent.get(at, UsageCounts()), calls.get(at.date(), 0)) for at in wanted]
+
+
+def spent_by(account: Account, span: str, since: datetime) -> dict[datetime, UsageCounts]:
+    rows = account.usage.filter(span=span, starts_at__gte=since)
+    return {at: UsageCounts(*used) for at, *used in rows.values_list("starts_at", "requests", "streams")}
