@@ -20,7 +20,7 @@ from accounts.back_office import NOBODY, ReadOnlyAdmin, button, label
 from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
-from signals_feed.ledger.proof import QUOTED
+from signals_feed.ledger.proof import known_prices
 from signals_feed.publishing.actions import PERMISSION, SignalNotActive, cancel
 from signals_feed.publishing.pages import PublishForm, publish_form
 
@@ -45,31 +45,17 @@ class StaffPublishForm(PublishForm):
 
 def evidence_of(signal: Signal, kind: str) -> SafeString:
     found = next((each for each in signal.evidence.all() if each.kind == kind), None)
-    return SafeString("-") if found is None else described(found, signal.instrument.digits)
-
-
-def described(evidence: Evidence, digits: int) -> SafeString:
-    prices = [(name, getattr(evidence, name)) for name in QUOTED]
-    known = [(name.replace("_", " "), f"{price:.{digits}f}") for name, price in prices if price is not None]
+    if found is None:
+        return SafeString("-")
+    digits = signal.instrument.digits
+    known = [(name.replace("_", " "), f"{price:.{digits}f}") for name, price in known_prices(found).items()]
     return format_html(
         "{}, {} UTC{}<br>{}<br>{}",
-        evidence.get_source_display(),
-        f"{evidence.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
-        f", number {evidence.seq} of {evidence.epoch}" if evidence.seq else "",
+        found.get_source_display(),
+        f"{found.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+        f", number {found.seq} of {found.epoch}" if found.seq else "",
         format_html_join(", ", "{} {}", known),
-        RULES[evidence.rule],
-    )
-
-
-def links_of(signal: Signal) -> SafeString:
-    scorecard = reverse("publisher", args=[signal.user.get_username()])
-    ledger = f"{reverse('admin:signals_feed_ledgerentry_changelist')}?q={signal.pk}"
-    return format_html(
-        '<a href="{}" class="text-primary-600">Scorecard of {}</a> · '
-        '<a href="{}" class="text-primary-600">Its ledger entries</a>',
-        scorecard,
-        signal.user,
-        ledger,
+        RULES[found.rule],
     )
 
 
@@ -126,7 +112,14 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
 
     @admin.display(description="More")
     def more(self, signal: Signal) -> str:
-        return links_of(signal)
+        return format_html(
+            '<a href="{}" class="text-primary-600">Scorecard of {}</a> · '
+            '<a href="{}?q={}" class="text-primary-600">Its ledger entries</a>',
+            reverse("publisher", args=[signal.user.get_username()]),
+            signal.user,
+            reverse("admin:signals_feed_ledgerentry_changelist"),
+            signal.pk,
+        )
 
     @label("Status", active="success", cancelling="warning")
     def state(self, signal: Signal) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, ClassVar
 from uuid import UUID
@@ -11,6 +11,7 @@ import msgspec
 from django.http import HttpRequest
 from msgspec import UNSET, Meta, UnsetType
 
+from accounts.models import User
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import NotFound
@@ -18,7 +19,8 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import Moment, openapi
 from core.threads import in_thread_promptly
-from core.times import iso_time
+from core.times import iso_time, read_iso
+from instruments.models import Instrument
 from signals_feed.ledger import proof
 from signals_feed.ledger.ledger import LedgerEntry, plain_number
 from signals_feed.models import Evidence, Signal
@@ -128,77 +130,113 @@ class Proof(msgspec.Struct):
     ledger: Annotated[list[LedgerMark], Meta(description="Its entries in `/api/signals/ledger`.")]
 
 
-def _input(name: str, exact: str) -> ProofInput:
-    return ProofInput(name, float(exact), exact)
+def proof_of(
+    signal: Signal, entry: Evidence | None, exit_: Evidence | None, ledger: Sequence[LedgerEntry]
+) -> Proof:
+    return Proof(
+        id=str(signal.pk),
+        user=signal.user.get_username(),
+        symbol=signal.instrument.symbol,
+        direction=signal.direction,
+        status=signal.status,
+        entry=ProofOfEntry(iso_time(signal.published_at), shown_evidence(entry)),
+        exit=proof_of_exit(signal, exit_),
+        inputs=[
+            ProofInput(name, float(value), plain_number(value))
+            for name, value in proof.inputs(signal, entry, exit_, pip_size_of(signal, ledger)).items()
+        ],
+        steps=[
+            ProofStep(
+                step.name, step.formula, float(step.value), exact(step.value, step.decimals), step.decimals
+            )
+            for step in proof.steps(signal, entry, exit_)
+        ],
+        ledger=[LedgerMark(each.position, each.kind, each.hash) for each in ledger],
+    )
 
 
-def _step(name: str, formula: str, exact: str, decimals: int | None = None) -> ProofStep:
-    return ProofStep(name, formula, float(exact), exact, decimals)
+def pip_size_of(signal: Signal, ledger: Sequence[LedgerEntry]) -> Decimal:
+    """The one the result was computed with; for active and very old signals the instrument's."""
+    for each in ledger:
+        if each.kind == LedgerEntry.Kind.CLOSE:
+            return Decimal(json.loads(each.payload).get("pip_size", signal.instrument.pip_size))
+    return signal.instrument.pip_size
 
 
-SAMPLE = Proof(
+def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | None:
+    if signal.closed_at is None:
+        return None
+    return ProofOfExit(
+        iso_time(signal.closed_at),
+        signal.close_reason,
+        signal.cancel_reason or None,
+        shown_evidence(evidence),
+    )
+
+
+def shown_evidence(evidence: Evidence | None) -> ShownEvidence | None:
+    if evidence is None:
+        return None
+    return ShownEvidence(
+        evidence.source,
+        evidence.rule,
+        RULES[evidence.rule],
+        iso_time(evidence.at),
+        evidence.epoch or None,
+        evidence.seq or None,
+        **{name: float(price) for name, price in proof.known_prices(evidence).items()},
+    )
+
+
+def exact(value: Decimal, decimals: int | None) -> str:
+    return plain_number(value) if decimals is None else f"{value:.{decimals}f}"
+
+
+SAMPLE_SIGNAL = Signal(
     id=CLOSED_SAMPLE.id,
-    user=CLOSED_SAMPLE.user,
-    symbol=CLOSED_SAMPLE.symbol,
+    user=User(username=CLOSED_SAMPLE.user),
+    instrument=Instrument(symbol=CLOSED_SAMPLE.symbol, pip_size=Decimal("0.01")),
     direction=CLOSED_SAMPLE.direction,
+    entry=Decimal("2651.4"),
+    stop_loss=Decimal("2660.4"),
+    take_profit=Decimal("2633.4"),
+    tradable_price=Decimal("2651.4"),
+    published_at=read_iso(CLOSED_SAMPLE.timestamp),
     status=CLOSED_SAMPLE.status,
-    entry=ProofOfEntry(
-        CLOSED_SAMPLE.timestamp,
-        ShownEvidence(
-            source="tick",
-            rule="quote",
-            rule_text=RULES["quote"],
-            time="2026-11-19T15:40:02.611Z",
-            epoch="k3v9x2q7",
-            seq=918_204,
-            bid=2651.4,
-            ask=2651.62,
-        ),
+    close_price=Decimal("2633.4"),
+    closed_at=read_iso(CLOSED_SAMPLE.closed_at),
+    close_reason=CLOSED_SAMPLE.close_reason,
+    pnl=Decimal("1800.0"),
+    pnl_percent=Decimal("0.6789"),
+    pnl_r=Decimal("2.0000"),
+    best_r=Decimal("2.0000"),
+    worst_r=Decimal("-0.7444"),
+)
+SAMPLE = proof_of(
+    SAMPLE_SIGNAL,
+    Evidence(
+        source="tick",
+        rule="quote",
+        at=read_iso("2026-11-19T15:40:02.611Z"),
+        epoch="k3v9x2q7",
+        seq=918_204,
+        bid=Decimal("2651.4"),
+        ask=Decimal("2651.62"),
     ),
-    exit=ProofOfExit(
-        CLOSED_SAMPLE.closed_at,
-        CLOSED_SAMPLE.close_reason,
-        None,
-        ShownEvidence(
-            source="tick",
-            rule="target",
-            rule_text=RULES["target"],
-            time="2026-11-20T08:31:17.004Z",
-            epoch="k3v9x2q7",
-            seq=1_204_511,
-            bid=2633.11,
-            ask=2633.33,
-            best=2633.4,
-            worst=2658.1,
-        ),
+    Evidence(
+        source="tick",
+        rule="target",
+        at=SAMPLE_SIGNAL.closed_at,
+        epoch="k3v9x2q7",
+        seq=1_204_511,
+        bid=Decimal("2633.11"),
+        ask=Decimal("2633.33"),
+        best=Decimal("2633.4"),
+        worst=Decimal("2658.1"),
     ),
-    inputs=[
-        _input("entry", "2651.4"),
-        _input("stop_loss", "2660.4"),
-        _input("take_profit", "2633.4"),
-        _input("entry_bid", "2651.4"),
-        _input("entry_ask", "2651.62"),
-        _input("exit_bid", "2633.11"),
-        _input("exit_ask", "2633.33"),
-        _input("exit_best", "2633.4"),
-        _input("exit_worst", "2658.1"),
-        _input("pip_size", "0.01"),
-    ],
-    steps=[
-        _step("tradable_price", "entry_bid", "2651.4"),
-        _step("paid", "min(entry, tradable_price)", "2651.4"),
-        _step("risk", "abs(paid - stop_loss)", "9"),
-        _step("close_price", "take_profit", "2633.4"),
-        _step("gained", "paid - close_price", "18"),
-        _step("pnl", "gained / pip_size", "1800.0", 1),
-        _step("pnl_percent", "gained / paid * 100", "0.6789", 4),
-        _step("pnl_r", "gained / risk", "2.0000", 4),
-        _step("best_r", "(paid - exit_best) / risk", "2.0000", 4),
-        _step("worst_r", "(paid - exit_worst) / risk", "-0.7444", 4),
-    ],
-    ledger=[
-        LedgerMark(411, "publish", hashlib.sha256(b"411").hexdigest()),
-        LedgerMark(430, "close", hashlib.sha256(b"430").hexdigest()),
+    [
+        LedgerEntry(position=411, kind="publish", hash=hashlib.sha256(b"411").hexdigest()),
+        LedgerEntry(position=430, kind="close", payload="{}", hash=hashlib.sha256(b"430").hexdigest()),
     ],
 )
 
@@ -226,64 +264,6 @@ def read_proof(pk: UUID) -> bytes | None:
     signal = signals.filter(pk=pk).first()
     if signal is None:
         return None
-    return encode(proof_of(signal, LedgerEntry.objects.filter(signal=pk).order_by("position")))
-
-
-def proof_of(signal: Signal, ledger: Iterable[LedgerEntry]) -> Proof:
     shown = {each.kind: each for each in signal.evidence.all()}
-    entry, exit_ = shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT)
-    entries = list(ledger)
-    inputs = proof.inputs(signal, entry, exit_, pip_size_of(signal, entries))
-    return Proof(
-        id=str(signal.pk),
-        user=signal.user.get_username(),
-        symbol=signal.instrument.symbol,
-        direction=signal.direction,
-        status=signal.status,
-        entry=ProofOfEntry(iso_time(signal.published_at), shown_evidence(entry)),
-        exit=proof_of_exit(signal, exit_),
-        inputs=[_input(name, plain_number(value)) for name, value in inputs],
-        steps=[
-            _step(step.name, step.formula, exact(step.value, step.decimals), step.decimals)
-            for step in proof.steps(signal, entry, exit_)
-        ],
-        ledger=[LedgerMark(each.position, each.kind, each.hash) for each in entries],
-    )
-
-
-def pip_size_of(signal: Signal, ledger: Iterable[LedgerEntry]) -> Decimal:
-    """The one the result was computed with; for active and very old signals the instrument's."""
-    for each in ledger:
-        if each.kind == LedgerEntry.Kind.CLOSE:
-            return Decimal(json.loads(each.payload).get("pip_size", signal.instrument.pip_size))
-    return signal.instrument.pip_size
-
-
-def proof_of_exit(signal: Signal, evidence: Evidence | None) -> ProofOfExit | None:
-    if signal.closed_at is None:
-        return None
-    return ProofOfExit(
-        iso_time(signal.closed_at),
-        signal.close_reason,
-        signal.cancel_reason or None,
-        shown_evidence(evidence),
-    )
-
-
-def shown_evidence(evidence: Evidence | None) -> ShownEvidence | None:
-    if evidence is None:
-        return None
-    prices = {name: getattr(evidence, name) for name in proof.QUOTED}
-    return ShownEvidence(
-        evidence.source,
-        evidence.rule,
-        RULES[evidence.rule],
-        iso_time(evidence.at),
-        evidence.epoch or None,
-        evidence.seq or None,
-        **{name: float(price) for name, price in prices.items() if price is not None},
-    )
-
-
-def exact(value: Decimal, decimals: int | None) -> str:
-    return plain_number(value) if decimals is None else f"{value:.{decimals}f}"
+    ledger = list(LedgerEntry.objects.filter(signal=pk).order_by("position"))
+    return encode(proof_of(signal, shown.get(Evidence.Kind.ENTRY), shown.get(Evidence.Kind.EXIT), ledger))

@@ -19,11 +19,6 @@ TERMS = ("entry", "stop_loss", "take_profit")
 QUOTED = ("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst")
 
 
-class KnownValue(NamedTuple):
-    name: str
-    value: Decimal
-
-
 class ComputedValue(NamedTuple):
     name: str
     formula: str
@@ -33,22 +28,23 @@ class ComputedValue(NamedTuple):
     """It is rounded to these, half away from zero; None if it is exact."""
 
 
-def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> list[KnownValue]:
-    """From the rows of a signal and its evidence, which old signals lack."""
-    named = [KnownValue(name, getattr(signal, name)) for name in TERMS]
-    named += [*quoted("entry", entry), *quoted("exit", exit_), KnownValue("pip_size", pip_size)]
+def known_prices(evidence: Any) -> dict[str, Decimal]:
+    """None are known without evidence, as of old signals."""
+    prices = {name: getattr(evidence, name, None) for name in QUOTED}
+    return {name: price for name, price in prices.items() if price is not None}
+
+
+def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> dict[str, Decimal]:
+    """From the rows of a signal and its evidence."""
+    given = {name: getattr(signal, name) for name in TERMS}
+    given |= {f"entry_{name}": price for name, price in known_prices(entry).items()}
+    given |= {f"exit_{name}": price for name, price in known_prices(exit_).items()}
+    given["pip_size"] = pip_size
     if entry is None:
-        named.append(KnownValue("tradable_price", signal.tradable_price))
+        given["tradable_price"] = signal.tradable_price
     if exit_ is None and signal.close_price is not None:
-        named.append(KnownValue("close_price", signal.close_price))
-    return named
-
-
-def quoted(prefix: str, evidence: Any) -> Iterator[KnownValue]:
-    for name in QUOTED:
-        price = None if evidence is None else getattr(evidence, name)
-        if price is not None:
-            yield KnownValue(f"{prefix}_{name}", price)
+        given["close_price"] = signal.close_price
+    return given
 
 
 def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
