@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import NamedTuple
 
-from core.background import cancel_and_wait
+from core.background import cancel_and_wait, retrieve
 from core.clock import now_ms
 from core.contract.errors import AiQuotaExceeded, ModelUnavailable
 from core.plain_json import encode
@@ -78,14 +78,10 @@ class Analyses:
         """Runs as a separate task, because others may wait for it after its first caller has gone."""
         making = asyncio.create_task(self._make(key, analyst, instrument, charge), name=f"analysis {key}")
         self._under_way[key] = making
-        making.add_done_callback(lambda ended: self._end(key, ended))
+        making.add_done_callback(lambda _: self._under_way.pop(key))
+        # All waiting callers may have gone.
+        making.add_done_callback(retrieve)
         return making
-
-    def _end(self, key: AnswerKey, making: asyncio.Task[Answered]) -> None:
-        del self._under_way[key]
-        if not making.cancelled():
-            # Retrieved, so that asyncio does not warn if all waiting callers have gone.
-            making.exception()
 
     async def _make(
         self, key: AnswerKey, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge

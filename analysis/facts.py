@@ -122,7 +122,5 @@ def known_by_then(facts: Facts) -> Facts:
 
 
 def _has_risk(signal: SignalFact) -> bool:
-    prices_are_sound = (
-        LOWEST <= min(signal.entry, signal.stop_loss) <= max(signal.entry, signal.stop_loss) <= HIGHEST
-    )
-    return prices_are_sound and signal.side * (signal.entry - signal.stop_loss) > 0
+    entry, stop = signal.entry, signal.stop_loss
+    return LOWEST <= min(entry, stop) <= max(entry, stop) <= HIGHEST and signal.side * (entry - stop) > 0

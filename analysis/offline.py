@@ -43,7 +43,7 @@ def analyse(facts: Facts) -> Analysis:
     score = round(fsum(driver.contribution for driver in drivers), 3) + 0.0
     weights_sum = round(fsum(driver.weight for driver in drivers), 3)
     price, levels = facts.price, levels_of(facts)
-    confidence = confidence_of(drivers, score, weights_sum, state_of(facts), volatility_factor(drivers))
+    confidence = confidence_of(facts, drivers, score, weights_sum)
     return Analysis(
         symbol=facts.symbol,
         model=IDENTIFIER,
@@ -78,17 +78,6 @@ def driver_of(make: Callable[..., Driver], weight: float, finding: Finding) -> D
     )
 
 
-def volatility_factor(drivers: list[Driver]) -> float:
-    for driver in drivers:
-        if isinstance(driver.evidence, VolatilityEvidence):
-            return driver.evidence.confidence_factor
-    return FACTOR_WHERE_UNKNOWN
-
-
-def state_of(facts: Facts) -> str:
-    return "unquoted" if facts.quote is None else facts.state
-
-
 def as_of(facts: Facts) -> AsOf:
     def latest(moments: list[int]) -> str | None:
         return iso_ms(max(moments)) if moments else None
@@ -109,13 +98,13 @@ CLEAR_AT = 0.5
 MARKET_FACTORS = {"open": 1.0, "closed": 0.7, "stale": 0.5, "unquoted": 0.3}
 
 
-def confidence_of(
-    drivers: Sequence[Driver], score: float, weights_sum: float, market: str, volatility_factor: float
-) -> float:
+def confidence_of(facts: Facts, drivers: Sequence[Driver], score: float, weights_sum: float) -> float:
     """Missing, contradictory or old data and wild swings reduce it."""
-    clear = clarity(score)
-    agreed = agreement([driver.contribution for driver in drivers])
-    return round(weights_sum * (clear + agreed) / 2 * MARKET_FACTORS[market] * volatility_factor, 2)
+    sure = (clarity(score) + agreement([driver.contribution for driver in drivers])) / 2
+    market = MARKET_FACTORS["unquoted" if facts.quote is None else facts.state]
+    seen = (driver.evidence for driver in drivers if isinstance(driver.evidence, VolatilityEvidence))
+    calm = next((evidence.confidence_factor for evidence in seen), FACTOR_WHERE_UNKNOWN)
+    return round(weights_sum * sure * market * calm, 2)
 
 
 def clarity(score: float) -> float:

@@ -1,9 +1,10 @@
 """Reads the facts of an analysis: prices from memory on the event loop, the rest in a thread."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import islice
 
+from django.db.models import QuerySet
 from msgspec.structs import replace
 
 from analysis.drivers.candles import TREND_WEIGHTS
@@ -73,21 +74,14 @@ def read_news(instrument: InstrumentFacts, category: str, at_ms: int) -> tuple[N
     feed = NewsItem.objects.for_feed().filter(
         published_at__lte=now, published_at__gt=now - timedelta(milliseconds=LOOKED_BACK_MS)
     )
-    columns = ("pk", "title", "category", "sentiment_score", "published_at")
-    own = feed.filter(symbols=instrument.id).values_list(*columns)[:MOST_READ]
-    others = feed.filter(category=category, symbols=None).values_list(*columns)[:MOST_READ]
-    return (
-        *news_facts(own, instrument, names_symbol=True),
-        *news_facts(others, instrument, names_symbol=False),
-    )
+    own, others = feed.filter(symbols=instrument.id), feed.filter(category=category, symbols=None)
+    return (*news_facts(own, instrument, names_symbol=True), *news_facts(others, instrument))
 
 
 def news_facts(
-    rows: Iterable[tuple[int, str, str, float | None, datetime]],
-    instrument: InstrumentFacts,
-    *,
-    names_symbol: bool,
+    items: QuerySet[NewsItem], instrument: InstrumentFacts, *, names_symbol: bool = False
 ) -> Iterator[NewsFact]:
+    rows = items.values_list("pk", "title", "category", "sentiment_score", "published_at")[:MOST_READ]
     facts = (
         NewsFact(
             id_,

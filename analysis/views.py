@@ -9,7 +9,7 @@ from core.contract.answers import Answer
 from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
 from core.contract.parameters import OptionalChoiceParameter, QuerySerializer
 from core.contract.schema import describes
-from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.catalogue import catalogue
 
 from .ai_call_charge import AiCallCharge
 from .analyses import analyses
@@ -58,7 +58,8 @@ class AnalysisViewSet(KeyedViewSet):
     async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
         self.charge = charge = await AiCallCharge.of(self.caller)
         try:
-            instrument, model = self._asked(request, symbol)
+            instrument = catalogue.get(symbol)
+            model = self.parameters(request, AnalysisQuerySerializer)["model"]
         except ApiError:
             # As everywhere, a used-up limit is reported before a mistake in the request.
             if charge.has_none_left:
@@ -68,9 +69,6 @@ class AnalysisViewSet(KeyedViewSet):
         return Answer(
             b'{%s,"cached":%s}' % (answered.fields, b"true" if answered.was_made_before else b"false")
         )
-
-    def _asked(self, request: HttpRequest, symbol: str) -> tuple[InstrumentFacts, str | None]:
-        return catalogue.get(symbol), self.parameters(request, AnalysisQuerySerializer)["model"]
 
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         try:

@@ -14,10 +14,6 @@ from news.labels import sentiment_label
 ATR_LENGTH = 14
 
 
-def closes(bars: Sequence[AnalysedBar]) -> list[float]:
-    return [log(bar.close) for bar in bars]
-
-
 def ema(values: Sequence[float], length: int) -> list[float]:
     """Starts with the mean of the first `length` values; empty if there are fewer."""
     if len(values) < length:
@@ -74,7 +70,7 @@ def weigh_trend(facts: Facts) -> Finding:
 
 
 def trend_of(timeframe: str, weight: float, bars: Sequence[AnalysedBar], price: float) -> TimeframeTrend:
-    values = closes(bars)
+    values = [log(bar.close) for bar in bars]
     fast, slow, unit = ema(values, FAST), ema(values, SLOW), atr(bars)[-1]
     if not unit:
         return TimeframeTrend(timeframe, weight, 0.0, 0.0, 0.0, 0.0)

@@ -51,8 +51,8 @@ def shown_item(item: NewsFact, share: float) -> WeighedItem:
 
 
 def describe_news(number: int, score: float, first: WeighedItem) -> str:
-    counted = "1 item" if number == 1 else f"{number} items"
-    return f"The news of three days is {sentiment_label(score)} ({counted}), foremost “{first.title}”."
+    label, items = sentiment_label(score), counted(number, "item")
+    return f"The news of three days is {label} ({items}), foremost “{first.title}”."
 
 
 # As if this many neutral signals were active, so that one or two signals decide little.
@@ -63,7 +63,7 @@ def weigh_signals(facts: Facts) -> Finding:
     signals = facts.signals
     if not signals:
         return Finding("No signal on it is active.")
-    buys = sum(1 for signal in signals if signal.side > 0)
+    buys = sum(signal.side > 0 for signal in signals)
     sells = len(signals) - buys
     at_risk = round(sum(r_at_risk(signal, facts.quote) for signal in signals), 2)
     text = f"{counted(buys, 'buy')} and {counted(sells, 'sell')} are active, with {at_risk} R at risk."
