@@ -52,8 +52,6 @@ def on_one_line(logger: Any, method: str, event: EventDict) -> EventDict:
     for name, value in event.items():
         if name == "exception":
             event[name] = str(value).translate(CONTROLS_IN_TRACEBACKS).replace("\n", "\n    ")
-        elif isinstance(value, str):
-            event[name] = cut(value).translate(CONTROLS)
         elif value is not None and not isinstance(value, int | float):
             event[name] = cut(str(value)).translate(CONTROLS)
     return event

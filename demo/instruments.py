@@ -5,7 +5,6 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from django.core.management import call_command
-from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from instruments.models import Instrument, TradingCalendar
@@ -22,12 +21,8 @@ def seed_instruments(progress: Progress) -> None:
     if not Instrument.objects.exists():
         progress("Loading the instruments")
         call_command("load_instruments", verbosity=0)
-    if not Instrument.objects.filter(symbol=TEST).exists():
-        _add_test()
-
-
-@transaction.atomic
-def _add_test() -> None:
+    if Instrument.objects.filter(symbol=TEST).exists():
+        return
     calendar, _ = TradingCalendar.objects.get_or_create(name=ALWAYS_OPEN, defaults={"sessions": "24/7"})
     test = Instrument(
         symbol=TEST,

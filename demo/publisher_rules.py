@@ -1,9 +1,12 @@
-"""The rules of the demo's publishers, who keep its feed alive: simple enough to be stated."""
+"""The rules by which the demo's publishers keep its feed alive, simple enough to be stated on their pages."""
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from statistics import fmean, pstdev
 from typing import NamedTuple
+
+from market.prices import CandleRow
+from signals_feed.rules import SignalTerms
 
 BARS, TIMEFRAME = 20, "15m"
 
@@ -14,19 +17,13 @@ OUTER = 0.75
 MIN_SPREADS = 5
 
 
-class ClosedBar(NamedTuple):
-    high: float
-    low: float
-    close: float
-
-
 class MarketView(NamedTuple):
     """What a rule sees of a market: its last closed bars, oldest first, and its quote."""
 
     symbol: str
     bid: float
     ask: float
-    bars: Sequence[ClosedBar]
+    bars: Sequence[CandleRow]
 
     @property
     def mid(self) -> float:
@@ -54,7 +51,7 @@ def breakout(view: MarketView) -> TradeIdea | None:
     highest, lowest = max(bar.high for bar in view.bars), min(bar.low for bar in view.bars)
     if highest <= lowest:
         return None
-    # -1 at the lowest of the range, 1 at the highest, beyond it outside.
+    # -1 is the lowest of the range and 1 the highest.
     place = (view.mid - lowest) / (highest - lowest) * 2 - 1
     if abs(place) < OUTER:
         return None
@@ -82,16 +79,12 @@ def strongest(rule: PublisherRule, views: Iterable[MarketView]) -> TradeIdea | N
     return max(ideas, key=lambda idea: idea.strength, default=None)
 
 
-class IdeaLevels(NamedTuple):
-    stop_loss: Decimal
-    take_profit: Decimal
-
-
-def levels_of(idea: TradeIdea, bid: Decimal, ask: Decimal, digits: int) -> IdeaLevels:
-    """Around the price that the market offers now."""
+def terms_of(idea: TradeIdea, bid: Decimal, ask: Decimal, digits: int) -> SignalTerms:
+    """With levels around the price that the market offers now."""
     sign, paid = (1, float(ask)) if idea.direction == "buy" else (-1, float(bid))
     prices = (paid - sign * idea.stop_distance, paid + sign * idea.target_distance)
-    return IdeaLevels(*(Decimal(f"{price:.{digits}f}") for price in prices))
+    stop_loss, take_profit = (Decimal(f"{price:.{digits}f}") for price in prices)
+    return SignalTerms(idea.symbol, idea.direction, stop_loss, take_profit)
 
 
 class DemoPublisher(NamedTuple):

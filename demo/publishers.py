@@ -18,20 +18,11 @@ from market import runtime as market
 from market.prices import MINUTE_MS
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
-from signals_feed.rules import SignalRefused, SignalTerms
+from signals_feed.rules import SignalRefused
 
 from .instruments import TEST
 from .market import priced_by_demo
-from .publisher_rules import (
-    BARS,
-    PUBLISHERS,
-    TIMEFRAME,
-    ClosedBar,
-    DemoPublisher,
-    MarketView,
-    levels_of,
-    strongest,
-)
+from .publisher_rules import BARS, PUBLISHERS, TIMEFRAME, DemoPublisher, MarketView, strongest, terms_of
 
 logger = logging.getLogger(__name__)
 LOOK_S = 10.0
@@ -68,13 +59,12 @@ def view_of(facts: InstrumentFacts) -> MarketView | None:
     quote = market.quote(facts.symbol)
     if facts.symbol == TEST or quote is None or market.state(facts) != "open":
         return None
-    rows = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
-    closed = [ClosedBar(row.high, row.low, row.close) for row in rows]
-    return MarketView(facts.symbol, quote.bid, quote.ask, closed)
+    bars = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
+    return MarketView(facts.symbol, quote.bid, quote.ask, bars)
 
 
 def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: int) -> Signal | None:
-    """Once in an interval, whichever process asks and however often: its token is taken once."""
+    """Once in an interval, whichever process asks and however often, because a token is taken only once."""
     user = User.objects.filter(username=publisher.name, account__is_demo=True).first()
     token = uuid5(NAMESPACE_OID, f"{publisher.name}:{now_ms // INTERVAL_MS}")
     own = Signal.objects.filter(user=user)
@@ -87,11 +77,11 @@ def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: i
     quote = None if idea is None else current_quote(idea.symbol)
     if idea is None or quote is None:
         return None
-    chosen = levels_of(idea, quote.bid, quote.ask, catalogue.get_any(idea.symbol).digits)
+    terms = terms_of(idea, quote.bid, quote.ask, catalogue.get_any(idea.symbol).digits)
     try:
-        return publish(SignalTerms(idea.symbol, idea.direction, *chosen), user, quote, token)
+        return publish(terms, user, quote, token)
     except SignalRefused as refusal:
-        # The market moved or closed since it was looked at.
+        # The market has moved or closed since it was looked at.
         logger.info("%s tries again: %s", publisher.name, refusal)
         return None
 

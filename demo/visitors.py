@@ -1,10 +1,11 @@
-"""The demo's visitors: each browser session has an account of its own, for as long as it is used."""
+"""The demo's visitors: each browser session has an account of its own for as long as it is used."""
 
 import secrets
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -17,10 +18,10 @@ from core.events.outbox import ControlEvent
 
 TIER = "pro"
 MOST_AN_HOUR = 60
-"""From one address: people behind one router, but no machine that collects accounts."""
+"""From one address: enough for people behind one router, too few for a machine that collects accounts."""
 IDLE = timedelta(days=1)
 
-# As many go with each that comes, so there is never much to do at once.
+# At most so many go when one comes, so that there is never much to do at once.
 PRUNED_AT_ONCE = 100
 
 
@@ -30,40 +31,29 @@ class TooManyVisitors(RetryLater):
 
 
 def find_visitor(request: HttpRequest) -> PageSession | None:
-    """Theirs, from now on at the latest; None outside the demo."""
+    """Opens an account for the browser's session if it has none. None outside the demo."""
     if not settings.DEMO:
         return None
-    address = request.META.get("REMOTE_ADDR") or ""
-    known = PageSession.objects.filter(session_key=request.session.session_key or "").first()
-    if known is not None and VISITOR in request.session:
+    session, address = request.session, request.META.get("REMOTE_ADDR") or ""
+    known = PageSession.objects.filter(session_key=session.session_key or "").first()
+    if known is not None and VISITOR in session:
         return known
     # Before the session, which is a row too.
     check_room(address)
-    return open_visitor(visitor_session(request), address)
-
-
-def visitor_session(request: HttpRequest) -> str:
-    """The key of the browser's session; there is one from now on."""
-    if VISITOR not in request.session:
-        request.session[VISITOR] = True
-    if request.session.session_key is None:
-        request.session.create()
-    return str(request.session.session_key)
-
-
-def open_visitor(key: str, address: str) -> PageSession:
+    session.setdefault(VISITOR, True)
+    if session.session_key is None:
+        session.create()
     prune()
-    try:
-        with transaction.atomic():
-            return PageSession.objects.create(session_key=key, account=open_account(address))
-    except IntegrityError:
-        # Another tab of the same browser came first.
-        return PageSession.objects.get(session_key=key)
+    # Another tab of the same browser may come first.
+    account = partial(open_account, address)
+    return PageSession.objects.get_or_create(session_key=session.session_key, defaults={"account": account})[
+        0
+    ]
 
 
 @transaction.atomic
 def open_account(address: str) -> Account:
-    # Those who come at once take turns, so that no more than allowed are counted in.
+    # Those who come at the same time take turns, so that they are all counted.
     tier = Tier.objects.select_for_update(no_key=True).get(name=TIER)
     check_room(address)
     user = User(username=f"visitor-{secrets.token_hex(8)}")
@@ -80,8 +70,8 @@ def check_room(address: str) -> None:
 
 
 @transaction.atomic
-def prune() -> int:
-    """Forget those who have not been here for a day; how many that were."""
+def prune() -> None:
+    """Forget those who have not been here for a day."""
     cutoff = timezone.now() - IDLE
     idle = (
         Account.objects.exclude(visitor_from="")
@@ -93,4 +83,3 @@ def prune() -> int:
     User.objects.filter(pk__in=[user for _, user in gone]).delete()
     for account, _ in gone:
         ControlEvent.objects.publish(EventKind.SESSION_ENDED, account=account)
-    return len(gone)

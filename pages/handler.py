@@ -35,13 +35,6 @@ class StaffOnly(ApiError):
     status_code, code = 413, "too_large"
     message = f"Only staff who are logged in may send more than {MOST_BODY_BYTES:,} bytes here."
 
-    def __init__(self) -> None:
-        super().__init__(max=MOST_BODY_BYTES)
-
-
-def is_for_staff(scope: dict[str, Any]) -> bool:
-    return is_import(scope["path"]) and may_be_large(scope)
-
 
 def may_be_large(scope: dict[str, Any]) -> bool:
     length = header(scope, b"content-length") or ""
@@ -103,7 +96,7 @@ class PageHandler(ASGIHandler):
         try:
             # Without a Host header Django would take the server's own name, and of a wrong one it logs a lot.
             check_host(header(scope, b"host"), scope["http_version"])
-            if is_for_staff(scope):
+            if is_import(scope["path"]) and may_be_large(scope):
                 await self._ask_for_staff(scope)
         except ApiError as refusal:
             return refuse_page(scope, refusal)
@@ -119,7 +112,7 @@ class PageHandler(ASGIHandler):
 
         try:
             if not await unless_database_stops(asyncio.ensure_future(ask())):
-                raise StaffOnly
+                raise StaffOnly(max=MOST_BODY_BYTES)
         except Error as error:
             raise as_refusal(error) from error
 

@@ -8,27 +8,32 @@ import pytest
 
 from demo.publisher_rules import (
     BARS,
-    ClosedBar,
     MarketView,
     TradeIdea,
     breakout,
-    levels_of,
     reversion,
     strongest,
+    terms_of,
 )
+from market.prices import CandleRow
 
-FLAT = [ClosedBar(101.0, 99.0, 100.0)] * BARS
+
+def bar(high: float, low: float, close: float) -> CandleRow:
+    return CandleRow(opened_ms=0, open=close, high=high, low=low, close=close, volume=1.0)
+
+
+FLAT = [bar(101.0, 99.0, 100.0)] * BARS
 
 
 def view(
-    mid: float, bars: list[ClosedBar] = FLAT, symbol: str = "EURUSD", spread: float = 0.02
+    mid: float, bars: list[CandleRow] = FLAT, symbol: str = "EURUSD", spread: float = 0.02
 ) -> MarketView:
     return MarketView(symbol, mid - spread / 2, mid + spread / 2, bars)
 
 
-def waves() -> list[ClosedBar]:
+def waves() -> list[CandleRow]:
     """Closes of 99 and 101 in turn: a mean of 100, a deviation of 1."""
-    return [ClosedBar(102.0, 98.0, close) for close in (99.0, 101.0)] * (BARS // 2)
+    return [bar(102.0, 98.0, close) for close in (99.0, 101.0)] * (BARS // 2)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def test_reversion_trades_back_to_the_mean_and_risks_as_much(mid: float, directi
 
 @pytest.mark.parametrize("rule", [breakout, reversion])
 def test_market_that_never_moved_suggests_nothing(rule: object) -> None:
-    still = [ClosedBar(100.0, 100.0, 100.0)] * BARS
+    still = [bar(100.0, 100.0, 100.0)] * BARS
     assert strongest(rule, [view(100.0, still)]) is None  # type: ignore[arg-type]
 
 
@@ -91,5 +96,5 @@ def test_market_with_too_few_bars_is_left_alone() -> None:
 )
 def test_levels_start_from_the_price_that_is_paid(direction: str, expected: tuple[str, ...]) -> None:
     idea = TradeIdea("EURUSD", direction, 0.002, 0.004, 1)
-    found = levels_of(idea, Decimal("1.1"), Decimal("1.1001"), 5)
-    assert found == tuple(map(Decimal, expected))
+    found = terms_of(idea, Decimal("1.1"), Decimal("1.1001"), 5)
+    assert found == ("EURUSD", direction, *map(Decimal, expected), None)

@@ -12,11 +12,11 @@ from django.contrib.auth.models import Permission
 
 from core import clock
 from demo.people import seed_people
-from demo.publisher_rules import BARS, PUBLISHERS, ClosedBar, MarketView
+from demo.publisher_rules import BARS, PUBLISHERS, MarketView
 from demo.publishers import INTERVAL_MS, MOST_ACTIVE, DemoPublishers, publish_one, view_of
 from instruments.catalogue import catalogue
 from market import runtime as market
-from market.prices.candles import TIMEFRAMES
+from market.prices import TIMEFRAMES, CandleRow
 from signals_feed.models import Signal
 from tests.factories import make_instrument, make_user, put_candles, put_quote
 
@@ -36,7 +36,7 @@ def _market() -> Iterator[None]:
 
 def views(*symbols: str) -> list[MarketView]:
     """Each breaks out upwards."""
-    bars = [ClosedBar(1.084, 1.082, 1.083)] * BARS
+    bars = [CandleRow(opened_ms=0, open=1.083, high=1.084, low=1.082, close=1.083, volume=1.0)] * BARS
     return [MarketView(symbol, 1.0841, 1.08424, bars) for symbol in symbols]
 
 
@@ -95,7 +95,8 @@ def test_market_is_seen_by_its_last_closed_bars() -> None:
     candles = put_candles("SYM0", "15m", [now_ms - number * step_ms for number in range(30, 0, -1)])
     view = view_of(catalogue.get("SYM0"))
     assert view is not None
-    assert view.bars == [ClosedBar(each.high, each.low, each.close) for each in candles[-BARS:]]
+    seen = [(bar.high, bar.low, bar.close) for bar in view.bars]
+    assert seen == [(each.high, each.low, each.close) for each in candles[-BARS:]]
 
 
 def test_market_without_a_fresh_quote_is_not_seen() -> None:
