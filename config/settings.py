@@ -321,7 +321,6 @@ CONTENT_SECURITY_POLICY = {
 # The REST contract
 
 REST_FRAMEWORK = {
-    "EXCEPTION_HANDLER": "core.contract.errors.answer_error",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

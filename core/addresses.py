@@ -65,9 +65,10 @@ def _is_address(text: str | None) -> bool:
         return False
 
 
-def check_host(host: str | None, http_version: str) -> None:
+def check_host(scope: dict[str, Any]) -> None:
     """Refuse a request that was meant for another host; only HTTP/1.0 may omit the Host header."""
-    if host is None and http_version == "1.0":
+    host = header(scope, b"host")
+    if host is None and scope["http_version"] == "1.0":
         return
     if not is_ours(host or ""):
         raise InvalidParameter("The Host header does not name this service.", field="Host")

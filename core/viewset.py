@@ -10,7 +10,7 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
-from core.addresses import check_host, header, refuse_plain
+from core.addresses import check_host, refuse_plain
 from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
 from core.contract.errors import MethodNotAllowed, answer_error
 from core.contract.parameters import QuerySerializer, read_parameters
@@ -52,9 +52,10 @@ class ApiViewSet(ViewSet):
         try:
             answer = await self.respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
-            answer = self._refuse(error, request_id)
+            answer = answer_error(error, request_id)
         answer.headers |= headers
-        self._log(request, answer.status, request_id, started_at)
+        if access_log.isEnabledFor(logging.INFO):
+            log_access(request, answer.status, request_id, started_at)
         return answer
 
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
@@ -62,7 +63,7 @@ class ApiViewSet(ViewSet):
             return Answer(b"", dict(ON_PREFLIGHT), status=204)
         refuse_plain(self.scope)
         await self.admit(request, headers)
-        check_host(header(self.scope, b"host"), self.scope["http_version"])
+        check_host(self.scope)
         action = self.action_for(str(request.method))
         return await action(request, **kwargs)  # type: ignore[no-any-return]
 
@@ -85,16 +86,9 @@ class ApiViewSet(ViewSet):
             query_string = query_string.decode(errors="replace")
         return read_parameters(serializer, query_string)
 
-    @staticmethod
-    def _refuse(error: Exception, request_id: str) -> Answer:
-        response = answer_error(error, {"request_id": request_id})
-        headers = {name: value for name, value in response.items() if name != "Content-Type"}
-        return Answer(response.content, headers, response.status_code)
 
-    @staticmethod
-    def _log(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:
-        if access_log.isEnabledFor(logging.INFO):
-            # The query string stays out of the log: somebody may have put a key into it.
-            path = ascii(request.path[:200])[1:-1]
-            took_ms = (time.perf_counter() - started_at) * 1000
-            access_log.info("%s %s %d %.1f ms %s", request.method, path, status, took_ms, request_id)
+def log_access(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:
+    # The query string stays out of the log: somebody may have put a key into it.
+    path = ascii(request.path[:200])[1:-1]
+    took_ms = (time.perf_counter() - started_at) * 1000
+    access_log.info("%s %s %d %.1f ms %s", request.method, path, status, took_ms, request_id)

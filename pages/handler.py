@@ -95,7 +95,7 @@ class PageHandler(ASGIHandler):
         """Before a body is read or a thread is waited for."""
         try:
             # Without a Host header Django would take the server's own name, and of a wrong one it logs a lot.
-            check_host(header(scope, b"host"), scope["http_version"])
+            check_host(scope)
             if is_import(scope["path"]) and may_be_large(scope):
                 await self._ask_for_staff(scope)
         except ApiError as refusal:

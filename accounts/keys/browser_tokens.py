@@ -81,10 +81,10 @@ def page_token(request: HttpRequest) -> HttpResponse:
 
 
 def refuse(error: ApiError) -> HttpResponse:
-    request_id = new_request_id()
-    refusal = answer_error(error, {"request_id": request_id})
-    refusal["X-Request-Id"] = request_id
-    return refusal
+    answer = answer_error(error, new_request_id())
+    return HttpResponse(
+        answer.body, status=answer.status, headers=answer.headers, content_type="application/json"
+    )
 
 
 def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 from django.core.exceptions import SuspiciousOperation
@@ -18,7 +18,7 @@ from core.fault_log import unavailable
 from core.plain_json import encode
 from core.struct_schemas import openapi
 
-from .answers import ON_EVERY_ANSWER, new_request_id
+from .answers import Answer, new_request_id
 
 CODES = (
     "missing_api_key",
@@ -159,21 +159,19 @@ class InternalError(ApiError):
     message = "Something failed on our side. Quote the request_id when you write to us."
 
 
-def answer_error(error: Exception, context: dict[str, Any]) -> HttpResponse:
-    """DRF's exception handler: any exception becomes an answer, and only a bug becomes a 500."""
+def answer_error(error: Exception, request_id: str) -> Answer:
+    """Any exception becomes an answer, and only a bug becomes a 500."""
     refusal = as_refusal(error)
     if refusal.status_code == 503:
-        unavailable.tell(refusal.code, context["request_id"], error)
+        unavailable.tell(refusal.code, request_id, error)
     elif refusal.status_code >= 500:
-        logger.error("%s: %s", context["request_id"], error, exc_info=error)
-    response = HttpResponse(
-        error_body(refusal, context["request_id"]),
-        status=refusal.status_code,
-        content_type="application/json",
-    )
-    for name, value in refusal.headers.items():
-        response.headers[name] = value
-    return response
+        logger.error("%s: %s", request_id, error, exc_info=error)
+    return answer_refusal(refusal, request_id)
+
+
+def answer_refusal(refusal: ApiError, request_id: str) -> Answer:
+    headers = {**refusal.headers, "X-Request-Id": request_id}
+    return Answer(error_body(refusal, request_id), headers, refusal.status_code)
 
 
 def as_refusal(error: Exception) -> ApiError:
@@ -234,7 +232,4 @@ def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
 
 def error_answer(refusal: ApiError) -> HttpResponse:
     """The error body, with a new request id."""
-    request_id = new_request_id()
-    body = error_body(refusal, request_id)
-    headers = {**ON_EVERY_ANSWER, **refusal.headers, "X-Request-Id": request_id}
-    return HttpResponse(body, status=refusal.status_code, content_type="application/json", headers=headers)
+    return answer_refusal(refusal, new_request_id()).as_response("GET")

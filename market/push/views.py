@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from core.addresses import address_of, check_host, header, note_known, refuse_plain
+from core.addresses import address_of, check_host, note_known, refuse_plain
 from core.contract.answers import Answer
 from core.contract.errors import MethodNotAllowed
 from core.plain_json import encode
@@ -31,7 +31,7 @@ class TickViewSet(ApiViewSet):
         refuse_plain(self.scope)
         self.source = await identify(sent_key(self.scope), address_of(self.scope))
         note_known(self.scope)
-        check_host(header(self.scope, b"host"), self.scope["http_version"])
+        check_host(self.scope)
         if request.method != "POST":
             error = MethodNotAllowed("This path answers POST and OPTIONS.")
             error.headers["Allow"] = METHODS
