@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -50,10 +50,12 @@ def score_by(model: SentimentModel, title: str, category: str) -> Score | None:
     return found._replace(score=max(-1.0, min(1.0, float(found.score))))
 
 
-def patiently(scorer: Scorer, patience_s: float = PATIENCE_S) -> Scorer:
-    """Asks the model until the time is up; titles after that get no score."""
+def score_in_time(
+    titles: Iterable[tuple[str, str]], scorer: Scorer, patience_s: float = PATIENCE_S
+) -> list[Score | None]:
+    """Titles, with their categories, whose turn comes after the time is up get no score."""
     until = time.monotonic() + patience_s
-    return lambda title, category: scorer(title, category) if time.monotonic() < until else None
+    return [scorer(*each) if time.monotonic() < until else None for each in titles]
 
 
 async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -12,7 +12,7 @@ from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.newsroom.decisions import STAFF, give_score
-from news.scoring import Scorer, patiently
+from news.scoring import Scorer, score_in_time
 from news.sentiment import Score
 
 from .parsing import ParsedFeed
@@ -80,8 +80,8 @@ def judge(source: Source, reading: FeedReading, scorer: Scorer) -> list[Judged]:
     """Scores what looks new, before any transaction begins: a model may be slow, and cost money."""
     if source.language != Source.Language.ENGLISH:
         return [(story, None) for story in reading.to_judge]
-    ask = patiently(scorer)
-    return [(story, ask(story.entry.title, story.category)) for story in reading.to_judge]
+    titles = [(story.entry.title, story.category) for story in reading.to_judge]
+    return list(zip(reading.to_judge, score_in_time(titles, scorer), strict=True))
 
 
 def store(source: Source, reading: FeedReading, judged: Sequence[Judged]) -> IntakeTally:
@@ -155,14 +155,11 @@ class SeenStories:
         guids = [story.entry.guid_key for story in stories]
         items = NewsItem.objects.filter(origin=source, guid_key__in=guids)
         self._by_guid = {item.guid_key: item for item in items}
-        self._guids, self._titles = set(self._by_guid), SeenTitles()
-        self._addresses: set[str] = set()
-        if stories:
-            times = [story.published_at for story in stories]
-            keys = {story.address_key for story in stories} - {""}
-            self._addresses.update(_seen_addresses(keys, min(times)))
-            for title, published_at in _seen_titles(min(times), max(times)):
-                self._titles.add(title, published_at)
+        self._guids = set(self._by_guid)
+        times = [story.published_at for story in stories]
+        keys = {story.address_key for story in stories} - {""}
+        self._addresses = set(_seen_addresses(keys, min(times)) if times else ())
+        self._titles = SeenTitles(_seen_titles(min(times), max(times)) if times else ())
 
     def take(self, story: Story) -> bool:
         """Whether the story is new. It counts as known afterwards, also within the same feed."""

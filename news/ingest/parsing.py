@@ -97,16 +97,11 @@ def seems(body: bytes) -> str:
 
 
 def _entry(found: Any, feed_address: str) -> FeedEntry:
-    title = clean(_text(found, "title"), LONGEST_TITLE)
-    address = read_story_address(_text(found, "link"), feed_address)
-    guid = _text(found, "id") or address or title
-    return FeedEntry(
-        guid_key=digest(guid[:LONGEST_GUID]),
-        title=title,
-        summary=clean(_text(found, "summary"), LONGEST_SUMMARY),
-        address=address,
-        published_at=_published_at(found),
-    )
+    title, link, guid = clean(_text(found, "title"), LONGEST_TITLE), _text(found, "link"), _text(found, "id")
+    summary, published_at = clean(_text(found, "summary"), LONGEST_SUMMARY), _published_at(found)
+    address = read_story_address(link, feed_address)
+    guid_key = digest((guid or address or title)[:LONGEST_GUID])
+    return FeedEntry(guid_key, title, summary, address, published_at)
 
 
 def _text(found: Any, name: str) -> str:

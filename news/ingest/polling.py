@@ -4,7 +4,7 @@ However many processes there are, the one that moves the next poll of a source f
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from news.scoring import Scorer, in_scoring_thread, score_title
 
 from . import intake
 from .fetching import Fetcher
+from .intake import FeedReading, Judged
 from .parsing import FetchedFeed, NoFeed
 from .parsing_process import read_apart
 
@@ -114,10 +115,10 @@ async def poll(
     source: Source, scorer: Scorer = score_title, fetcher: Fetcher | None = None, renew_s: float = RENEW_S
 ) -> Polled:
     """Expects a source that this process has claimed."""
-    fetcher = fetcher or Fetcher(allow_loopback=settings.NEWS_FEEDS_ON_LOOPBACK)
     now = timezone.now()
     try:
         async with renewed_claim(source, renew_s) as renew:
+            fetcher = fetcher or Fetcher(allow_loopback=settings.NEWS_FEEDS_ON_LOOPBACK)
             fetched = await fetcher.fetch(source.address, source.etag, source.modified)
             if fetched is not None:
                 return await _take(source, renew, fetched, now, scorer)
@@ -139,10 +140,16 @@ async def _take(source: Source, renew: Renew, fetched: FetchedFeed, now: datetim
     if reading.to_judge and not await renew():
         return Polled(problem=ANOTHER)
     judged = await in_scoring_thread(intake.judge, source, reading, scorer)
-    outcome = str(await in_thread(intake.store, source, reading, judged)) or UNCHANGED
+    return Polled(await in_thread(_store, source, reading, judged, fetched, now))
+
+
+def _store(
+    source: Source, reading: FeedReading, judged: Sequence[Judged], fetched: FetchedFeed, now: datetime
+) -> str:
+    outcome = str(intake.store(source, reading, judged)) or UNCHANGED
     # Only after the intake: had that failed, the validators would hide the same feed next time.
-    await in_thread(note_success, source, now, outcome, fetched.etag, fetched.modified)
-    return Polled(outcome)
+    note_success(source, now, outcome, fetched.etag, fetched.modified)
+    return outcome
 
 
 async def _failed(source: Source, now: datetime, reason: str, retry_after_s: int = 0) -> Polled:

@@ -204,8 +204,10 @@ def has_digit(text: str) -> bool:
 class SeenTitles:
     """Two titles are near if they have the same words in the same order, apart from articles and spelling."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Iterable[tuple[str, datetime]] = ()) -> None:
         self._times: defaultdict[Words, list[datetime]] = defaultdict(list)
+        for title, at in seen:
+            self.add(title, at)
 
     def add(self, title: str, at: datetime) -> None:
         self._times[normalised(words_of(title))].append(at)

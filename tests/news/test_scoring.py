@@ -16,8 +16,8 @@ from news.scoring import (
     Builtin,
     builtin,
     current_model,
-    patiently,
     score_by,
+    score_in_time,
     score_title,
     sentiment_models,
 )
@@ -74,8 +74,9 @@ def test_a_score_beyond_the_scale_is_brought_back() -> None:
 
 
 def test_a_model_that_takes_too_long_is_asked_no_more() -> None:
-    assert patiently(half_up, patience_s=10)("Gold surges", "gold") is not None
-    assert patiently(half_up, patience_s=0)("Gold surges", "gold") is None
+    (scored,) = score_in_time([("Gold surges", "gold")], half_up, patience_s=10)
+    assert scored is not None
+    assert score_in_time([("Gold surges", "gold")], half_up, patience_s=0) == [None]
 
 
 WELL = says("openai", '{"well": true}')
