@@ -9,8 +9,7 @@ from msgspec import UNSET
 
 from core import clock
 from core.plain_json import encode
-from market.streams.hub.hub import Hub
-from market.streams.hub.notices import AT_ONCE, Make
+from market.streams.hub.hub import AT_ONCE, Hub, Make
 from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
 from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed

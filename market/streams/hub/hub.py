@@ -7,9 +7,9 @@ recipient has a task or an encoding of its own: 500 recipients are 500 calls of 
 import asyncio
 import contextlib
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from itertools import repeat
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice, repeat
 from types import MappingProxyType
 from typing import cast
 
@@ -17,58 +17,18 @@ from core.clock import now_ms
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
-from .backlog import Publication, ReplaceablePublication
+from .backlog import LatestBacklog, Publication, ReplaceablePublication
 from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to_all, write_each
-from .notices import Make, Notices
 from .slow_readers import SlowReaders
-from .subscribers import Audience, Group, Subscriber, Write, ignore_end
+from .subscribers import Audience, Group, Memberships, Subscriber, Write, ignore_end
 
 NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
 
-class Memberships:
-    def __init__(self) -> None:
-        self.topics: dict[str, dict[int, Audience]] = {}
-        """The audiences of each, by variant."""
-        self.groups: dict[frozenset[Audience], Group] = {}
-
-    def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
-        wanted = {self._audience(topic, variant) for topic in topics}
-        names = {audience.topic for audience in wanted}
-        return self.group(wanted | {kept for kept in group.audiences if kept.topic not in names})
-
-    def without_topics(self, group: Group, topics: set[str]) -> Group:
-        return self.group({kept for kept in group.audiences if kept.topic not in topics})
-
-    def group(self, audiences: Iterable[Audience] = ()) -> Group:
-        key = frozenset(audiences)
-        group = self.groups.get(key)
-        if group is None:
-            group = self.groups[key] = Group(key)
-            for audience in key:
-                audience.groups[group] = None
-        return group
-
-    def tidy(self, group: Group) -> None:
-        """Forget a group that nobody is in, and the audiences that nobody else is in."""
-        if group.subscribers:
-            return
-        del self.groups[group.audiences]
-        for audience in group.audiences:
-            del audience.groups[group]
-            if not audience.groups:
-                variants = self.topics[audience.topic]
-                del variants[audience.variant]
-                if not variants:
-                    del self.topics[audience.topic]
-
-    def _audience(self, topic: str, variant: int) -> Audience:
-        variants = self.topics.setdefault(topic, {})
-        if variant not in variants:
-            variants[variant] = Audience(topic, variant)
-        return variants[variant]
-
-
+# So many are told in one turn of the loop: some milliseconds.
+AT_ONCE = 500
+Make = Callable[[frozenset[str]], bytes | None]
+"""Makes the notice for clients with these topics, or None where it does not concern them."""
 logger = logging.getLogger(__name__)
 
 
@@ -82,7 +42,8 @@ class Hub:
         self._members = Memberships()
         self._pending: list[PendingFrame] = []
         self._is_flushing = False
-        self._notices = Notices(self)
+        self._notices = deque[tuple[Iterator[tuple[Subscriber, bytes]], Callable[[], None]]]()
+        """One after the other, so that everybody hears them in their order."""
         self.slow = SlowReaders(self)
         self.frames = 0
         """Handed to connections since the start."""
@@ -162,9 +123,28 @@ class Hub:
         """Tell everybody what `make` says of their topics, after all that was published before; with a
         `variant`, those who asked for that. `on_end` is called when all have been told."""
         self.flush()
-        self._notices.tell(
-            [group for group in self._members.groups.values() if group.has(variant)], make, on_end
-        )
+        # Settled now: a client that subscribes later learns it from the answer.
+        groups = [group for group in self._members.groups.values() if group.has(variant)]
+        due = [(list(group.subscribers), group.topics) for group in groups]
+        self._notices.append((notices(due, make), on_end))
+        if len(self._notices) == 1:
+            self._notify_next()
+
+    def _notify_next(self) -> None:
+        """A crowd is told part by part, so that nobody else waits for it."""
+        while self._notices:
+            each, on_end = self._notices[0]
+            some = list(islice(each, AT_ONCE))
+            for subscriber, data in some:
+                # What was published before comes before it, and nothing newer stands for that.
+                if isinstance(subscriber.backlog, LatestBacklog):
+                    subscriber.backlog.line_up()
+                subscriber.send(data)
+            if len(some) == AT_ONCE:
+                self.loop.call_soon(self._notify_next)
+                return
+            self._notices.popleft()
+            on_end()
 
     def flush(self) -> None:
         """All get what they are due: at the end of a turn, and before one gets anything of its own."""
@@ -229,3 +209,14 @@ class Hub:
         self.leave(subscriber)
         with contextlib.suppress(Exception):
             subscriber.connection.abort()
+
+
+def notices(
+    due: list[tuple[list[Subscriber], frozenset[str]]], make: Make
+) -> Iterator[tuple[Subscriber, bytes]]:
+    """Each list of topics is encoded once."""
+    for subscribers, topics in due:
+        text = make(topics)
+        if text is not None:
+            data = frame(text)
+            yield from ((subscriber, data) for subscriber in subscribers if subscriber.is_open)

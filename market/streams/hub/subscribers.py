@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from serving.websocket.connection import NO_DESCRIPTOR, WebSocketConnection
@@ -81,6 +81,10 @@ class Group:
         for audience in self.audiences:
             audience.renew()
 
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(audience.topic for audience in self.audiences)
+
     def has(self, variant: int) -> bool:
         return not variant or any(audience.variant & variant for audience in self.audiences)
 
@@ -131,8 +135,8 @@ class Subscriber:
         self._waiters: list[Future[None]] = []
 
     @property
-    def topics(self) -> set[str]:
-        return {audience.topic for audience in self.group.audiences}
+    def topics(self) -> frozenset[str]:
+        return self.group.topics
 
     @property
     def wrote_at(self) -> float:
@@ -253,6 +257,49 @@ class EncodedGroup:
             descriptors += group.descriptors
         direct = [subscriber for group in groups for subscriber in group.direct]
         return cls(direct, descriptors, [subscriber for group in groups for subscriber in group.others])
+
+
+class Memberships:
+    def __init__(self) -> None:
+        self.topics: dict[str, dict[int, Audience]] = {}
+        """The audiences of each, by variant."""
+        self.groups: dict[frozenset[Audience], Group] = {}
+
+    def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
+        wanted = {self._audience(topic, variant) for topic in topics}
+        names = {audience.topic for audience in wanted}
+        return self.group(wanted | {kept for kept in group.audiences if kept.topic not in names})
+
+    def without_topics(self, group: Group, topics: set[str]) -> Group:
+        return self.group({kept for kept in group.audiences if kept.topic not in topics})
+
+    def group(self, audiences: Iterable[Audience] = ()) -> Group:
+        key = frozenset(audiences)
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group(key)
+            for audience in key:
+                audience.groups[group] = None
+        return group
+
+    def tidy(self, group: Group) -> None:
+        """Forget a group that nobody is in, and the audiences that nobody else is in."""
+        if group.subscribers:
+            return
+        del self.groups[group.audiences]
+        for audience in group.audiences:
+            del audience.groups[group]
+            if not audience.groups:
+                variants = self.topics[audience.topic]
+                del variants[audience.variant]
+                if not variants:
+                    del self.topics[audience.topic]
+
+    def _audience(self, topic: str, variant: int) -> Audience:
+        variants = self.topics.setdefault(topic, {})
+        if variant not in variants:
+            variants[variant] = Audience(topic, variant)
+        return variants[variant]
 
 
 def ignore_end() -> None:

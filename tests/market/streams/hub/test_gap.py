@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from market.streams.hub.notices import AT_ONCE
+from market.streams.hub.hub import AT_ONCE
 from market.streams.protocol.messages import ALL, MARKET, ORDERFLOW
 from market.streams.resume import LastSent
 from market.streams.stream import NumberedStream
