@@ -1,11 +1,12 @@
 """POST /ingest/ticks."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
 
-from core.addresses import address_of, check_host, note_known, refuse_plain
+from core.addresses import address_of, note_known
 from core.contract.answers import Answer
 from core.contract.errors import MethodNotAllowed
 from core.plain_json import encode
@@ -28,15 +29,18 @@ class TickViewSet(ApiViewSet):
     async def respond(self, request: HttpRequest, headers: dict[str, str], kwargs: dict[str, Any]) -> Answer:
         if request.method == "OPTIONS":
             return Answer(b"", {"Allow": METHODS}, status=204)
-        refuse_plain(self.scope)
+        return await super().respond(request, headers, kwargs)
+
+    async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.source = await identify(sent_key(self.scope), address_of(self.scope))
         note_known(self.scope)
-        check_host(self.scope)
-        if request.method != "POST":
+
+    def action_for(self, method: str) -> Callable[..., Any]:
+        if method != "POST":
             error = MethodNotAllowed("This path answers POST and OPTIONS.")
             error.headers["Allow"] = METHODS
             raise error
-        return await self.take(request)
+        return self.take
 
     async def take(self, request: HttpRequest) -> Answer:
         # MetaTrader's StringToCharArray ends a text with a zero.

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from itertools import chain, islice
 from typing import Protocol
 
 from msgspec import UNSET
@@ -18,7 +17,7 @@ from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
 from .resume import LastSent, Numbered, RecentFrames, ReplayAllowance
-from .wire import SEQ, OutgoingFrame, extended, variant_of
+from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
 
 class SymbolListener(Protocol):
@@ -32,9 +31,16 @@ class Stream:
         self.hub = hub or Hub()
         self.listeners: set[SymbolListener] = set()
 
+    def topics_of(self, subscribed: Subscriptions) -> set[str]:
+        return set(subscribed.symbols)
+
+    def variant_of(self, subscribed: Subscriptions) -> int:
+        """Signals have no numbers: positions in the outbox have holes where nothing was lost."""
+        variant = variant_of(subscribed.features)
+        return variant if self.kind.is_numbered else variant & SENT
+
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
         """What was asked for by those who hear these topics."""
-        # Who lets the demo's test instrument misbehave hears it on a topic of their own.
         return {topic.partition("/")[0] for topic in topics}
 
     def notify_deactivated(self, gone: Collection[str], now_ms: int) -> None:
@@ -71,6 +77,10 @@ class NumberedStream(Stream):
         self.faults.clear()
         self.recent.restart("")
         self._held, self._changes = [], 0
+
+    def topics_of(self, subscribed: Subscriptions) -> set[str]:
+        """Who lets the demo's test instrument misbehave hears it on a topic of their own."""
+        return self.faults.topics(subscribed.symbols, subscribed.features)
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
         """Frames may have gone by unseen, or the numbering is another."""
@@ -149,14 +159,14 @@ class NumberedStream(Stream):
     def deactivate(self, gone: Collection[str], now_ms: int) -> None:
         """Nobody is subscribed to them after this."""
         self.notify_deactivated(gone, now_ms)
-        self._drop(iter(tuple(self.listeners)), frozenset(gone))
+        self._drop(list(self.listeners), frozenset(gone))
 
-    def _drop(self, listeners: Iterator[SymbolListener], gone: frozenset[str]) -> None:
+    def _drop(self, listeners: list[SymbolListener], gone: frozenset[str]) -> None:
         """A crowd part by part; who says something meanwhile looks by itself."""
-        for listener in islice(listeners, AT_ONCE):
+        for listener in listeners[:AT_ONCE]:
             listener.drop(gone)
-        if (further := next(listeners, None)) is not None:
-            self.hub.loop.call_soon(lambda: self._drop(chain([further], listeners), gone))
+        if further := listeners[AT_ONCE:]:
+            self.hub.loop.call_soon(lambda: self._drop(further, gone))
 
     def open(
         self,
@@ -185,7 +195,7 @@ class NumberedStream(Stream):
             positions=opening.positions if is_numbered else UNSET,
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
-        return reply, framed(opening.frames, variant_of(subscribed.features), now_ms)
+        return reply, framed(opening.frames, self.variant_of(subscribed), now_ms)
 
 
 def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:

@@ -74,18 +74,15 @@ class AsgiConnection:
                 for payload in payloads(frames):
                     await self._send({"type": "websocket.send", "text": payload.decode()})
                 self.waiting -= len(frames)
-                self._tell_resumed()
+                if self._is_paused and not self.waiting:
+                    self._is_paused = False
+                    if self.watcher is not None:
+                        self.watcher.resumed()
             if self._closing is not None:
                 await self._send(self._closing)
         except Exception as error:  # noqa: BLE001 - each server says in its own way that a client is gone
             logger.info("A connection over ASGI ended: %s", error)
             self.abort()
-
-    def _tell_resumed(self) -> None:
-        if self._is_paused and not self.waiting:
-            self._is_paused = False
-            if self.watcher is not None:
-                self.watcher.resumed()
 
     def _end(self) -> None:
         self._is_over = True

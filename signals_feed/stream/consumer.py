@@ -4,11 +4,11 @@ from msgspec import UNSET, UnsetType
 
 from core.clock import now_ms
 from market.streams.protocol import replies
-from market.streams.protocol.messages import AnyMessage, Subscribe, Unsubscribe
+from market.streams.protocol.messages import AnyMessage, Subscribe
 from market.streams.sessions.consumers import is_known
 from market.streams.sessions.session import StreamSession
 
-from .signal_stream import signals, since_of, topics_of, variant_of
+from .signal_stream import signals, since_of
 
 
 class SignalsConsumer(StreamSession):
@@ -27,8 +27,8 @@ class SignalsConsumer(StreamSession):
                 missed = await signals.look_back(self._goes_on_after)
         await super().take(message)
         if missed is not None and self.is_open:
-            wanted = self.subscriptions
-            await signals.replay(self.subscriber, missed, topics_of(wanted), variant_of(wanted))
+            topics, variant = signals.topics_of(self.subscriptions), signals.variant_of(self.subscriptions)
+            await signals.replay(self.subscriber, missed, topics, variant)
 
     def subscribe(self, message: Subscribe) -> None:
         wanted = self.subscriptions
@@ -45,14 +45,9 @@ class SignalsConsumer(StreamSession):
             )
         )
         if self._goes_on_after is None:
-            signals.move(self.subscriber, topics_of(wanted), variant_of(wanted))
+            self.listen()
 
     def _unrecovered(self, message: Subscribe) -> list[str] | UnsetType:
         if message.since is UNSET:
             return UNSET
         return self.subscriptions.symbols if self._goes_on_after is None else []
-
-    def unsubscribe(self, message: Unsubscribe) -> None:
-        self.subscriptions.unsubscribe(message)
-        signals.move(self.subscriber, topics_of(self.subscriptions), variant_of(self.subscriptions))
-        self.say(replies.Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))

@@ -18,7 +18,7 @@ from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import ALL, SIGNALS
 from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.stream import Stream
-from market.streams.wire import SENT, OutgoingFrame
+from market.streams.wire import OutgoingFrame
 from serving.websocket.framing import frame
 from signals_feed.models import LIFETIME, Announcement
 from signals_feed.wire import (
@@ -57,18 +57,6 @@ class Announced(NamedTuple):
     topics: frozenset[str]
     """A client that has one of them hears of it."""
     frame: bytes
-
-
-def topics_of(subscribed: Subscriptions) -> set[str]:
-    names = subscribed.symbols
-    if "signal.closed" not in subscribed.events:
-        return set(names)
-    return {*names, *(CLOSED + name for name in names)}
-
-
-def variant_of(subscribed: Subscriptions) -> int:
-    """Frames have no numbers here: positions in the outbox have holes where nothing was lost."""
-    return SENT * ("lag" in subscribed.features)
 
 
 ROW = [f"signal__{name}" for name in COLUMNS]
@@ -148,6 +136,12 @@ class SignalStream(Stream):
             again=self._try_again,
         )
 
+    def topics_of(self, subscribed: Subscriptions) -> set[str]:
+        names = subscribed.symbols
+        if "signal.closed" not in subscribed.events:
+            return set(names)
+        return {*names, *(CLOSED + name for name in names)}
+
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
         return {topic for topic in topics if not topic.startswith(CLOSED)}
 
@@ -203,11 +197,6 @@ class SignalStream(Stream):
             if subscriber.is_open:
                 missed = await self.look_back(after)
         # There was no await since the comparison, so nothing was sent meanwhile.
-        self.move(subscriber, topics, variant)
-
-    def move(self, subscriber: Subscriber, topics: set[str], variant: int) -> None:
-        """Subscribe it to these topics alone."""
-        self.hub.unsubscribe(subscriber, subscriber.topics - topics)
         self.hub.subscribe(subscriber, topics, variant)
 
     def wake(self, facts: dict[str, Any]) -> None:

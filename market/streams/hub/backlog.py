@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from serving.websocket.framing import count, frame
@@ -86,7 +86,7 @@ class LatestBacklog(Backlog):
             message, dropped = message.over(older), dropped + 1
         self._newest[topic] = message, variant, dropped
 
-    def forget(self, topics: set[str]) -> None:
+    def forget(self, topics: Collection[str]) -> None:
         for topic in topics:
             self._newest.pop(topic, None)
 
@@ -130,7 +130,7 @@ class Replay(Backlog):
 class LatestReplay(Replay, LatestBacklog):
     """The same for a client that, when slow, wants only the newest of what is published meanwhile."""
 
-    def forget(self, topics: set[str]) -> None:
+    def forget(self, topics: Collection[str]) -> None:
         super().forget(topics)
         if isinstance(self._older, LatestBacklog):
             self._older.forget(topics)

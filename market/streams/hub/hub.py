@@ -20,7 +20,7 @@ from serving.websocket.framing import frame
 from .backlog import LatestBacklog, Publication, ReplaceablePublication
 from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to_all, write_each
 from .slow_readers import SlowReaders
-from .subscribers import Audience, Group, Memberships, Subscriber, Write, ignore_end
+from .subscribers import Audience, Memberships, Subscriber, Write, ignore_end
 
 NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
@@ -89,18 +89,17 @@ class Hub:
         subscriber.connection.close(code, reason, last)
 
     def subscribe(self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0) -> None:
-        """In addition to what it has; a topic that it has in another variant changes."""
+        """To these topics alone. What was published before is for those who were there before."""
         self.flush()
-        if subscriber.is_open:
-            self._move(subscriber, self._members.with_topics(subscriber.group, topics, variant))
-
-    def unsubscribe(self, subscriber: Subscriber, topics: Iterable[str]) -> None:
-        self.flush()
-        if subscriber.is_open:
-            gone = set(topics)
-            self._move(subscriber, self._members.without_topics(subscriber.group, gone))
-            if subscriber in self.slow.conflating:
-                self.slow.conflating[subscriber].forget(gone)
+        if not subscriber.is_open:
+            return
+        before, group = subscriber.group, self._members.group(topics, variant)
+        if subscriber in self.slow.conflating:
+            self.slow.conflating[subscriber].forget(before.topics - group.topics)
+        if group is not before:
+            before.remove(subscriber)
+            subscriber.join_group(group)
+            self._members.tidy(before)
 
     def publish(self, message: Publication, *topics: str, since_ms: int = 0) -> None:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
@@ -194,14 +193,6 @@ class Hub:
         for subscriber, backlog in self.slow.conflating.items():
             if audience in subscriber.group.audiences:
                 backlog.fold(audience.topic, cast(ReplaceablePublication, message), audience.variant)
-
-    def _move(self, subscriber: Subscriber, group: Group) -> None:
-        """After a flush: what was published before is for those who were there before."""
-        before = subscriber.group
-        if group is not before:
-            before.remove(subscriber)
-            subscriber.join_group(group)
-            self._members.tidy(before)
 
     def _break(self, subscriber: Subscriber) -> None:
         self.broken += 1

@@ -265,16 +265,8 @@ class Memberships:
         """The audiences of each, by variant."""
         self.groups: dict[frozenset[Audience], Group] = {}
 
-    def with_topics(self, group: Group, topics: Iterable[str], variant: int) -> Group:
-        wanted = {self._audience(topic, variant) for topic in topics}
-        names = {audience.topic for audience in wanted}
-        return self.group(wanted | {kept for kept in group.audiences if kept.topic not in names})
-
-    def without_topics(self, group: Group, topics: set[str]) -> Group:
-        return self.group({kept for kept in group.audiences if kept.topic not in topics})
-
-    def group(self, audiences: Iterable[Audience] = ()) -> Group:
-        key = frozenset(audiences)
+    def group(self, topics: Iterable[str] = (), variant: int = 0) -> Group:
+        key = frozenset(self._audience(topic, variant) for topic in topics)
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = Group(key)

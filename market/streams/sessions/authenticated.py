@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from io import BytesIO
 from itertools import cycle
 from typing import Any, Protocol
@@ -23,8 +23,6 @@ from core.events.event_feed import EventFeed, feed
 from core.fault_log import EachFault
 from market.streams.protocol.refusals import StreamRefused, invalid
 from serving.websocket.session import Scope
-
-Find = Callable[[str], Awaitable[Caller | None]]
 
 # After a restart everybody comes at once: sockets wait for each other, so that the queue in front of the
 # database is never full of them. It refuses whom it cannot serve soon.
@@ -69,7 +67,7 @@ class Identity:
 
     async def look_again(self) -> Caller:
         """What the caller may do now."""
-        self.caller = await self._checked(await authenticated_sessions.find_again(self.key))
+        self.caller = await self._checked(await authenticated_sessions.find(self.key, again=True))
         return self.caller
 
     async def _checked(self, caller: Caller | None) -> Caller:
@@ -120,19 +118,13 @@ class AuthenticatedSessions:
         self._is_watching = False
         self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
 
-    async def find(self, key: str) -> Caller | None:
-        """Who holds a key, as of now: no event went by while the database was asked."""
-        return await self._settled(self._cache.find, key)
-
-    async def find_again(self, key: str) -> Caller | None:
-        """The same for a key that its socket has shown before."""
-        return await self._settled(self._cache.find_again, key)
-
-    async def _settled(self, find: Find, key: str) -> Caller | None:
+    async def find(self, key: str, *, again: bool = False) -> Caller | None:
+        """Who holds a key, as of now: no event went by while the database was asked. `again` is for a key
+        that its socket has shown before."""
         while True:
             changes = self.changes
             async with self._asking:
-                caller = await find(key)
+                caller = await (self._cache.find_again(key) if again else self._cache.find(key))
             if changes == self.changes:
                 return caller
 
@@ -175,10 +167,7 @@ class AuthenticatedSessions:
             self._look_later()
 
     def revoke(self, facts: dict[str, Any]) -> None:
-        self.changes += 1
-        for socket in self._held(facts):
-            if socket.identity.caller is not None and socket.identity.caller.key_id == facts["key"]:
-                socket.renew(None)
+        self._end(facts, lambda who: who.caller is not None and who.caller.key_id == facts["key"])
 
     async def roll(self, facts: dict[str, Any]) -> None:
         """A key that ends at once is told as such, whether the database answers or not."""
@@ -190,19 +179,15 @@ class AuthenticatedSessions:
     async def change(self, facts: dict[str, Any]) -> None:
         if facts.get("active", True):
             await self.look_again(facts)
-            return
-        self.changes += 1
-        for socket in self._held(facts):
-            socket.renew(None)
+        else:
+            self._end(facts, lambda who: True)
 
     async def end_pages(self, facts: dict[str, Any]) -> None:
         """Which of an account's pages are meant only the database knows: without it all end."""
         try:
             await self.look_again(facts)
         except TRANSIENT:
-            for socket in self._held(facts):
-                if socket.identity.key.startswith(BROWSER_TOKEN_LEAD):
-                    socket.renew(None)
+            self._end(facts, lambda who: who.key.startswith(BROWSER_TOKEN_LEAD))
             raise
 
     async def look_at_all(self, facts: dict[str, Any]) -> None:
@@ -220,6 +205,12 @@ class AuthenticatedSessions:
 
     def count_change(self, facts: dict[str, Any]) -> None:
         self.changes += 1
+
+    def _end(self, facts: dict[str, Any], concerns: Callable[[Identity], bool]) -> None:
+        self.changes += 1
+        for socket in self._held(facts):
+            if concerns(socket.identity):
+                socket.renew(None)
 
     def _held(self, facts: dict[str, Any]) -> tuple[AuthenticatedSession, ...]:
         return tuple(self._of.get(facts["account"], ()))

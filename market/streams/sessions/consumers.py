@@ -9,11 +9,10 @@ from instruments.catalogue import catalogue
 from market.runtime import is_heard
 from market.streams import market_streams
 from market.streams.hub.slow_readers import replay
-from market.streams.protocol.messages import ALL, Subscribe, Unsubscribe
-from market.streams.protocol.replies import Notice, Unsubscribed
+from market.streams.protocol.messages import ALL, Subscribe
+from market.streams.protocol.replies import Notice
 from market.streams.resume import ReplayAllowance
 from market.streams.stream import NumberedStream
-from market.streams.wire import variant_of
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
@@ -32,34 +31,20 @@ class NumberedConsumer(StreamSession):
         self._replayed = ReplayAllowance()
 
     def subscribe(self, message: Subscribe) -> None:
-        hub, subscriber, wanted = self.stream.hub, self.subscriber, self.subscriptions
+        subscriber, wanted, now = self.subscriber, self.subscriptions, now_ms()
         wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
         change = wanted.subscribe(message, is_known)
-        now = now_ms()
         reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
         subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
-        topics = self._topics()
-        hub.unsubscribe(subscriber, subscriber.topics - topics)
-        hub.subscribe(subscriber, topics, variant_of(wanted.features))
-        replay(hub.slow, subscriber, chain([frame(encode(reply))], missed))
+        self.listen()
+        replay(self.stream.hub.slow, subscriber, chain([frame(encode(reply))], missed))
         if change.joined and not is_heard():
             self.say(Notice(code="stale", symbols=change.joined, time=now))
-
-    def unsubscribe(self, message: Unsubscribe) -> None:
-        self.subscriptions.unsubscribe(message)
-        self._leave_topics()
-        self.say(Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
 
     def drop(self, gone: frozenset[str]) -> None:
         if not gone.isdisjoint(self.subscriptions.symbols):
             self.subscriptions.drop(gone)
-            self._leave_topics()
-
-    def _leave_topics(self) -> None:
-        self.stream.hub.unsubscribe(self.subscriber, self.subscriber.topics - self._topics())
-
-    def _topics(self) -> set[str]:
-        return self.stream.faults.topics(self.subscriptions.symbols, self.subscriptions.features)
+            self.listen()
 
 
 class MarketConsumer(NumberedConsumer):

@@ -24,7 +24,7 @@ from market.streams.protocol.refusals import (
     invalid,
     too_many_streams,
 )
-from market.streams.protocol.replies import Heartbeat, Listed, Notice, Pong
+from market.streams.protocol.replies import Heartbeat, Listed, Notice, Pong, Unsubscribed
 from market.streams.protocol.subscriptions import Subscriptions
 from market.streams.stream import Stream
 from serving.websocket.connection import WebSocketConnection
@@ -88,7 +88,9 @@ class StreamSession(WebSocketSession):
                 self.subscribe(message)
                 self._settle_in()
         elif isinstance(message, Unsubscribe):
-            self.unsubscribe(message)
+            self.subscriptions.unsubscribe(message)
+            self.listen()
+            self.say(Unsubscribed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
         elif isinstance(message, List):
             self.say(Listed(symbols=self.subscriptions.symbols, id=message.id, time=now_ms()))
         else:
@@ -99,8 +101,10 @@ class StreamSession(WebSocketSession):
         """Reply, then bring what was asked for. It does not await, so that no frame comes before it and
         none is missed after it."""
 
-    @abstractmethod
-    def unsubscribe(self, message: Unsubscribe) -> None: ...
+    def listen(self) -> None:
+        """To what is subscribed now."""
+        stream, wanted = self.stream, self.subscriptions
+        stream.hub.subscribe(self.subscriber, stream.topics_of(wanted), stream.variant_of(wanted))
 
     def say(self, answer: Control) -> None:
         self.subscriber.send(frame(encode(answer)))

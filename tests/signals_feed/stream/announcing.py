@@ -54,7 +54,7 @@ def make_stream(journal: Journal, position: int = 0, chunk: int = 2) -> SignalSt
 def join(stream: SignalStream, *topics: str) -> tuple[Subscriber, RecordedConnection]:
     line = RecordedConnection()
     subscriber = stream.hub.join(line, lambda: None)
-    stream.move(subscriber, set(topics), 0)
+    stream.hub.subscribe(subscriber, topics)
     return subscriber, line
 
 

@@ -139,7 +139,7 @@ def test_unsubscribed_price_that_waited_before_the_replay_does_not_come() -> Non
     for topic in ("EURUSD", "XAUUSD"):
         case.hub.publish(Price(topic, 1), topic)
     replay(case.hub.slow, subscriber, frames(MANY))
-    case.hub.unsubscribe(subscriber, ["EURUSD"])
+    case.hub.subscribe(subscriber, ["XAUUSD"])
     case.turn()
     read_all(case, connection)
     assert set(connection.heard) == {"first", "XAUUSD×1", *names(MANY)}
