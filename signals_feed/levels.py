@@ -64,8 +64,8 @@ class Watched:
         self.id = id_
         self.symbol = symbol
         self.levels = levels
-        self.is_buy = levels.is_buy
-        self.is_watched = True
+        self.is_buy = levels.direction == "buy"
+        self.is_watched = False
         self.mark = (0, 0)
         self.best, self.worst = -inf, inf
         self.since_ms = 0

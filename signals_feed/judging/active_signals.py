@@ -19,6 +19,7 @@ from signals_feed.rules import (
     EXPIRED,
     Exit,
     Quoted,
+    SeenExtremes,
     SignalLevels,
     StoredMinute,
     StoredMinutes,
@@ -153,8 +154,9 @@ class ActiveSignals:
         watched.since_ms = since_ms
         if found.entry is not None:
             watched.see_quote(float(found.entry.bid), float(found.entry.ask))
-        if not self._judge_refilled(watch, watched) and not self._judge_recent(watch, watched, found):
-            watch.add(watched)
+        watch.add(watched)
+        if not self._judge_refilled(watch, watched):
+            self._judge_recent(watch, watched, found)
         return since_ms == 0 or self._missed_ms(watch) is None
 
     def forget(self, signal: UUID) -> None:
@@ -201,16 +203,15 @@ class ActiveSignals:
         exit_ = by_minute(watched.levels, minute)
         if exit_ is None:
             return False
-        watch.remove(watched)
-        self.watched.pop(watched.id, None)
-        self._close(Closing.by_candle(watched.id, exit_, minute, watch.seen(watched)))
+        seen = self._leave(watch, watched)
+        self._close(Closing.by_candle(watched.id, exit_, minute, seen))
         return True
 
     def _judge_refilled(self, watch: SymbolWatch, watched: Watched) -> bool:
         minutes = [] if self._refilled is None else self._refilled[watched.symbol]
         return any(self._judge_minute(watch, watched, minute) for minute in minutes)
 
-    def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: SignalToWatch) -> bool:
+    def _judge_recent(self, watch: SymbolWatch, watched: Watched, found: SignalToWatch) -> None:
         """Judge by the remembered ticks that came after the one it was published at."""
         entry, since_ms = found.entry, found.levels.since_ms
         # Ticks of another numbering can only be compared by their time.
@@ -220,8 +221,7 @@ class ActiveSignals:
                 continue
             watched.see_quote(tick.bid, tick.ask)
             if self._judge(watch, watched, tick, before):
-                return True
-        return False
+                break
 
     def _judge(
         self, watch: SymbolWatch, watched: Watched, tick: TickAccepted, before: TickAccepted | None
@@ -240,11 +240,18 @@ class ActiveSignals:
         return True
 
     def _quote(self, tick: TickAccepted) -> Quoted:
-        return Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, self._epoch(), tick.seq)
+        epoch = self._epoch()
+        return Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, epoch, tick.seq)
 
     def _close_by_quote(
         self, watch: SymbolWatch, watched: Watched, exit_: Exit, quote: Quoted, source: str, at_ms: int
     ) -> None:
+        price, reason, rule = exit_
+        seen = self._leave(watch, watched)
+        self._close(Closing(watched.id, price, reason, at_ms, rule, source, quote.shown, seen))
+
+    def _leave(self, watch: SymbolWatch, watched: Watched) -> SeenExtremes | None:
+        """Watch it no more; returns what was seen until then."""
+        watch.remove(watched)
         self.watched.pop(watched.id, None)
-        seen, shown = watch.seen(watched), quote.shown
-        self._close(Closing(watched.id, exit_.price, exit_.reason, at_ms, exit_.rule, source, shown, seen))
+        return watch.seen(watched)

@@ -244,7 +244,7 @@ class SignalWatcher:
     def _admit(self, found: list[SignalToWatch]) -> None:
         active, closer = self._parts()
         over = closer.pending.keys() | self._closed_meanwhile
-        for signal in active.admit(each for each in found if each.id not in over):
+        for signal in active.admit([each for each in found if each.id not in over]):
             self._judge_later[signal] = clock.now_ms() + STORED_AFTER_MS
 
     async def _judge_due(self) -> None:

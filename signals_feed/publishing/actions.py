@@ -207,7 +207,7 @@ def _check_room(publisher: User, at: datetime) -> None:
 
 def current_quote(symbol: str) -> Quoted | None:
     """This process' last quote; a command has none and reads the engine's last checkpoint."""
-    quote, epoch = market.quote(symbol), market.epoch()
+    epoch, quote = market.epoch(), market.quote(symbol)
     if quote is not None:
         return Quoted(exact_price(quote.bid), exact_price(quote.ask), quote.time_ms, epoch, quote.seq)
     row = LastQuote.objects.select_related("instrument").filter(instrument__symbol=symbol).first()

@@ -1,0 +1,62 @@
+"""Signals that are heard of after the ticks and minutes that close them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from market.prices.candles import PriceBar
+from market.prices.records import HistoryMinute, TickAccepted
+from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch
+from signals_feed.judging.closing import Closing
+from signals_feed.rules import Quoted, SeenExtremes, SignalLevels
+from tests.factories import make_instrument
+
+FAR = 10**12
+
+
+def bought(number: int, bid: int, stop: int, target: int, at_ms: int) -> SignalToWatch:
+    """Published by the tick of this time, whose number is the same."""
+    levels = SignalLevels("buy", Decimal(stop), Decimal(target), at_ms, FAR)
+    entry = Quoted(Decimal(bid), Decimal(bid + 1), at_ms, "epoch", at_ms)
+    return SignalToWatch(UUID(int=number), "EURUSD", 1, levels, entry)
+
+
+def tick(bid: int, at_ms: int) -> TickAccepted:
+    return TickAccepted("EURUSD", float(bid), float(bid + 1), at_ms, 1.0, at_ms)
+
+
+def closed(closings: list[Closing]) -> list[tuple[int, str]]:
+    return [(closing.signal.int, closing.reason) for closing in closings]
+
+
+def test_signal_that_was_hit_before_it_was_heard_of_saw_no_price_from_before_it() -> None:
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    active.settle()
+    active.take(tick(100, 1000))
+    active.admit([bought(1, 100, 50, 200, 1000)])
+    for bid, at_ms in ((60, 2000), (150, 3000), (100, 4000), (103, 5000), (89, 6000)):
+        active.take(tick(bid, at_ms))
+
+    active.admit([bought(2, 100, 90, 120, 4000)])
+
+    assert closed(closings) == [(2, "stop_loss")]
+    assert closings[0].seen == SeenExtremes(Decimal(103), Decimal(89), 0)
+
+
+@pytest.mark.django_db
+def test_signal_that_a_minute_closed_before_it_was_watched_leaves_the_others_watched() -> None:
+    make_instrument(digits=0)
+    closings: list[Closing] = []
+    active = ActiveSignals(lambda: "epoch", closings.append, 0)
+    minute = PriceBar(60_000, 100, 100, 80, 90, 1, ask_high=101, ask_low=81)
+    active.refill(HistoryMinute("EURUSD", minute, "bid"))
+    active.admit([bought(1, 100, 90, 120, 50_000), bought(2, 100, 70, 120, 50_000)])
+    active.settle()
+
+    active.take(tick(69, 200_000))
+
+    assert closed(closings) == [(1, "stop_loss"), (2, "stop_loss")]
