@@ -35,7 +35,7 @@ from demo.login import came_by_demo_link
 from demo.publisher_rules import STATEMENTS
 from demo.publishers import demo_publishers
 from instruments.catalogue import catalogue
-from instruments.kinds import known_feeds
+from instruments.sources import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS

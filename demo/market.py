@@ -11,7 +11,7 @@ from django.db.models import Q
 from core.times import epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO, default_feed
+from instruments.sources import DEMO, default_feed
 from market.engine import SeriesEnding, feeds_of
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
 from market.prices import MINUTE_MS, TIMEFRAMES, interval_start

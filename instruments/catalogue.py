@@ -23,7 +23,7 @@ class Catalogue:
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
         """Called with the symbols that are not offered any more."""
         self._ended: set[str] = set()
-        """Those of them that nobody was told of yet."""
+        """Those of them that nobody has been told of yet."""
 
     def all(self) -> list[InstrumentFacts]:
         return list(self.by_symbol.values())

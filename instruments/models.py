@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from .hours import TradingHours
-from .kinds import default_feed, is_simulated, known_feeds
+from .sources import default_feed, is_simulated, known_feeds
 
 MAX_DIGITS = 8
 MIXED = (

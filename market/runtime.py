@@ -13,7 +13,7 @@ from core.clock import clock
 from core.clock import now_ms as now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import default_feed
+from instruments.sources import default_feed
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import Hear, RecentRecords, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal

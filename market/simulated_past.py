@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO
+from instruments.sources import DEMO
 from market.engine.feeds.simulated.demo_feed import simulated
 from market.engine.feeds.simulated.simulated_market import SimulatedMarket
 from market.engine.importing.coarser import aggregate

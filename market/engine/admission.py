@@ -7,7 +7,7 @@ from math import isfinite
 from statistics import fmean, median
 
 from instruments.facts import InstrumentFacts
-from instruments.kinds import is_simulated
+from instruments.sources import is_simulated
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
 

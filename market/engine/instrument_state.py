@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO, PUSH, is_simulated
+from instruments.sources import DEMO, PUSH, is_simulated
 from market.prices.history import History
 from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, OrderFlow
 from market.prices.records import AbsorptionFound, AnyRecord, EmptyMinute, HistoryMinute, Tick, TickAccepted

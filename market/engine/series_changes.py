@@ -11,7 +11,7 @@ from core.database import UNANSWERED
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO, is_simulated
+from instruments.sources import DEMO, is_simulated
 from market.engine.bus.local_bus import LocalBus
 from market.prices.history import History
 from market.prices.records import MarketClosed, SeriesBegan

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
-from instruments.kinds import is_simulated
+from instruments.sources import is_simulated
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from django.db import DataError, IntegrityError, transaction
 
 from core.times import epoch_ms, moment
-from instruments.kinds import is_simulated
 from instruments.models import Instrument
+from instruments.sources import is_simulated
 from market.engine.bus.journal import JournalPosition
 from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar

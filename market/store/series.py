@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
-from instruments.kinds import default_feed, is_simulated
 from instruments.models import Instrument
+from instruments.sources import default_feed, is_simulated
 from market.engine.admission import feeds_of
 from market.models import FormerQuote, FormingMinute, LastQuote
 

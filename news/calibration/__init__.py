@@ -1,4 +1,4 @@
-"""Whether scores mean anything: the score of an item when it entered the feed, and how prices moved then."""
+"""What scores are worth: the one with which an item entered the feed, and how prices moved afterwards."""
 
 from .outcomes import category_of, open_outcomes, side_of
 

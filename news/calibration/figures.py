@@ -1,6 +1,4 @@
-"""What the outcomes of a category and a label add up to, at most once a minute in each process.
-
-The database adds; nothing is read row by row."""
+"""The outcomes of each category and label, added up by the database at most once a minute in each process."""
 
 import asyncio
 import time

@@ -61,7 +61,7 @@ class ParsedFeed(msgspec.Struct, frozen=True):
 
 
 class NoFeed(Exception):
-    """There is no feed; the message says why, and `retry_after_s` when to come back, where a server does."""
+    """There is no feed; the message says why. The server may ask us to stay away for `retry_after_s`."""
 
     def __init__(self, reason: str, retry_after_s: int = 0) -> None:
         super().__init__(reason)

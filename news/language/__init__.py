@@ -1,4 +1,4 @@
-"""Language models at an endpoint: asked for a shape, bounded in time and number, trusted in nothing."""
+"""Language models at an endpoint: asked for answers of a given shape, within limits, and never trusted."""
 
 from .endpoint import LanguageFailed
 

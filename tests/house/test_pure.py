@@ -27,7 +27,7 @@ PURE: tuple[str, ...] = (
     "demo.publisher_rules",
     "instruments.facts",
     "instruments.hours",
-    "instruments.kinds",
+    "instruments.sources",
     "instruments.sheets",
     "market.engine.admission",
     "market.engine.bus.journal",

@@ -207,7 +207,6 @@ async def test_model_that_raises_what_it_likes_does_not_end_its_checks(
     with caplog.at_level(logging.ERROR, "news.background"):
         checks = asyncio.create_task(checking_loop(model).run())
         await model.was_checked.wait()
-        await asyncio.sleep(0)
 
     assert not checks.done()
     assert "Checking the model broken-1 broke" in caplog.text

@@ -8,7 +8,7 @@ from django.conf import settings
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO, PUSH, REPLAY
+from instruments.sources import DEMO, PUSH, REPLAY
 
 from .feed import MarketFeed
 from .replay import ReplayFeed

@@ -9,7 +9,7 @@ from core.background import cancel_and_wait
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import PUSH
+from instruments.sources import PUSH
 from market.engine.admission import feeds_of
 from market.engine.engine import Engine
 from market.prices.candles import DAY_MS, PriceBar

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.kinds import DEMO, PUSH
+from instruments.sources import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.feeds.registry import FEEDS, make_feed

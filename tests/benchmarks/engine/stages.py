@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from instruments.catalogue import InstrumentFacts
-from instruments.kinds import PUSH
+from instruments.sources import PUSH
 from market.engine.admission import FeedChoice, reason_to_refuse
 from market.engine.bus.journal import encode
 from market.engine.engine import Engine

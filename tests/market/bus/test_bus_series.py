@@ -11,8 +11,8 @@ from redis import Redis
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.kinds import DEMO
 from instruments.models import Instrument
+from instruments.sources import DEMO
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.models import Candle, EngineState

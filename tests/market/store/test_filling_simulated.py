@@ -14,7 +14,7 @@ from django.db import OperationalError
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.kinds import DEMO
+from instruments.sources import DEMO
 from market.engine.engine import Engine
 from market.engine.runner import Runner
 from market.prices.quotes import Prices

@@ -15,8 +15,8 @@ from django.conf import LazySettings
 
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.kinds import DEMO
 from instruments.models import Instrument
+from instruments.sources import DEMO
 from market.engine.engine import Engine
 from market.engine.listeners import EngineListener
 from market.engine.runner import Runner

@@ -9,9 +9,9 @@ from django.conf import LazySettings
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 
-from instruments.kinds import is_simulated
 from instruments.models import Instrument
 from instruments.saving import SHIPPED, save
+from instruments.sources import is_simulated
 from market.engine.feeds.registry import FEEDS
 from tests.factories import make_instrument
 

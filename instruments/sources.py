@@ -1,4 +1,4 @@
-"""Two kinds of feeds: simulated ones, and those that bring real prices. They never mix."""
+"""The feeds that an instrument may name as its source. Simulated prices and real ones never mix."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ SIMULATED = frozenset({DEMO, REPLAY})
 
 
 class KnownFeeds:
-    """What an instrument may name as its source; the market hands down what it has."""
+    """The market sets these to the feeds that it has."""
 
     names: Sequence[str] = (DEMO, REPLAY, PUSH)
 
