@@ -39,7 +39,7 @@ from redis import Redis  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
-from accounts.login.sessions import strangers  # noqa: E402
+from accounts.login import sessions  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
 from tests.databases.emptying import empty_database  # noqa: E402
@@ -110,9 +110,9 @@ def _fast_passwords(settings: object) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _new_strangers() -> None:
+def _new_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tests come from one address."""
-    strangers.clear()
+    monkeypatch.setattr(sessions, "strangers", sessions.Strangers())
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from prometheus_client import Counter
@@ -61,7 +62,7 @@ class WindowQuestion(NamedTuple):
             self.standing.set_result(standing)
 
 
-class RedisWindow:
+class RedisWindow(MemoryWindow):
     """Counts in Redis; while it does not answer, each process counts alone, together with what Redis admitted
     through it, and a metric says so: P processes admit P times the limit at most until it is back."""
 
@@ -70,9 +71,9 @@ class RedisWindow:
     PATIENCE_S = 0.5
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._redis = Redis.from_url(url)
         self._script = self._redis.register_script(SCRIPT)
-        self._alone = MemoryWindow()
         self._is_away = False
         self._try_again_at = 0.0
         self._questions: list[WindowQuestion] = []
@@ -81,16 +82,10 @@ class RedisWindow:
     async def close(self) -> None:
         await cancel_and_wait(self._asking)
         # A task that is cancelled before its first step never reaches its `finally`.
-        self._leave(self._questions)
+        self._leave()
         await self._redis.aclose()
 
-    async def admit(self, key: str, limit: int) -> Standing:
-        return await self._count(key, limit, cost=1)
-
-    async def look(self, key: str, limit: int) -> Standing:
-        return await self._count(key, limit, cost=0)
-
-    async def _count(self, key: str, limit: int, cost: int) -> Standing:
+    async def ask(self, key: str, limit: int, cost: int) -> Standing:
         if self._is_away:
             if time.monotonic() >= self._try_again_at:
                 self._start_asking()
@@ -102,7 +97,7 @@ class RedisWindow:
             if standing is not None:
                 return standing
         fallbacks.inc()
-        return self._alone.count(key, limit, cost)
+        return self.count(key, limit, cost)
 
     def _start_asking(self) -> None:
         if self._asking is None:
@@ -116,7 +111,7 @@ class RedisWindow:
                 asked, self._questions = self._questions, []
                 for question, standing in zip(asked, await self._call(asked), strict=True):
                     if question.cost and standing.admitted:
-                        self._alone.note(question.key, question.limit)
+                        self.note(question.key, question.limit)
                     question.answer(standing)
                 self._is_away = False
                 redis_away.over()
@@ -125,11 +120,12 @@ class RedisWindow:
             self._is_away, self._try_again_at = True, time.monotonic() + self.PATIENCE_S
         finally:
             self._asking = None
-            self._leave(asked + self._questions)
+            self._leave(asked)
 
-    def _leave(self, questions: list[WindowQuestion]) -> None:
-        self._questions = []
-        for question in questions:
+    def _leave(self, asked: Sequence[WindowQuestion] = ()) -> None:
+        """Without an answer: these, and those that still wait."""
+        waiting, self._questions = self._questions, []
+        for question in (*asked, *waiting):
             question.answer(None)
 
     async def _call(self, asked: list[WindowQuestion]) -> list[Standing]:
@@ -138,9 +134,8 @@ class RedisWindow:
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):
             flat = await self._script(keys=keys, args=args)
+        answers = zip(asked, flat[::3], flat[1::3], flat[2::3], strict=True)
         return [
             Standing(bool(admitted), question.limit, used, frees_in_us / 1e6)
-            for question, admitted, used, frees_in_us in zip(
-                asked, flat[::3], flat[1::3], flat[2::3], strict=True
-            )
+            for question, admitted, used, frees_in_us in answers
         ]

@@ -7,7 +7,7 @@ from core.addresses import network_of
 from core.contract.errors import RateLimitExceeded
 
 from .redis_window import RedisWindow
-from .window import MemoryWindow, Standing, Window
+from .window import MemoryWindow, Standing
 
 FAILURES_PER_MINUTE = 60
 
@@ -16,26 +16,25 @@ class Throttle:
     """The windows of this process, or its share in those of all processes."""
 
     def __init__(self) -> None:
-        self._window: Window = MemoryWindow()
+        self._window = MemoryWindow()
 
     async def open(self) -> None:
         if settings.REDIS_URL:
             self._window = RedisWindow(settings.REDIS_URL)
 
     async def close(self) -> None:
-        if isinstance(self._window, RedisWindow):
-            await self._window.close()
+        await self._window.close()
         self._window = MemoryWindow()
 
     async def admit(self, caller: Caller) -> Standing:
-        return await self._window.admit(f"account:{caller.account_id}", caller.allowances.requests)
+        return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=1)
 
     async def look(self, caller: Caller) -> Standing:
-        return await self._window.look(f"account:{caller.account_id}", caller.allowances.requests)
+        return await self._window.ask(f"account:{caller.account_id}", caller.allowances.requests, cost=0)
 
     async def note_failure(self, address: str) -> Standing:
         """A request or a socket without a valid key; valid ones from the same address never pass here."""
-        return await self._window.admit(f"failures:{network_of(address)}", FAILURES_PER_MINUTE)
+        return await self._window.ask(f"failures:{network_of(address)}", FAILURES_PER_MINUTE, cost=1)
 
     async def count_failure(self, address: str, key: str = "API key") -> None:
         standing = await self.note_failure(address)

@@ -4,7 +4,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
@@ -48,12 +47,6 @@ class Standing(msgspec.Struct, frozen=True):
         }
 
 
-class Window(Protocol):
-    async def admit(self, key: str, limit: int) -> Standing: ...
-
-    async def look(self, key: str, limit: int) -> Standing: ...
-
-
 class MemoryWindow:
     """For one process. Counts on a monotonic clock, so a stepped wall clock locks nobody out."""
 
@@ -62,16 +55,18 @@ class MemoryWindow:
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock_ns = clock_ns
-        self._admitted: dict[str, deque[int]] = {}
-        self._sweep_above = self.SWEEP_ABOVE
+        self.admitted: dict[str, deque[int]] = {}
+        """When requests were admitted, by key, oldest first."""
+        self.sweep_above = self.SWEEP_ABOVE
 
-    async def admit(self, key: str, limit: int) -> Standing:
-        return self.count(key, limit, cost=1)
+    async def ask(self, key: str, limit: int, cost: int) -> Standing:
+        return self.count(key, limit, cost)
 
-    async def look(self, key: str, limit: int) -> Standing:
-        return self.count(key, limit, cost=0)
+    async def close(self) -> None:
+        self.admitted.clear()
 
     def count(self, key: str, limit: int, cost: int) -> Standing:
+        """For a request of cost 1, or a look of cost 0."""
         now = self._clock_ns()
         stamps = self._of_last_minute(key, now)
         admitted = len(stamps) < limit
@@ -88,10 +83,10 @@ class MemoryWindow:
         stamps.append(now)
 
     def _of_last_minute(self, key: str, now: int) -> deque[int]:
-        stamps = self._admitted.get(key)
+        stamps = self.admitted.get(key)
         if stamps is None:
             self._sweep(now)
-            stamps = self._admitted[key] = deque()
+            stamps = self.admitted[key] = deque()
         while stamps and stamps[0] <= now - WINDOW_NS:
             stamps.popleft()
         return stamps
@@ -106,10 +101,10 @@ class MemoryWindow:
         return Standing(admitted, limit, used, (leaver + WINDOW_NS - now) / 1e9)
 
     def _sweep(self, now: int) -> None:
-        if len(self._admitted) < self._sweep_above:
+        if len(self.admitted) < self.sweep_above:
             return
-        empty = [key for key, stamps in self._admitted.items() if not stamps or stamps[-1] <= now - WINDOW_NS]
+        empty = [key for key, stamps in self.admitted.items() if not stamps or stamps[-1] <= now - WINDOW_NS]
         for key in empty:
-            del self._admitted[key]
+            del self.admitted[key]
         # Where most keys are in use the next sweep waits, or every newcomer would look through all of them.
-        self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._admitted))
+        self.sweep_above = max(self.SWEEP_ABOVE, 2 * len(self.admitted))

@@ -32,9 +32,6 @@ class Strangers:
         with self._lock:
             return self._window.count(network_of(address), NEW_A_MINUTE, cost=1).admitted
 
-    def clear(self) -> None:
-        self._window = MemoryWindow()
-
 
 strangers = Strangers()
 
@@ -57,10 +54,13 @@ class SessionsOfStrangers(SessionMiddleware):
     """Asks before a stranger's first row is written: a program would fill the database with them."""
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        if would_be_new(request) and not may_open(request):
+        address = request.META.get("REMOTE_ADDR") or ""
+        if would_be_new(request) and not strangers.admit(address):
             # Forgotten, so that nothing of it is saved.
             request.session = SessionStore()
-            return too_many(request)
+            response = render(request, "429.html", status=429)
+            response["Retry-After"] = "60"
+            return response
         return super().process_response(request, response)
 
 
@@ -72,13 +72,3 @@ def would_be_new(request: HttpRequest) -> bool:
         and not session.is_empty()
         and SESSION_KEY not in session
     )
-
-
-def may_open(request: HttpRequest) -> bool:
-    return strangers.admit(request.META.get("REMOTE_ADDR") or "")
-
-
-def too_many(request: HttpRequest) -> HttpResponse:
-    response = render(request, "429.html", status=429)
-    response["Retry-After"] = "60"
-    return response

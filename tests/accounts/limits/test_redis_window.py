@@ -69,7 +69,7 @@ def put_stamps(store: Any, *shifts_us: int) -> None:
 
 
 async def admitted_of(window: RedisWindow, asked: int, limit: int) -> int:
-    standings = await asyncio.gather(*(window.admit("account:1", limit) for _ in range(asked)))
+    standings = await asyncio.gather(*(window.ask("account:1", limit, cost=1) for _ in range(asked)))
     return sum(standing.admitted for standing in standings)
 
 
@@ -95,7 +95,7 @@ def test_the_clock_of_the_script_was_replaced() -> None:
 
 
 async def test_requests_of_one_turn_share_one_call(window: RedisWindow, store: Any) -> None:
-    await window.look("account:1", 1)
+    await window.ask("account:1", 1, cost=0)
     calls_before = store.info("commandstats")["cmdstat_evalsha"]["calls"]
     assert await admitted_of(window, 100, 60) == 60
     assert store.info("commandstats")["cmdstat_evalsha"]["calls"] == calls_before + 1
@@ -103,10 +103,10 @@ async def test_requests_of_one_turn_share_one_call(window: RedisWindow, store: A
 
 async def test_each_request_of_a_shared_call_gets_its_own_standing(window: RedisWindow) -> None:
     a, b, again, look = await asyncio.gather(
-        window.admit("account:1", 1),
-        window.admit("account:2", 5),
-        window.admit("account:1", 1),
-        window.look("account:2", 5),
+        window.ask("account:1", 1, cost=1),
+        window.ask("account:2", 5, cost=1),
+        window.ask("account:1", 1, cost=1),
+        window.ask("account:2", 5, cost=0),
     )
     assert [a.admitted, b.admitted, again.admitted] == [True, True, False]
     assert (a.limit, b.limit) == (1, 5)
@@ -114,22 +114,22 @@ async def test_each_request_of_a_shared_call_gets_its_own_standing(window: Redis
 
 
 async def test_caller_who_gives_up_harms_nobody_else(window: RedisWindow) -> None:
-    leaving, staying = (asyncio.create_task(window.admit("account:1", 2)) for _ in range(2))
+    leaving, staying = (asyncio.create_task(window.ask("account:1", 2, cost=1)) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
     assert (await staying).admitted
 
 
 async def test_stamps_expire_with_the_window(window: RedisWindow, store: Any) -> None:
-    await window.admit("account:1", 1)
+    await window.ask("account:1", 1, cost=1)
     assert 60_000 < store.pttl(KEY) <= 61_000
 
 
 async def test_flushed_scripts_are_loaded_again(window: RedisWindow, store: Any) -> None:
-    await window.admit("account:1", 5)
+    await window.ask("account:1", 5, cost=1)
     store.script_flush()
     before = fallbacks._value.get()
-    assert (await window.admit("account:1", 5)).used == 2
+    assert (await window.ask("account:1", 5, cost=1)).used == 2
     assert fallbacks._value.get() == before
 
 
@@ -137,7 +137,7 @@ async def test_clock_stepped_back_an_hour_locks_nobody_out(window: RedisWindow, 
     # What the list holds after the step: the stamps of the minute before it, now an hour ahead.
     put_stamps(store, *(HOUR_US - n * 500_000 for n in range(60, 0, -1)))
     assert await admitted_of(window, 100, 60) == 60
-    standing = await window.look("account:1", 60)
+    standing = await window.ask("account:1", 60, cost=0)
     assert standing.used == 60
     assert 0 < standing.frees_in <= 60
 
@@ -164,7 +164,7 @@ async def test_what_redis_admitted_counts_here_once_it_is_gone(tmp_path: Path) -
     with services.redis(tmp_path) as url:
         windows = [RedisWindow(url), RedisWindow(url)]
         before = [await admitted_of(window, 30, 40) for window in windows]
-        await windows[0].look("account:1", 40)
+        await windows[0].ask("account:1", 40, cost=0)
     after = [await admitted_of(window, 100, 40) for window in windows]
     for window in windows:
         await window.close()
@@ -195,7 +195,7 @@ async def test_silent_redis_keeps_nobody_waiting(silent_url: str, monkeypatch: p
 async def test_closing_answers_those_who_still_wait(silent_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RedisWindow, "PATIENCE_S", 3600)
     window = RedisWindow(silent_url)
-    waiting = asyncio.create_task(window.admit("account:1", 1))
+    waiting = asyncio.create_task(window.ask("account:1", 1, cost=1))
     await asyncio.sleep(0)
     await window.close()
     assert (await asyncio.wait_for(waiting, PATIENCE_S)).admitted

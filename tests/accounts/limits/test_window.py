@@ -199,7 +199,7 @@ def test_windows_that_ran_empty_are_dropped() -> None:
         admit(window, 1, f"address {number}")
     clock.wait(60)
     admit(window, 1, "one more")
-    assert list(window._admitted) == ["one more"]
+    assert list(window.admitted) == ["one more"]
 
 
 def test_sweeping_drops_nobody_who_is_in_a_window() -> None:
@@ -215,4 +215,4 @@ def test_full_house_is_not_swept_for_each_newcomer() -> None:
     window = MemoryWindow(clock)
     for number in range(MemoryWindow.SWEEP_ABOVE + 1):
         admit(window, 1, f"address {number}")
-    assert window._sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
+    assert window.sweep_above == 2 * MemoryWindow.SWEEP_ABOVE
