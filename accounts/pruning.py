@@ -116,11 +116,6 @@ def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int
     return len(found)
 
 
-def is_our_turn() -> bool:
-    """The first process that asks has it for a while."""
-    return cache.add("pruning", 1, timeout=LOOK_EVERY_S)
-
-
 async def prune() -> int:
     """How many rows were removed; others have their turn in between."""
     removed, now = 0, timezone.now()
@@ -134,7 +129,8 @@ async def prune() -> int:
 
 
 async def prune_in_turn() -> None:
-    if await in_thread(is_our_turn):
+    """The first process that asks has the turn for a while."""
+    if await in_thread(lambda: cache.add("pruning", 1, timeout=LOOK_EVERY_S)):
         await prune()
 
 

@@ -9,14 +9,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from accounts.keys import Caller
-from accounts.limits import (
-    AiCallReservation,
-    AiCallStanding,
-    ai_quota_refusal,
-    give_back_ai_call,
-    look_at_ai_calls,
-    reserve_ai_call,
-)
+from accounts.limits import AiCallReservation, AiCallStanding
 from core.contract.errors import AiQuotaExceeded
 from core.database import UNANSWERED
 from core.threads import in_thread_promptly
@@ -33,14 +26,14 @@ class AiCallCharge:
 
     @classmethod
     async def of(cls, caller: Caller) -> AiCallCharge:
-        return cls(caller, await in_thread_promptly(look_at_ai_calls, *_account(caller), datetime.now(UTC)))
+        return cls(caller, await in_thread_promptly(AiCallStanding.of, *_account(caller), datetime.now(UTC)))
 
     @property
     def has_none_left(self) -> bool:
         return not self.standing.remaining
 
     def refusal(self) -> AiQuotaExceeded:
-        return ai_quota_refusal(self.standing, self._caller, datetime.now(UTC))
+        return self.standing.refusal(self._caller.allowances.tier, datetime.now(UTC))
 
     @contextlib.asynccontextmanager
     async def paying(self) -> AsyncIterator[None]:
@@ -48,7 +41,7 @@ class AiCallCharge:
         now = datetime.now(UTC)
         reservation = await self._reserve(now)
         if reservation is None:
-            self.standing = await in_thread_promptly(look_at_ai_calls, *_account(self._caller), now)
+            self.standing = await in_thread_promptly(AiCallStanding.of, *_account(self._caller), now)
             raise self.refusal()
         self.standing = reservation.standing
         try:
@@ -69,7 +62,7 @@ class AiCallCharge:
 
     async def _take_back(self, reservation: AiCallReservation) -> None:
         try:
-            self.standing = await in_thread_promptly(give_back_ai_call, reservation)
+            self.standing = await in_thread_promptly(reservation.give_back)
         except UNANSWERED as error:
             logger.error("Account %d may have lost an AI call: %s", reservation.account_id, error)
 
@@ -87,13 +80,13 @@ class CancellableReservation:
 
     def run(self) -> AiCallReservation | None:
         """Runs in a thread."""
-        reservation = reserve_ai_call(*self._asked)
+        reservation = AiCallReservation.make(*self._asked)
         with self._lock:
             if not self._is_given_up:
                 self._made = reservation
                 return reservation
         if reservation is not None:
-            give_back_ai_call(reservation)
+            reservation.give_back()
         return None
 
     def give_up(self) -> AiCallReservation | None:

@@ -6,7 +6,6 @@ runs beside its requests."""
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from django.apps import apps
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -73,9 +72,8 @@ def connect() -> None:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
-    authenticator_added.connect(second_factor.note_added)
-    authenticator_removed.connect(second_factor.note_removed)
-    authenticator_reset.connect(second_factor.note_renewed)
+    for changed in second_factor.KINDS:
+        changed.connect(second_factor.tell)
     for check, *tags in CHECKS:
         register(check, *tags)
     for collector in COLLECTORS:

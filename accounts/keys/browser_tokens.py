@@ -75,16 +75,12 @@ def page_token(request: HttpRequest) -> HttpResponse:
     try:
         text, token = issue_token(request)
     except ApiError as error:
-        return refuse(error)
+        answer = answer_error(error, new_request_id())
+        return HttpResponse(
+            answer.body, status=answer.status, headers=answer.headers, content_type="application/json"
+        )
     told = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
     return HttpResponse(encode(told), content_type="application/json")
-
-
-def refuse(error: ApiError) -> HttpResponse:
-    answer = answer_error(error, new_request_id())
-    return HttpResponse(
-        answer.body, status=answer.status, headers=answer.headers, content_type="application/json"
-    )
 
 
 def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:

@@ -1,23 +1,7 @@
 """What an account may use: requests a minute, AI calls a day, and which tier says so."""
 
-from .ai_calls import (
-    AiCallReservation,
-    AiCallStanding,
-    ai_quota_refusal,
-    give_back_ai_call,
-    look_at_ai_calls,
-    reserve_ai_call,
-)
+from .ai_calls import AiCallReservation, AiCallStanding
 from .throttling import throttle
 from .window import MemoryWindow
 
-__all__ = [
-    "AiCallReservation",
-    "AiCallStanding",
-    "MemoryWindow",
-    "ai_quota_refusal",
-    "give_back_ai_call",
-    "look_at_ai_calls",
-    "reserve_ai_call",
-    "throttle",
-]
+__all__ = ["AiCallReservation", "AiCallStanding", "MemoryWindow", "throttle"]

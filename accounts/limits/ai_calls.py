@@ -1,12 +1,13 @@
 """The AI calls of an account: so many a UTC day, counted in the database, exactly."""
 
+from __future__ import annotations
+
 import math
 from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 from django.db.models import F
 
-from accounts.keys.caller import Caller
 from accounts.models import AiUsage
 from core.contract.errors import AiQuotaExceeded
 from core.database import spend
@@ -18,6 +19,10 @@ class AiCallStanding(msgspec.Struct, frozen=True):
     day: date
     limit: int
     used: int
+
+    @classmethod
+    def of(cls, account_id: int, limit: int, now: datetime) -> AiCallStanding:
+        return cls(now.date(), limit, AiUsage.used_on(account_id, now.date()))
 
     @property
     def remaining(self) -> int:
@@ -39,42 +44,37 @@ class AiCallStanding(msgspec.Struct, frozen=True):
             "X-AI-Reset": str(self.reset),
         }
 
+    def refusal(self, tier: str, now: datetime) -> AiQuotaExceeded:
+        wait_s, tier = math.ceil((self.resets_at - now).total_seconds()), tier.title()
+        if self.limit:
+            calls = "1 AI call" if self.limit == 1 else f"{self.limit} AI calls"
+            message = (
+                f"The {tier} tier allows {calls} a day, and today's are used up. "
+                f"New ones begin at 00:00 UTC, in {wait_s} s; answers that are cached stay free."
+            )
+        else:
+            message = (
+                f"The {tier} tier has no AI calls. Ask for another tier; answers that are cached are free."
+            )
+        return AiQuotaExceeded(message, retry_after=wait_s)
+
 
 class AiCallReservation(msgspec.Struct, frozen=True):
-    """A call that was counted before it is made."""
+    """A call that was counted before it is made. A crash before it is made uses it up."""
 
     account_id: int
     standing: AiCallStanding
 
+    @classmethod
+    def make(cls, account_id: int, limit: int, now: datetime) -> AiCallReservation | None:
+        """None where the day has no room for it."""
+        if not spend(AiUsage.objects, limit, account_id=account_id, day=now.date()):
+            return None
+        return cls(account_id, AiCallStanding.of(account_id, limit, now))
 
-def look_at_ai_calls(account_id: int, limit: int, now: datetime) -> AiCallStanding:
-    return AiCallStanding(now.date(), limit, AiUsage.used_on(account_id, now.date()))
-
-
-def reserve_ai_call(account_id: int, limit: int, now: datetime) -> AiCallReservation | None:
-    """Count a call, if the day has room for it. A crash before it is made uses it up."""
-    if not spend(AiUsage.objects, limit, account_id=account_id, day=now.date()):
-        return None
-    return AiCallReservation(account_id, look_at_ai_calls(account_id, limit, now))
-
-
-def give_back_ai_call(reservation: AiCallReservation) -> AiCallStanding:
-    """The call came to nothing. It is given back to the day that it was counted on."""
-    day = reservation.standing.day
-    AiUsage.objects.filter(account_id=reservation.account_id, day=day, used__gt=0).update(used=F("used") - 1)
-    used = AiUsage.used_on(reservation.account_id, day)
-    return msgspec.structs.replace(reservation.standing, used=used)
-
-
-def ai_quota_refusal(standing: AiCallStanding, caller: Caller, now: datetime) -> AiQuotaExceeded:
-    wait_s = math.ceil((standing.resets_at - now).total_seconds())
-    tier = caller.allowances.tier.title()
-    if standing.limit:
-        calls = "1 AI call" if standing.limit == 1 else f"{standing.limit} AI calls"
-        message = (
-            f"The {tier} tier allows {calls} a day, and today's are used up. "
-            f"New ones begin at 00:00 UTC, in {wait_s} s; answers that are cached stay free."
-        )
-    else:
-        message = f"The {tier} tier has no AI calls. Ask for another tier; answers that are cached are free."
-    return AiQuotaExceeded(message, retry_after=wait_s)
+    def give_back(self) -> AiCallStanding:
+        """The call came to nothing. It is given back to the day that it was counted on."""
+        of_day = AiUsage.objects.filter(account_id=self.account_id, day=self.standing.day)
+        of_day.filter(used__gt=0).update(used=F("used") - 1)
+        used = AiUsage.used_on(self.account_id, self.standing.day)
+        return msgspec.structs.replace(self.standing, used=used)

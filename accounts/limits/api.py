@@ -17,7 +17,7 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.threads import in_thread_promptly
 
-from .ai_calls import look_at_ai_calls
+from .ai_calls import AiCallStanding
 from .throttling import throttle
 
 Count = Annotated[int, Meta(ge=0)]
@@ -88,7 +88,7 @@ async def look(caller: Caller) -> bytes:
     allowed = caller.allowances
     standing = await throttle.look(caller)
     now = datetime.now(UTC)
-    ai = await in_thread_promptly(look_at_ai_calls, caller.account_id, allowed.ai_calls, now)
+    ai = await in_thread_promptly(AiCallStanding.of, caller.account_id, allowed.ai_calls, now)
     body = Limits(
         tier=allowed.tier,
         requests=RequestWindow(standing.limit, standing.remaining, standing.reset),

@@ -1,10 +1,11 @@
 """Mails are sent in threads of their own, so that a mail server that is away or hangs breaks no page."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections import deque
-from threading import Condition, Thread
+from queue import Empty, Full, Queue
+from threading import Thread
 
 from django.core.mail import EmailMessage
 from prometheus_client import Counter
@@ -24,62 +25,50 @@ class MailQueue:
     """Where it is not started, as in a command, a mail is sent at once."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._waiting: deque[tuple[str, EmailMessage]] = deque()
+        self._waiting: Queue[tuple[str, EmailMessage] | None] = Queue(MOST_WAITING)
         self._is_open = False
         self._sending: list[str] = []
 
     @property
-    def waiting(self) -> int:
+    def unsent(self) -> int:
         """Those that are being sent included."""
-        return len(self._waiting) + len(self._sending)
+        return self._waiting.unfinished_tasks
 
     def start(self) -> None:
-        self._is_open = True
+        self._waiting, self._is_open = Queue(MOST_WAITING), True
         for number in range(THREADS):
             # The process does not wait for it at its end: it may hang.
             Thread(target=self._work, name=f"mail-{number}", daemon=True).start()
 
     async def stop(self) -> None:
         deadline = time.monotonic() + STOP_WITHIN_S
-        while self.waiting and time.monotonic() < deadline:  # noqa: ASYNC110 - threads change it
+        while self.unsent and time.monotonic() < deadline:  # noqa: ASYNC110 - threads change it
             await asyncio.sleep(0.02)
-        with self._changed:
-            self._is_open = False
-            left = [kind for kind, _ in self._waiting]
-            self._waiting.clear()
-            self._changed.notify_all()
-            sending = list(self._sending)
-        for kind in left:
-            give_up(kind, "the service stops")
-        for kind in sending:
+        self._is_open = False
+        with contextlib.suppress(Empty):
+            while job := self._waiting.get_nowait():
+                give_up(job[0], "the service stops")
+        for kind in list(self._sending):
             give_up(kind, "the service stops before the mail server has taken it")
+        for _ in range(THREADS):
+            self._waiting.put(None)
 
     def send(self, kind: str, mail: EmailMessage) -> None:
         if not self._is_open:
             deliver(kind, mail)
             return
-        with self._changed:
-            has_room = len(self._waiting) < MOST_WAITING
-            if has_room:
-                self._waiting.append((kind, mail))
-                self._changed.notify()
-        if not has_room:
+        try:
+            self._waiting.put_nowait((kind, mail))
+        except Full:
             give_up(kind, f"{MOST_WAITING} others wait for the mail server")
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or not self._is_open)
-                if not self._is_open:
-                    return
-                kind, mail = self._waiting.popleft()
-                self._sending.append(kind)
-            try:
-                deliver(kind, mail)
-            finally:
-                with self._changed:
-                    self._sending.remove(kind)
+        waiting = self._waiting
+        while job := waiting.get():
+            self._sending.append(job[0])
+            deliver(*job)
+            self._sending.remove(job[0])
+            waiting.task_done()
 
 
 def deliver(kind: str, mail: EmailMessage) -> None:

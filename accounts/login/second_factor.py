@@ -4,7 +4,9 @@ from typing import Any
 
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from django.db import transaction
+from django.dispatch import Signal
 from django.http import HttpRequest
 
 from accounts.models import Account, User
@@ -14,24 +16,19 @@ from core.events.outbox import ControlEvent
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
-def note_added(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
-    if authenticator.type in FACTORS:
-        # Whoever adds one has just used it.
-        record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
-    publish(EventKind.FACTOR_ADDED, user, authenticator)
-
-
-def note_removed(user: User, authenticator: Authenticator, **_: Any) -> None:
-    publish(EventKind.FACTOR_REMOVED, user, authenticator)
-
-
-def note_renewed(user: User, authenticator: Authenticator, **_: Any) -> None:
-    publish(EventKind.FACTOR_RENEWED, user, authenticator)
+KINDS = {
+    authenticator_added: EventKind.FACTOR_ADDED,
+    authenticator_removed: EventKind.FACTOR_REMOVED,
+    authenticator_reset: EventKind.FACTOR_RENEWED,
+}
 
 
 @transaction.atomic
-def publish(kind: EventKind, user: User, authenticator: Authenticator) -> None:
+def tell(signal: Signal, request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    if signal is authenticator_added and authenticator.type in FACTORS:
+        # Whoever adds one has just used it.
+        record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
     for account in Account.objects.filter(user_id=user.pk):
         ControlEvent.objects.publish(
-            kind, by=user.get_username(), account=account.pk, factor=str(authenticator.type)
+            KINDS[signal], by=user.get_username(), account=account.pk, factor=str(authenticator.type)
         )

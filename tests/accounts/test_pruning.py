@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import Attempt, PageSession
-from accounts.pruning import AT_ONCE, expired_sessions, is_our_turn, prune, remove_some
+from accounts.pruning import AT_ONCE, expired_sessions, prune, prune_in_turn, remove_some
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
@@ -86,6 +86,11 @@ def test_no_handful_is_larger_than_it_may_be() -> None:
     assert [remove_some(expired_sessions, now) for _ in range(3)] == [AT_ONCE, 1, 0]
 
 
-def test_one_process_has_the_turn() -> None:
-    cache.clear()
-    assert [is_our_turn() for _ in range(3)] == [True, False, False]
+async def test_one_process_has_the_turn() -> None:
+    await in_thread(cache.clear)
+    left = []
+    for _ in range(2):
+        await in_thread(make_session, "old", timezone.now() - DAY)
+        await prune_in_turn()
+        left.append(await in_thread(expired_sessions(timezone.now()).count))
+    assert left == [0, 1]

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from allauth.account.models import EmailAddress
@@ -101,36 +102,39 @@ def test_page_answers_though_the_mail_server_refuses(
 @pytest.mark.usefixtures("_people", "silent")
 def test_page_waits_for_no_mail_server_that_hangs(name: str, outgoing: MailQueue) -> None:
     assert ask(name) == 302
-    assert outgoing.waiting == 1
+    assert outgoing.unsent == 1
 
 
 def make_mail(subject: str) -> EmailMessage:
     return EmailMessage(subject, "Hello.", to=["ada@example.com"])
 
 
-@pytest.mark.usefixtures("silent")
+@contextmanager
+def busy(outgoing: MailQueue, server: socket.socket) -> Iterator[None]:
+    """Each thread has a mail that the server does not take."""
+    with ExitStack() as connected:
+        for number in range(mails.THREADS):
+            outgoing.send("kind", make_mail(str(number)))
+            connected.enter_context(server.accept()[0])
+        yield
+
+
 def test_mails_beyond_those_that_may_wait_are_told_of(
-    outgoing: MailQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    silent: socket.socket, outgoing: MailQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mails, "MOST_WAITING", 3)
-    for number in range(mails.THREADS):
-        outgoing.send("kind", make_mail(str(number)))
-    until(lambda: not outgoing._waiting)
-    for number in range(4):
-        outgoing.send("kind", make_mail(str(number)))
-    assert outgoing.waiting == mails.THREADS + 3
-    assert caplog.text.count("No mail was sent of kind: 3 others wait") == 1
+    with busy(outgoing, silent):
+        for number in range(mails.MOST_WAITING + 1):
+            outgoing.send("kind", make_mail(str(number)))
+        assert outgoing.unsent == mails.THREADS + mails.MOST_WAITING
+    assert caplog.text.count(f"No mail was sent of kind: {mails.MOST_WAITING} others wait") == 1
 
 
-@pytest.mark.usefixtures("silent")
 async def test_mails_that_wait_as_the_service_stops_are_told_of(
-    outgoing: MailQueue, caplog: pytest.LogCaptureFixture
+    silent: socket.socket, outgoing: MailQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for number in range(mails.THREADS):
-        outgoing.send("kind", make_mail(str(number)))
-    until(lambda: not outgoing._waiting)
-    outgoing.send("kind", make_mail("last"))
-    await outgoing.stop()
+    with busy(outgoing, silent):
+        outgoing.send("kind", make_mail("last"))
+        await outgoing.stop()
     assert caplog.text.count("No mail was sent of kind: the service stops\n") == 1
     assert caplog.text.count("the service stops before the mail server has taken it") == mails.THREADS
 
