@@ -3,6 +3,7 @@
 import secrets
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -44,11 +45,10 @@ def find_visitor(request: HttpRequest) -> PageSession | None:
     if session.session_key is None:
         session.create()
     prune()
-    # Another tab of the same browser may come first.
-    account = partial(open_account, address)
-    return PageSession.objects.get_or_create(session_key=session.session_key, defaults={"account": account})[
-        0
-    ]
+    # Another tab of the same browser may come first: then no account is opened.
+    account: Any = partial(open_account, address)
+    key = session.session_key
+    return PageSession.objects.get_or_create(session_key=key, defaults={"account": account})[0]
 
 
 @transaction.atomic
