@@ -1,4 +1,4 @@
-"""Faults of the surroundings, told in one sentence with the way out."""
+"""Says in one sentence what is wrong around the program, and what to do."""
 
 import errno
 import sqlite3
@@ -8,7 +8,7 @@ from django.db.utils import OperationalError, ProgrammingError
 
 
 def explain(error: BaseException) -> str | None:
-    """One sentence for a fault a person can mend; None for a bug, which keeps its traceback."""
+    """None for a bug, which keeps its traceback."""
     if isinstance(error, ImproperlyConfigured):
         return str(error)
     if isinstance(error, OSError):

@@ -1,4 +1,4 @@
-"""Settings of libraries that are long: how the back office looks, and how /openapi.json is made and shown."""
+"""The long settings of two libraries: how the back office looks, and how /openapi.json is made and shown."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def described_at(port: int) -> dict[str, Any]:
             {"name": "Service", "description": "The running service, and what is left of your limits."},
         ],
         "SCHEMA_PATH_PREFIX": "/api",
-        # Docstrings are for us; the public reads help texts and the `details` of an action.
+        # Docstrings are for maintainers; the public reads help texts and the `details` of an action.
         "DISABLE_DOCSTRING_DESCRIPTIONS": True,
         "SORT_OPERATIONS": False,
         "SORT_OPERATION_PARAMETERS": False,
@@ -45,7 +45,7 @@ def described_at(port: int) -> dict[str, Any]:
         "POSTPROCESSING_HOOKS": ["core.contract.openapi.complete"],
         "SWAGGER_UI_DIST": "SIDECAR",
         "SWAGGER_UI_SETTINGS": {
-            # Its default sends the address of the document to another host for validation.
+            # By default it sends the address of the document to another host for validation.
             "validatorUrl": None,
             "deepLinking": True,
             "tryItOutEnabled": True,

@@ -44,23 +44,22 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 TRUSTED_PROXIES = read_proxies(env.str("TRUSTED_PROXIES", ""))
-# Of HTTP and streams together, to one process; 0: any number. Trusted proxies may have more, as may loopback.
+# HTTP and streams together, to one process; 0 is no limit. Trusted proxies and loopback may have more.
 CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", 200)
 CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)
-# In production a key that a proxy says came over plain HTTP is refused.
+# In production a key is refused if a proxy says that it came over plain HTTP.
 ALLOW_PLAIN_HTTP = env.bool("ALLOW_PLAIN_HTTP", False)
-# From SIGTERM on, /readyz answers 503 for so long before the doors close: what is in front must notice.
+# After SIGTERM /readyz answers 503 for so long before the port closes, so that whatever is in front notices.
 DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 # After that a process may take so long to stop.
 STOP_WITHIN_S = env.float("STOP_WITHIN_S", 20.0)
 
-# Figures for Prometheus: at /metrics with this token, or on a port that no proxy forwards; 0 is none.
-
+# The figures for Prometheus are at /metrics with this token, or on a port that no proxy forwards; 0 is none.
 METRICS_TOKEN = env.str("METRICS_TOKEN", "")
 METRICS_PORT = env.int("METRICS_PORT", 0)
 METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
 
-# Rooms
+# Apps
 
 INSTALLED_APPS = [
     "daphne",
@@ -92,7 +91,7 @@ INSTALLED_APPS = [
     "config.apps.ConfigApp",
 ]
 
-# None of these runs for /api: the REST contract has its own asynchronous base (accounts/viewset.py).
+# None of these runs for /api, whose views have an asynchronous base of their own (accounts/viewset.py).
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
@@ -126,7 +125,7 @@ TEMPLATES = [
 
 # Storage
 
-# Threads in which the API asks the database, and in which pages are made.
+# Threads in which the API asks the database, and threads in which pages are made.
 API_THREADS = env.int("API_THREADS", 8)
 PAGE_THREADS = env.int("PAGE_THREADS", 6)
 
@@ -134,14 +133,14 @@ DATABASE_URL = env.str("DATABASE_URL", "") or f"sqlite:///{VAR_DIR / 'tickwire.s
 DATABASES = {"default": read_database_url(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"] |= {
-        # The threads that ask are few and stay, so their connections may too.
+        # The threads that ask are few and stay, so their connections may stay too.
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;",
         },
-        # A file, because the server under test has threads of its own.
+        # A file, because a server under test has threads of its own.
         "TEST": {"NAME": str(VAR_DIR / f"test-{os.getpid()}.sqlite3")},
     }
 else:
@@ -157,24 +156,24 @@ else:
             "tcp_user_timeout": 20_000,
             "options": session_options(env.float("DATABASE_IDLE_TRANSACTION_S", 10.0)),
             **DATABASES["default"]["OPTIONS"],
-            # One for each thread that asks: of the API, of pages, and those that others must not hold up.
+            # One for each thread of the API and of pages, and for those that others must not hold up.
             "pool": {
                 "min_size": 1,
                 "max_size": env.int("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
                 "timeout": 2,
-                # Whoever asks next tries again at once, instead of waiting for pauses that grow to a minute.
+                # The next one tries again at once, instead of after pauses that grow to a minute.
                 "reconnect_timeout": 1,
             },
         },
     }
-# While the database is away known keys and open streams go on for so long, and revocations may be as late.
+# While the database is away, known keys and open streams go on for so long, and a revocation may be as late.
 KEYS_TRUSTED_FOR_S = env.float("KEYS_TRUSTED_FOR_S", 900.0)
-# So long a migration may wait for a table that is in use; whoever comes later waits behind it.
+# A migration may wait for so long for a table that is in use, and whoever comes later waits behind it.
 MIGRATION_LOCK_MS = env.int("MIGRATION_LOCK_MS", 1_000)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Attempts to log in, and codes that were used: in the memory of one process they would count for it alone.
-# What falls out when it is full could be tried again, so there is room.
+# Attempts to log in and codes that were used: in the memory of a process they would count for it alone. What
+# falls out of a full cache could be tried again, so it is large.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -187,19 +186,19 @@ REDIS_URL = read_redis_url(env.str("REDIS_URL", ""))
 
 # The market
 
-# Of one publisher; 0 is no limit.
+# For each publisher; 0 is no limit.
 PUBLICATIONS_PER_MINUTE = env.int("PUBLICATIONS_PER_MINUTE", 10)
 ACTIVE_SIGNALS_PER_PUBLISHER = env.int("ACTIVE_SIGNALS_PER_PUBLISHER", 100)
 DEMO_SEED = env.int("DEMO_SEED", 7)
 CANDLE_PRICE = env.str("CANDLE_PRICE", "bid")
 if CANDLE_PRICE not in ("bid", "mid"):
     raise ImproperlyConfigured(f"CANDLE_PRICE is bid or mid, not {CANDLE_PRICE!r}.")
-# How long after a minute's end its ticks may come, unless a later one comes first.
+# A tick may come so long after the end of its minute, unless a later one came first.
 CLOSE_GRACE_MS = env.int("CLOSE_GRACE_MS", 2_000)
-# The market's time goes on in order when the machine's clock is set. Off only where tests move that clock.
+# The market's time stays in order when the machine's clock is set. Off only where tests move that clock.
 STEADY_CLOCK = env.bool("STEADY_CLOCK", True)
 
-# The feeds. Which instruments one serves is said by the instruments: their source and fallback.
+# The feeds. An instrument names those that serve it, as its source and its fallback.
 
 OANDA_TOKEN = env.str("OANDA_TOKEN", "")
 OANDA_ACCOUNT = env.str("OANDA_ACCOUNT", "")
@@ -209,23 +208,21 @@ KRAKEN_WS_URL = env.str("KRAKEN_WS_URL", "wss://ws.kraken.com/v2")
 KRAKEN_REST_URL = env.str("KRAKEN_REST_URL", "https://api.kraken.com")
 BINANCE_WS_URL = env.str("BINANCE_WS_URL", "wss://data-stream.binance.vision")
 BINANCE_REST_URL = env.str("BINANCE_REST_URL", "https://data-api.binance.vision")
-# Files named SYMBOL.csv and so on, played as if they came now: 1 is real speed, 10 ten times it.
+# Files such as SYMBOL.csv, played as if they came now: 1 is real speed, 10 is ten times as fast.
 REPLAY_DIR = Path(env.str("REPLAY_DIR", str(VAR_DIR / "replay")))
 REPLAY_SPEED = env.float("REPLAY_SPEED", 1.0)
-# Ticks a second of the simulated market, up to 50,000, instead of lifelike ones: for load tests.
+# For load tests: so many ticks a second of the simulated market, up to 50,000, instead of lifelike ones.
 DEMO_RATE = env.int("DEMO_RATE", 0)
 
-# Days that candles are kept, by timeframe; 0 keeps them for good.
-
+# For how many days candles are kept, by timeframe; 0 is for good.
 CANDLE_DAYS = {
     timeframe: env.int(f"CANDLE_DAYS_{timeframe.upper()}", days)
     for timeframe, days in (("1m", 400), ("5m", 800), ("15m", 1600), ("1h", 0), ("4h", 0), ("1d", 0))
 }
 
-# Models that score headlines and write summaries beside the built-in one. None is asked unless it is named.
-
+# Models that score headlines and write summaries besides the built-in one. None is asked unless it is named.
 SENTIMENT_MODEL = env.str("SENTIMENT_MODEL", "")
-# A directory with model.onnx, tokenizer.json and config.json; needs the extra `onnx`.
+# A directory with model.onnx, tokenizer.json and config.json, for which the extra `onnx` is needed.
 ONNX_MODEL_DIR = env.str("ONNX_MODEL_DIR", "")
 LANGUAGE_ENDPOINTS = [
     {
@@ -242,13 +239,12 @@ LANGUAGE_ENDPOINTS = [
     )
 ]
 
-# News. The sources are rows; this process asks those that are due, unless `poll_news` does it from outside.
-
+# The sources of news are rows. Each process asks those that are due, unless `poll_news` does it from outside.
 NEWS_POLLING = env.bool("NEWS_POLLING", True)
-# For tests alone, and no variable: a feed on loopback is otherwise a way into this machine.
+# For tests alone, and no variable: otherwise a feed on loopback would be a way into this machine.
 NEWS_FEEDS_ON_LOOPBACK = False
 
-# Who may come in
+# Accounts and logins
 
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = [
@@ -270,16 +266,16 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
-# A mail when the password, an address or a second factor changes: its owner may not be who did it.
+# A mail when the password, an address or a second factor changes, which a stranger may have done.
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
-# Forms that anybody fills in, each with a mail to whatever address; by address, or by /64.
+# Forms that anybody may fill in, each with a mail to any address. Counted by network address, or by /64.
 ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.int('SIGNUPS_A_DAY', 100)}/d/ip"
 ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105 - a limit
-# Who never confirms an address is forgotten; 0: never.
+# Users who never confirm an address are deleted after so many days; 0 is never.
 UNCONFIRMED_KEPT_DAYS = env.int("UNCONFIRMED_KEPT_DAYS", 7)
-# By a mailed link, which opens an account also while its password is locked; a second factor is asked for.
+# A mailed link opens an account even while its password is locked. A second factor is still asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_FORMS = {"login": "accounts.login.forms.LoginForm", "signup": "accounts.login.forms.SignupForm"}
 ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
@@ -288,11 +284,11 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {"add_webauthn": "accounts.login.factor_pages.AddPasskeyForm"}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
-# Outside production addresses need not be confirmed, and there is no certificate on loopback.
+# Outside production addresses need no confirmation, and there is no certificate on loopback.
 MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
 EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
 vars().update(EMAIL_CONFIG)
-# So long a mail waits for a mail server that does not answer.
+# A mail waits for so many seconds for a mail server that does not answer.
 EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
 
@@ -329,8 +325,6 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 
-# Its description, for programs (/openapi.json) and people (/docs/api)
-
 SPECTACULAR_SETTINGS = described_at(PORT)
 
 # Pages
@@ -354,7 +348,7 @@ STORAGES = {
     },
 }
 
-# Logging: one line an event, to standard error.
+# Logging: one line for each event, to standard error
 
 LOG_LEVEL = env.str("LOG_LEVEL", "INFO").upper()
 ACCESS_LOG = env.bool("ACCESS_LOG", True)
@@ -375,12 +369,12 @@ LOGGING = {
     "loggers": {
         "accounts.access": {"level": "INFO" if ACCESS_LOG else "WARNING"},
         "django.request": {"level": "ERROR", "filters": ["unavailable"]},
-        # Django's own has a handler and a form of its own, with whole addresses in it.
+        # By default it has a handler of its own, which writes whole addresses.
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.error": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
-        # Each failed attempt of a background thread; the request or command that needed it says it once.
+        # It warns of each failed attempt; the request or command that needs a connection says it once.
         "psycopg.pool": {"level": "ERROR"},
     },
 }

@@ -74,9 +74,13 @@ def connect() -> None:
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
     for changed in second_factor.KINDS:
         changed.connect(second_factor.tell)
-    for check, *tags in CHECKS:
-        register(check, *tags)
-    for collector in COLLECTORS:
+    register(check_production, Tags.security)
+    register(check_database, Tags.database)
+    register(check_guards, Tags.database)
+    for check in (check_demo_rate, check_candle_days, check_endpoints, check_sentiment_model):
+        register(check)
+    stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
+    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS):
         REGISTRY.register(collector)
 
 
@@ -141,23 +145,6 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
     ),
 }
 """Called in this order: what asks another one must not find what that still remembers."""
-
-
-CHECKS = (
-    (check_production, Tags.security),
-    (check_database, Tags.database),
-    (check_guards, Tags.database),
-    (check_demo_rate,),
-    (check_candle_days,),
-    (check_endpoints,),
-    (check_sentiment_model,),
-)
-COLLECTORS = (
-    MarketMetrics(),
-    StreamMetrics(*market_streams.STREAMS, signals),
-    ReadinessMetrics(),
-    *EVENT_METRICS,
-)
 
 
 def market_states() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The instruments of the demo: those that are shipped, and one for clients to test against."""
+"""The instruments of the demo: those that are shipped, and one that clients can test with."""
 
 import csv
 from collections.abc import Callable

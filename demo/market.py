@@ -1,7 +1,7 @@
-"""The simulated market's past, made once, and taken away again.
+"""The simulated market's past is made once, and removed with the demo.
 
-What goes by while the service is down the engine makes up for when it starts, because only it knows what had
-been sent.
+While the service is down no past is made: the engine fills that gap at its start, because only it knows what
+had been sent.
 """
 
 from django.conf import settings
@@ -32,10 +32,10 @@ from .instruments import Progress
 
 
 def seed_candles(now_ms: int, progress: Progress) -> None:
-    """The past up to the last full minute of those that have none."""
+    """Makes the past up to the last full minute of all that have none."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
-    # One that has been priced before has the past that it had, whoever priced it.
+    # An instrument that has been priced before keeps its past, whoever priced it.
     known = set(LastQuote.objects.values_list("pk", flat=True))
     unknown = [facts for facts in priced_by_demo() if facts.id not in known]
     new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
@@ -55,7 +55,7 @@ def priced_by_demo() -> list[InstrumentFacts]:
 
 
 def simulated_since() -> dict[int, int]:
-    """For each instrument whose prices are simulated now, since when they have been; 0 for always."""
+    """For each instrument with simulated prices the time since when they are simulated, 0 for always."""
     rows = LastQuote.objects.filter(simulated=True).values_list("pk", "kind_since")
     return {pk: 0 if since is None else epoch_ms(since) for pk, since in rows}
 
@@ -71,12 +71,12 @@ def remove_market(now_ms: int) -> None:
     FormerQuote.objects.filter(source=DEMO).delete()
     FormingMinute.objects.filter(OF_DEMO).delete()
     _remove_candles()
-    # The numbers that went with the quotes are given again, and must not be taken for the old ones.
+    # The numbers of the removed quotes will be used again, and must not be taken for the old ones.
     EngineState.objects.update(epoch="")
 
 
 def _remove_candles() -> None:
-    """A coarse one that is of the replay too is made anew of the replay's own minutes, if they are kept."""
+    """A coarse candle that is also of the replay is made again from the replay's minutes if they are kept."""
     of_demo = Candle.objects.filter(OF_DEMO, simulated=True)
     mixed = of_demo.exclude(source=DEMO).exclude(timeframe="1m").select_related("instrument")
     remade = [row for candle in mixed if (row := _without_demo(candle)) is not None]
@@ -100,7 +100,7 @@ def _without_demo(mixed: Candle) -> Row | None:
 
 
 def _remove_quote(row: LastQuote, now_ms: int) -> None:
-    """Signals of people that stood on it end with it, at its price. A real quote from before comes back."""
+    """Signals that people published on it end with it, at its price. An earlier real quote comes back."""
     facts = catalogue.known(row.instrument.symbol)
     if facts is None or wanted_kind(facts):
         row.delete()

@@ -1,4 +1,4 @@
-"""Headlines for the demo, written for it and scored by the model that is shipped."""
+"""Headlines that were written for the demo. The model that is shipped scores them."""
 
 from datetime import datetime, timedelta
 
@@ -59,7 +59,7 @@ DRAFTS = (
     ("crypto", "BTCUSD", "Regulator opens a consultation on leverage in crypto products"),
 )
 
-# Open to everybody, and asked only once somebody resumes them: the demo needs no network.
+# Anybody may read them, but they are asked only after somebody resumes them: the demo needs no network.
 SOURCES = (
     ("Federal Reserve", "https://www.federalreserve.gov/feeds/press_monetary.xml", "macro"),
     ("European Central Bank", "https://www.ecb.europa.eu/rss/press.html", "macro"),
@@ -80,7 +80,7 @@ def seed_news(now_ms: int, progress: Progress) -> None:
     )
     ids = {facts.symbol: facts.id for facts in catalogue.all()}
     now = moment(now_ms)
-    # A stride that shares no divisor with their number mixes the categories.
+    # A step that shares no divisor with their number mixes the categories.
     mixed = [HEADLINES[i * 7 % len(HEADLINES)] for i in range(len(HEADLINES))]
     for number, headline in enumerate((*mixed, *DRAFTS)):
         at = now - timedelta(minutes=11 + 97 * number)
@@ -88,7 +88,7 @@ def seed_news(now_ms: int, progress: Progress) -> None:
 
 
 def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
-    """It enters the feed when it is published, so that the market's past settles what it said."""
+    """It arrives when it is published, so that the market's past shows what its score was worth."""
     category, symbols, title = headline
     scored = score_by(builtin, title, category)
     item = NewsItem.objects.create(

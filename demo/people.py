@@ -1,4 +1,4 @@
-"""The demo's people: accounts with one key per tier, staff, and publishers. Keys follow from the secret."""
+"""The demo's people: accounts with one key per tier, staff, and publishers."""
 
 from django.conf import settings
 from django.contrib.auth.models import Permission
@@ -17,7 +17,7 @@ PUBLISHERS = ("aurora_fx", "northbank", "delta_nine", "quiet_river")
 
 
 def demo_keys() -> dict[str, str]:
-    """One for each tier, the same for as long as the installation has the same secret."""
+    """One for each tier. They are derived from the secret of the installation, so they stay the same."""
     return {tier: derive_key(settings.SECRET_KEY, f"demo {tier}") for tier in ("free", "pro", "premium")}
 
 
@@ -39,7 +39,7 @@ def seed_people() -> None:
 
 
 def _account(username: str, tier: Tier) -> Account:
-    """A person who had the name first keeps it, and is not of the demo."""
+    """A real person who has the name already keeps it."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         user.set_unusable_password()
@@ -64,6 +64,6 @@ def _seed_staff() -> None:
         user.is_staff = user.is_superuser = True
         user.save()
     elif account.is_demo and user.has_usable_password():
-        # Of an earlier version, which printed it. They come in by a link now.
+        # An earlier version printed a password. Now they log in by a link.
         user.set_unusable_password()
         user.save()

@@ -29,10 +29,6 @@ class MarketView(NamedTuple):
     def mid(self) -> float:
         return (self.bid + self.ask) / 2
 
-    @property
-    def usual_range(self) -> float:
-        return fmean(bar.high - bar.low for bar in self.bars)
-
 
 class TradeIdea(NamedTuple):
     symbol: str
@@ -55,7 +51,7 @@ def breakout(view: MarketView) -> TradeIdea | None:
     place = (view.mid - lowest) / (highest - lowest) * 2 - 1
     if abs(place) < OUTER:
         return None
-    risk = view.usual_range
+    risk = fmean(bar.high - bar.low for bar in view.bars)
     return TradeIdea(view.symbol, "buy" if place > 0 else "sell", risk, 2 * risk, abs(place))
 
 

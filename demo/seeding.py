@@ -1,4 +1,4 @@
-"""Loading the demo, and taking it away again."""
+"""Loads the demo, and removes it again."""
 
 import time
 
@@ -21,7 +21,7 @@ from .signals import seed_signals
 
 
 def refuse_outside_demo() -> None:
-    """Invented prices and people have no place where real ones are served."""
+    """Invented prices and people must not get among real ones."""
     if settings.PRODUCTION:
         raise CommandError("This is a command of the demo, and PRODUCTION=1 has none. Nothing was changed.")
     if not settings.DEMO:
@@ -29,7 +29,7 @@ def refuse_outside_demo() -> None:
 
 
 def seed(progress: Progress) -> None:
-    """Deterministic from DEMO_SEED and the secret; loading again adds what is missing."""
+    """DEMO_SEED and the secret decide what is made. Loading again adds what is missing."""
     refuse_outside_demo()
     now_ms = time.time_ns() // 1_000_000
     seed_instruments(progress)
@@ -49,14 +49,14 @@ def _demo_users() -> QuerySet[User]:
 
 @transaction.atomic
 def remove(progress: Progress) -> None:
-    """What the demo brought goes; what people made meanwhile stays."""
+    """Removes what the demo brought. What people have made meanwhile stays."""
     demo_users = _demo_users()
     if not demo_users.exists():
         return
     progress("Removing the demo data")
     remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
-    # One that somebody set to work is theirs.
+    # A source that somebody has resumed is theirs.
     Source.objects.filter(is_demo=True, polled_at=None).delete()
     remove_market(time.time_ns() // 1_000_000)
     _remove_instruments()
@@ -67,8 +67,7 @@ def remove(progress: Progress) -> None:
 
 
 def _remove_instruments() -> None:
-    """One that somebody's signals, candles, prices or news name stays with them, and one that was given a
-    source is theirs."""
+    """An instrument stays if signals, candles, prices or news name it, or if somebody gave it a source."""
     unused = {"candles": None, "signals": None, "news": None, "last_quote": None}
     brought().filter(**unused, source="", fallback="").delete()
     brought_calendars().filter(instruments=None).delete()

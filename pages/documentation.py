@@ -1,4 +1,4 @@
-"""/docs: the quick start, how figures are computed, what changes, and the same for language models."""
+"""/docs: the quick start, how figures are computed, the changelog, and a summary for language models."""
 
 import re
 from functools import cache

@@ -1,4 +1,4 @@
-"""The terminal page: the market, signals and news, drawn by the browser from the public interface."""
+"""The terminal: the browser draws the market, signals and news from the public interface."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ WORKER = "terminal/streams-worker.js"
 
 
 class WatchlistRow(NamedTuple):
-    """A line of the watchlist as it is before the first tick."""
+    """A row of the watchlist before the first tick."""
 
     facts: InstrumentFacts
     state: str
@@ -30,7 +30,7 @@ class WatchlistRow(NamedTuple):
 
 
 def watchlist() -> list[WatchlistRow]:
-    """What trades now comes first."""
+    """Closed instruments come last."""
     rows = [row_of(facts) for facts in catalogue.active()]
     return sorted(rows, key=lambda row: (row.state == "closed", row.facts.symbol))
 
@@ -47,7 +47,7 @@ def row_of(facts: InstrumentFacts) -> WatchlistRow:
 
 
 def first_choice(rows: list[WatchlistRow]) -> str:
-    """What is open, quoted and not there for tests; else whatever there is."""
+    """Preferably one that is open, quoted and not there for tests."""
     best = min(
         rows, key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == "TEST"), default=None
     )
@@ -70,7 +70,7 @@ def page_config(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any
 @never_cache
 @require_safe
 def terminal(request: HttpRequest) -> HttpResponse:
-    """With a login, or in the demo; others are told what this is."""
+    """Strangers see what this is, unless it is the demo."""
     if not (settings.DEMO or request.user.is_authenticated):
         return render(request, "start.html")
     rows = watchlist()

@@ -11,14 +11,14 @@ from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
 
-# Who still waits after this is told to come again, rather than that nothing is heard at all.
+# After this a request is refused, so that its client does not wait without an answer.
 PATIENCE_S = 5.0
 RETRY_AFTER_S = 2
 
 
 class PageThreads:
-    """A page has one of them to itself until it is made. Each keeps its connection to the database, so
-    there are never more of those than threads."""
+    """A page has a thread to itself until it is made. Each thread keeps its connection to the database, so
+    there are never more connections than threads."""
 
     def __init__(self, count: int, most_waiting: int, name: str) -> None:
         self._most_waiting = most_waiting
@@ -46,7 +46,7 @@ class PageThreads:
                 return await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                # It came in the moment in which the waiting ended.
+                # The thread came at the very moment when the waiting ended.
                 self._hand_on(turn.result())
             if isinstance(error, TimeoutError):
                 raise Overloaded(retry_after=RETRY_AFTER_S) from None
@@ -56,14 +56,14 @@ class PageThreads:
                 self._waiting.remove(turn)
 
     def _give_back(self, thread: ThreadPoolExecutor) -> None:
-        """Behind whatever still runs in it: a page whose client has gone cannot be stopped."""
+        """Waits for what still runs in it, because a page whose client has gone cannot be stopped."""
         loop = asyncio.get_running_loop()
 
         def is_idle(_: Future[None]) -> None:
             try:
                 loop.call_soon_threadsafe(self._hand_on, thread)
             except RuntimeError:
-                # The loop has ended, and with it everybody who waited.
+                # The loop has ended, and everybody who waited with it.
                 self._free.append(thread)
 
         thread.submit(close_old_connections).add_done_callback(is_idle)

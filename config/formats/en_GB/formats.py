@@ -1,4 +1,4 @@
-"""Times as the rest of the service writes them. All are UTC."""
+"""Times are written as everywhere else in the service. All are UTC."""
 
 DATETIME_FORMAT = "Y-m-d H:i:s"
 DATE_FORMAT = "Y-m-d"

@@ -1,4 +1,4 @@
-"""Django's `migrate`, which never makes a running service wait long for a table."""
+"""Django's `migrate`, but it never makes a running service wait long for a table."""
 
 import time
 from typing import Any
@@ -13,7 +13,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 
 
 class Command(MigrateCommand):
-    """Behind a migration that waits for a table, everybody who comes later waits too, even for reading. So it
+    """While a migration waits for a table, everybody who comes later waits behind it, even to read. So it
     gives up early, lets them pass, and tries again."""
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,7 +30,7 @@ class Command(MigrateCommand):
         for attempt in range(1, attempts + 1):
             with database.cursor() as cursor:
                 cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
-                # A migration of data may compute for longer than what serves may think.
+                # A migration of data may compute for longer than the service is allowed to.
                 cursor.execute("SET idle_in_transaction_session_timeout = '10min'")
             try:
                 super().handle(*args, **options)
