@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from accounts.viewset import KeyedViewSet
 from core.contract.answers import Answer
 from core.contract.errors import AiQuotaExceeded, ApiError, ModelUnavailable, SymbolNotFound
-from core.contract.parameters import OptionalChoiceParameter, QuerySerializer
+from core.contract.parameters import ChoiceParameter, QuerySerializer
 from core.contract.schema import describes
 from instruments.catalogue import catalogue
 
@@ -19,9 +19,7 @@ from .samples import SAMPLE
 
 
 class AnalysisQuerySerializer(QuerySerializer):
-    model = OptionalChoiceParameter(
-        identifiers, help_text="Who should answer; without it the best that does."
-    )
+    model = ChoiceParameter(identifiers, help_text="Who should answer; without it the best that does.")
 
 
 class AnalysisViewSet(KeyedViewSet):

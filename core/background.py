@@ -12,10 +12,9 @@ AGAIN_S = 3.0
 
 
 async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = AGAIN_S) -> None:
-    """Cancel them and wait until they have ended; what they raise then is dropped.
-
-    They are asked again and again, because Python 3.11's `wait_for`, which redis-py uses, loses a
-    cancellation now and then, and a task that was not told would be waited for for ever."""
+    """Cancel them and wait until they have ended; what they raise is dropped. They are cancelled again and
+    again, because Python 3.11's `wait_for`, which redis-py uses, now and then loses a cancellation, and such
+    a task would never end."""
     waiting = {task for task in tasks if task is not None}
     while waiting:
         for task in waiting:
@@ -26,13 +25,13 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = AGA
 
 
 def retrieve(ended: asyncio.Future[Any]) -> None:
-    """Look at the outcome, so that asyncio does not warn that nobody did."""
+    """Look at the outcome, or asyncio warns that nobody did."""
     if not ended.cancelled():
         ended.exception()
 
 
 async def first_done(*waiting: Awaitable[Any], timeout_s: float | None = None) -> None:
-    """Until one of them is done, which raises what that one raised; the others are cancelled."""
+    """Wait until one of them is done, raise what it raised, and cancel the others."""
     tasks = [asyncio.ensure_future(each) for each in waiting]
     try:
         done, _ = await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -40,6 +39,17 @@ async def first_done(*waiting: Awaitable[Any], timeout_s: float | None = None) -
         await cancel_and_wait(*tasks)
     for task in done:
         task.result()
+
+
+SLICES = 8
+
+
+async def is_done_within(asked: asyncio.Future[Any], seconds: float) -> bool:
+    """Waits in slices, so that a standstill of the machine, however long, uses up only one of them."""
+    for _ in range(SLICES):
+        if (await asyncio.wait((asked,), timeout=seconds / SLICES))[0]:
+            return True
+    return False
 
 
 Wait = float | Callable[[], Awaitable[object]]
@@ -61,8 +71,8 @@ class BackgroundLoop:
         after: Wait = 0.0,
         again: Wait | None = None,
     ) -> None:
-        """`fault` is told of what is `passing`; all else is logged with its traceback under the text `broke`.
-        After a fault it waits for `again`, where that is given, and not for `after`."""
+        """Errors of the kinds in `passing` go to `fault`; any other is logged with its traceback under the
+        text `broke`. After either it waits for `again` where that is given, and otherwise for `after`."""
         self.name = name
         self._act, self._fault, self._broke, self._passing = act, fault, broke, passing
         self._before, self._after = before, after

@@ -13,12 +13,11 @@ class Fault(Protocol):
     logger: logging.Logger
 
     def tell(self, error: object) -> None: ...
-
     def over(self) -> None: ...
 
 
 class EachFault:
-    """Logs every fault, for those that are far apart anyway."""
+    """Logs every fault: for work that is done seldom."""
 
     def __init__(self, logger: logging.Logger, text: str, level: int = logging.WARNING) -> None:
         self.logger, self._text, self._level = logger, text, level
@@ -31,7 +30,7 @@ class EachFault:
 
 
 class LastingFault:
-    """Logs a fault that lasts once a minute, and when it is over. `text` says what it means."""
+    """Logs a fault once a minute while it lasts, and when it is over. `text` says what it means."""
 
     def __init__(
         self, logger: logging.Logger, text: str, *, clock: Callable[[], float] = time.monotonic
@@ -77,7 +76,7 @@ class RepeatedWarning:
         self._told_at = float("-inf")
 
     def tell(self, *details: object) -> None:
-        """The text begins with a %d for the number of faults since the last line."""
+        """The text begins with `%d`, for the number of faults since the last line."""
         self._count += 1
         now = self._clock()
         if now - self._told_at >= EVERY_S:
@@ -108,7 +107,7 @@ unavailable = UnavailableLog()
 
 
 class PagesUnavailable(logging.Filter):
-    """Replaces the traceback that Django logs for each page answered with 503."""
+    """Replaces the traceback that Django logs for each page that is answered with 503."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "status_code", None) != 503:

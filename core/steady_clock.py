@@ -1,5 +1,5 @@
-"""A clock for what must stay in order: it goes on with the time that passes, however the machine's clock is
-set. Both clocks are parameters."""
+"""Clocks that a change of the machine's clock, or a standstill of the machine, does not upset. The clocks
+they read are parameters."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -13,21 +13,21 @@ STEP = S
 # A step that is undone within this time was none.
 HOLDS = 2 * S
 
-# Whoever looks more often than this gets the last look, carried on.
+# For so long after a look at both clocks, the monotonic one alone is asked.
 LOOK = 20 * MS
 
-# A source whose own time is off by no more than this speaks for a clock.
+# A source whose own time differs from a clock by no more than this confirms it.
 BELIEVED_MS = 5_000
 
-# A source that spoke for the market's time so lately before a step is waited for, and for how long.
+# After a step, a source that confirmed the market's time within HEARD before it is waited for until AWAITED.
 HEARD, AWAITED = 60 * S, 30 * S
 
-# The clock does not go on from times stored further ahead than this.
+# Of stored times, those further ahead than this are ignored.
 MOST_AHEAD = 3600 * S
 
 
 class ClockChange(Enum):
-    """What became of a step."""
+    """How the market's time reacted to a step of the machine's clock."""
 
     FOLLOWED = "the market goes on from the new time"
     SLOWED = "the market's time goes at half speed until they meet"
@@ -36,9 +36,9 @@ class ClockChange(Enum):
 
 
 class SteadyClock:
-    """The machine's time, never going back. After a step it stays as it was where a source with a time of
-    its own agrees with that. Otherwise it follows a step ahead, and after a step back goes at half speed
-    until the machine's clock has caught up."""
+    """The machine's time, except that it never goes back. After a step of the machine's clock it keeps its
+    own time if a source with a clock of its own agrees with that. Otherwise it follows a step ahead, and
+    after a step back it runs at half speed until the machine's clock has caught up."""
 
     def __init__(
         self,
@@ -46,27 +46,28 @@ class SteadyClock:
         monotonic: Callable[[], int],
         tell: Callable[[ClockChange, int], None] = lambda change, step_ms: None,
     ) -> None:
-        """Both clocks are in nanoseconds; `tell` hears once of each change and its step in milliseconds."""
+        """Both clocks are in nanoseconds. `tell` is called once for each change, with its step in
+        milliseconds."""
         self._machine, self._monotonic, self._tell = machine, monotonic, tell
         self._looked, self._now = monotonic(), machine()
         self._base = self._now - self._looked
-        """What `_now` is ahead of the monotonic clock, until then."""
+        """How far `_now` is ahead of the monotonic clock; this holds until `_straight_until`."""
         self._straight_until = 0
         self._is_straight = self._is_slowed = False
         self._led: tuple[int, int] | None = None
-        """What another process' clock said last, and when it was heard."""
+        """What another process's clock said last, and when it was heard."""
         self._apart = 0
-        """That clock from the machine's."""
+        """How far that clock is ahead of the machine's."""
         self._since: int | None = None
-        """When a step was first seen that is not decided yet."""
+        """When the step was first seen that is still undecided."""
         self._stepped = self._before = 0
         self._kept: int | None = None
-        """The machine's clock from this one, where that was found wrong."""
+        """How far the machine's clock is ahead of this one, where the machine's was found wrong."""
         self._agreed = -HEARD
-        """When a source's own time last agreed."""
+        """When a source last confirmed this clock."""
         self._looking = Lock()
         self.off_ms = 0
-        """This clock from the machine's, after a step."""
+        """How far this clock is ahead of the machine's, after a step."""
         self.steps = 0
 
     def now_ms(self) -> int:
@@ -77,7 +78,7 @@ class SteadyClock:
             return self._look() // MS
 
     def hear(self, time_ms: int, at_ms: int) -> None:
-        """A source has a clock of its own, and it said this when ours said that."""
+        """A source with a clock of its own said `time_ms` when this clock said `at_ms`."""
         lag_ms = time_ms - at_ms
         if -BELIEVED_MS <= lag_ms <= BELIEVED_MS:
             if not self.off_ms or abs(lag_ms) < abs(lag_ms + self.off_ms):
@@ -86,7 +87,8 @@ class SteadyClock:
             self.weigh(time_ms)
 
     def weigh(self, time_ms: int) -> None:
-        """What is of the future by this clock may be right by the one that this was, or could have become."""
+        """A time in this clock's future may be right by the clock as it was before the step, or as it would
+        be if it had followed."""
         with self._looking:
             now, time = self._look(), time_ms * MS
             machine, before = now - self.off_ms * MS, self._looked + self._before
@@ -100,19 +102,19 @@ class SteadyClock:
                 self._go_on(self._follow(machine, now), machine, is_straight=True)
 
     def lead(self, at_ms: int) -> None:
-        """Another process' clock says this, time and again, and that one counts."""
+        """Called again and again with what another process's clock says; that clock counts."""
         said, heard = at_ms * MS, self._monotonic()
         before, self._led = self._led, (said, heard)
         if before is None:
             return
         went_on, passed = said - before[0], heard - before[1]
-        # What waited to be read comes faster or later than it was said, and says nothing of now.
+        # Times that waited to be read come faster or later than they were said: they say nothing of now.
         if went_on // 2 <= passed <= 2 * went_on + 2 * S:
             apart = said - self._machine()
             self._apart = apart if abs(apart) > STEP else 0
 
     def go_on_from(self, known_ms: int) -> None:
-        """Prices are known up to then: a process before this one was ahead of the machine's clock."""
+        """Prices are known up to `known_ms`, because an earlier process was ahead of the machine's clock."""
         with self._looking:
             now = self._look()
             ahead = known_ms * MS - now
@@ -136,7 +138,7 @@ class SteadyClock:
         return self._go_on(max(least, machine), machine, is_straight=machine >= least)
 
     def _read(self) -> tuple[int, int]:
-        """Both clocks at one moment, as far as nobody came in between."""
+        """Both clocks at the same moment, unless the process is interrupted between them three times."""
         for _ in range(3):
             looked, machine = self._monotonic(), self._machine() + self._apart
             if self._monotonic() - looked < MS:
@@ -171,7 +173,7 @@ class SteadyClock:
         return went_on
 
     def _is_awaited(self, held: int) -> bool:
-        """A source that agreed until the step has said nothing since."""
+        """Whether a source that confirmed this clock until the step has said nothing since."""
         return self._stepped - HEARD < self._agreed < self._stepped and held < AWAITED
 
     def _follow(self, machine: int, now: int) -> int:
@@ -190,3 +192,16 @@ class SteadyClock:
         if self._is_slowed or self._kept is not None:
             self._is_slowed, self._kept = False, None
             self._tell(ClockChange.MET, 0)
+
+
+class OwnTime:
+    """Seconds as this process lived them, from a clock that is read often: while the machine stands still,
+    nobody else is late. Of a step longer than the longest possible, the rest was a standstill."""
+
+    def __init__(self, clock: float, longest_step_s: float) -> None:
+        self._clock, self._longest_step_s, self.now = clock, longest_step_s, 0.0
+
+    def pass_to(self, clock: float) -> float:
+        self.now += min(clock - self._clock, self._longest_step_s)
+        self._clock = clock
+        return self.now

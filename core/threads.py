@@ -11,8 +11,7 @@ from django.db import close_old_connections
 
 from core.contract.errors import Overloaded
 
-from .background import retrieve
-from .own_time import is_done_within
+from .background import is_done_within, retrieve
 
 P = ParamSpec("P")
 T = TypeVar("T")

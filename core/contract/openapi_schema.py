@@ -18,7 +18,6 @@ from .parameters import (
     BooleanParameter,
     ChoiceParameter,
     IntegerParameter,
-    OptionalChoiceParameter,
     WordListParameter,
 )
 from .schema import Description, descriptions
@@ -117,9 +116,8 @@ def _parameter_schema(field: serializers.Field[Any, Any, Any, Any]) -> Json:
         case BooleanParameter():
             return {"type": "boolean", "default": field.default == "true"}
         case ChoiceParameter():
-            return {"type": "string", "enum": field.words, "default": field.default}
-        case OptionalChoiceParameter():
-            return {"type": "string", "enum": field.words}
+            default = {} if field.default is None else {"default": field.default}
+            return {"type": "string", "enum": field.words, **default}
         case WordListParameter():
             return {"type": "array", "minItems": 1, "items": {"type": "string", "enum": field.words}}
         case _:

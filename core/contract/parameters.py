@@ -34,64 +34,49 @@ class IntegerParameter(serializers.Field[int, str, int, Any]):
         return int(data)
 
 
-class ChoiceParameter(serializers.ChoiceField):
-    """One of a few words, exactly."""
+Words = Sequence[str] | Callable[[], Sequence[str]]
+"""Words that are only known at the request come from a function."""
 
-    refusal: type[InvalidParameter] = InvalidParameter
+
+class ChoiceParameter(serializers.Field[Any, str, str, Any]):
+    """One of a few words, exactly."""
 
     def __init__(
         self,
-        choices: Sequence[str],
+        words: Words,
         *,
-        default: str,
-        refusal: type[InvalidParameter] | None = None,
+        default: str | None = None,
+        refusal: type[InvalidParameter] = InvalidParameter,
         help_text: str = "",
     ) -> None:
-        self.words = list(choices)
-        self.refusal = refusal or self.refusal
-        super().__init__(choices=self.words, default=default, help_text=help_text)
-
-    def to_internal_value(self, data: Any) -> str:
-        if data not in self.words:
-            name = str(self.field_name)
-            raise self.refusal(
-                f"{name} must be one of {', '.join(self.words)}.", field=name, allowed=self.words
-            )
-        return str(data)
-
-
-class OptionalChoiceParameter(serializers.CharField):
-    """One of a few words that are only known at the request; None where it is absent."""
-
-    def __init__(self, words: Callable[[], Sequence[str]], *, help_text: str = "") -> None:
-        self._words = words
-        super().__init__(required=False, help_text=help_text)
+        self._words, self._refusal = words, refusal
+        super().__init__(default=default, help_text=help_text)
 
     @property
     def words(self) -> list[str]:
-        return list(self._words())
+        return list(self._words() if callable(self._words) else self._words)
 
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        if data is serializers.empty:
-            return None
+    def to_internal_value(self, data: str) -> str:
         words = self.words
         if data not in words:
             name = str(self.field_name)
-            raise InvalidParameter(f"{name} must be one of {', '.join(words)}.", field=name, allowed=words)
+            raise self._refusal(f"{name} must be one of {', '.join(words)}.", field=name, allowed=words)
         return data
 
 
-class WordListParameter(serializers.CharField):
+class BooleanParameter(ChoiceParameter):
+    def __init__(self, *, help_text: str = "") -> None:
+        super().__init__(("true", "false"), default="false", help_text=help_text)
+
+
+class WordListParameter(serializers.Field[Any, str, Any, Any]):
     """A comma-separated list drawn from a few words."""
 
     def __init__(self, words: Sequence[str], *, help_text: str = "") -> None:
         self.words = list(words)
-        super().__init__(required=False, help_text=help_text)
+        super().__init__(default=(), help_text=help_text)
 
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        return () if data is serializers.empty else self.to_internal_value(data)
-
-    def to_internal_value(self, data: str) -> Any:
+    def to_internal_value(self, data: str) -> tuple[str, ...]:
         wanted = data.split(",")
         if not set(wanted) <= set(self.words):
             name = str(self.field_name)
@@ -103,19 +88,14 @@ class WordListParameter(serializers.CharField):
         return tuple(dict.fromkeys(wanted))
 
 
-class TextParameter(serializers.CharField):
+class TextParameter(serializers.Field[Any, str, str, Any]):
     """Any text, which is looked up rather than validated; None where it is absent."""
 
     def __init__(self, *, help_text: str = "") -> None:
-        super().__init__(required=False, help_text=help_text)
+        super().__init__(default=None, help_text=help_text)
 
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        return None if data is serializers.empty else data
-
-
-class BooleanParameter(ChoiceParameter):
-    def __init__(self, *, help_text: str = "") -> None:
-        super().__init__(("true", "false"), default="false", help_text=help_text)
+    def to_internal_value(self, data: str) -> str:
+        return data
 
 
 class QuerySerializer(serializers.Serializer[Any]):

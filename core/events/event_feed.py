@@ -13,11 +13,10 @@ from typing import Any, TypeVar
 from django.conf import settings
 from prometheus_client import Gauge
 
-from core.background import BackgroundLoop, cancel_and_wait
+from core.background import BackgroundLoop, cancel_and_wait, is_done_within
 from core.contract.errors import Overloaded
 from core.database import TRANSIENT, UNANSWERED
 from core.fault_log import LastingFault
-from core.own_time import is_done_within
 from core.threads import in_reserved_thread
 
 from .kinds import ENDS_ACCESS, IN_TIME, EventKind

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from django.conf import settings
 
-from core.own_time import OwnTime
+from core.steady_clock import OwnTime
 from core.threads import in_reserved_thread
 
 T = TypeVar("T")

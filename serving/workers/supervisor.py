@@ -12,7 +12,7 @@ from multiprocessing.context import SpawnProcess
 
 import uvicorn
 
-from core.own_time import OwnTime
+from core.steady_clock import OwnTime
 
 from .slot import LONGEST_STEP_S, WorkerSlot
 from .worker import RETIRE, SERVING, STOPPING, work

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Coroutine
 
 import pytest
 
-from core.background import cancel_and_wait, first_done
+from core.background import cancel_and_wait, first_done, is_done_within
 from tests.patience import PATIENCE_S
 
 
@@ -75,3 +76,19 @@ async def test_first_that_is_done_raises_what_it_raised() -> None:
 
 async def test_nothing_is_waited_for_beyond_the_timeout() -> None:
     await first_done(asyncio.Event().wait(), timeout_s=0.01)
+
+
+async def test_answer_right_after_a_standstill_is_in_time() -> None:
+    loop = asyncio.get_running_loop()
+    asked = loop.create_future()
+
+    def stand_still() -> None:
+        time.sleep(0.5)
+        loop.call_later(0.01, asked.set_result, None)
+
+    loop.call_soon(stand_still)
+    assert await is_done_within(asked, 0.4)
+
+
+async def test_answer_that_never_comes_is_not_waited_for() -> None:
+    assert not await is_done_within(asyncio.get_running_loop().create_future(), 0.01)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.steady_clock import ClockChange, SteadyClock
+from core.steady_clock import ClockChange, OwnTime, SteadyClock
 
 NOON_MS = 1_795_003_200_000
 MS = 1_000_000
@@ -280,3 +280,9 @@ def test_it_meets_the_machines_in_the_end_where_nobody_is_heard(steps: list[tupl
     machine.go(2 * abs(machine.ahead_ms) + 10_000, every_ms=2_000)
 
     assert machine.ahead_ms == 0
+
+
+def test_time_in_which_the_machine_stood_still_does_not_count() -> None:
+    own = OwnTime(100.0, 2.0)
+    assert own.pass_to(101.0) == 1.0
+    assert own.pass_to(161.0) == 1.0 + 2.0

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 from django.conf import settings
 
 from core.contract.errors import Overloaded
-from core.threads import MAX_WAITING, in_reserved_thread, in_thread
+from core.threads import MAX_WAITING, PROMPTLY_S, in_reserved_thread, in_thread, in_thread_promptly
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -48,3 +49,18 @@ async def test_callers_who_leave_make_room() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     go.set()
     assert await in_thread(int, "8") == 8
+
+
+def slow_answer() -> str:
+    time.sleep(0.1)
+    return "answered"
+
+
+async def test_question_is_answered_though_all_stood_still_longer_than_it_may_take() -> None:
+    asyncio.get_running_loop().call_soon(time.sleep, PROMPTLY_S + 0.5)
+    assert await in_thread_promptly(slow_answer) == "answered"
+
+
+async def test_control_question_that_takes_too_long_is_refused() -> None:
+    with pytest.raises(Overloaded):
+        await in_thread_promptly(time.sleep, PROMPTLY_S + 1.0)
