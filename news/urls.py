@@ -1,6 +1,6 @@
 from django.urls import re_path
 
-from .calibration.api import CalibrationViewSet
+from .calibration.figures import CalibrationViewSet
 from .feed import NewsViewSet
 
 urlpatterns = [

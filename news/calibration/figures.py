@@ -1,4 +1,5 @@
-"""The outcomes of each category and label, added up by the database at most once a minute in each process."""
+"""GET /api/news/calibration: the outcomes of each category and label, added up by the database at most once a
+minute in each process."""
 
 import asyncio
 import time
@@ -8,10 +9,16 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from django.db import connection
+from django.http import HttpRequest
 from msgspec import Meta
 
-from core.struct_schemas import openapi
+from accounts.viewset import KeyedViewSet
+from core.contract.answers import Answer
+from core.contract.schema import describes
+from core.plain_json import encode
+from core.struct_schemas import Moment, openapi
 from core.threads import in_thread
+from core.times import iso_time
 from news.labels import LABELS
 from news.models import Outcome
 from news.models.items import NewsCategory
@@ -44,6 +51,21 @@ class Figures(msgspec.Struct, frozen=True):
     too_few: Annotated[
         bool, Meta(description="Whether `count` is below `enough`: such figures say nothing.")
     ] = True
+
+
+class Calibration(msgspec.Struct):
+    as_of: Annotated[Moment, Meta(description="When the figures were added up; at most a minute ago.")]
+    enough: Annotated[int, Meta(description="From this many items on, figures say something.")]
+    items: list[Figures]
+    count: int
+
+
+SAMPLE = Calibration(
+    "2026-11-20T14:00:00.000Z",
+    ENOUGH,
+    [Figures("gold", "bullish", "1h", 412, 37, 2, 0.0312, 0.0188, 0.5461, too_few=False)],
+    count=24,
+)
 
 
 # The median is the middle row, or the mean of the two middle rows, of each group ordered by move.
@@ -107,3 +129,26 @@ class Report:
 
 
 report = Report()
+
+
+class CalibrationViewSet(KeyedViewSet):
+    @describes(
+        "getNewsCalibration",
+        Calibration,
+        "How prices moved after news was published",
+        tag="News",
+        examples={"One of its rows": SAMPLE},
+        details=(
+            "For each category, label and horizon: how far prices moved from the first one after an item "
+            "entered the feed to the last one before the horizon ended. Judged by the score with which it "
+            "entered, whatever was said later. An item is judged by the instruments that it names and its "
+            "score is about, together, or else by its category's main one: EURUSD, XAUUSD, BTCUSD, US500. "
+            "News of the currency that a price is counted in are judged by the inverse: those of the yen by "
+            "1/USDJPY. Where the market was closed at one of the two moments, or no price tells, the item is "
+            "left out and counted so. A bullish item hits when that price rose, a bearish one when it fell; "
+            "a neutral one promises nothing."
+        ),
+    )
+    async def retrieve(self, request: HttpRequest) -> Answer:
+        at, figures = await report.read()
+        return Answer(encode(Calibration(iso_time(at), ENOUGH, figures, len(figures))))

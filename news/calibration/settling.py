@@ -37,7 +37,10 @@ def settling_loop() -> BackgroundLoop:
 
     async def settle_due() -> None:
         now = timezone.now()
-        await settle_all(now, since=now - LATE_AFTER if next(rounds) % LATE_EVERY else None)
+        since, last = now - LATE_AFTER if next(rounds) % LATE_EVERY else None, 0
+        # In batches, so that no thread of the API is busy for long.
+        while (last := await in_thread(settle, now, after=last, since=since)) > 0:
+            pass
 
     return BackgroundLoop(
         "news outcomes",
@@ -47,13 +50,6 @@ def settling_loop() -> BackgroundLoop:
         passing=UNANSWERED,
         after=ROUND_S,
     )
-
-
-async def settle_all(now: datetime, *, since: datetime | None = None) -> None:
-    """Works in batches, so that no thread of the API is busy for long."""
-    last = 0
-    while (last := await in_thread(settle, now, after=last, since=since)) > 0:
-        pass
 
 
 def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> int:

@@ -81,17 +81,13 @@ class Fetcher:
         self, client: httpx2.AsyncClient, host: AnyAddress, url: httpx2.URL
     ) -> FetchedFeed | str | None:
         # Connect to the address that was checked, under the original name: a second look-up could differ.
-        request = client.build_request(
+        async with client.stream(
             "GET",
             url.copy_with(host=str(host)),
             headers={"Host": url.netloc.decode("ascii")},
             extensions={"sni_hostname": url.raw_host.decode("ascii")},
-        )
-        response = await client.send(request, stream=True)
-        try:
+        ) as response:
             return await self._answer(response, url)
-        finally:
-            await response.aclose()
 
     @staticmethod
     async def _answer(response: httpx2.Response, url: httpx2.URL) -> FetchedFeed | str | None:

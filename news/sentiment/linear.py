@@ -41,16 +41,13 @@ class Odds(NamedTuple):
 class LinearModel:
     def __init__(self, weights: Weights) -> None:
         self.facts = weights.facts
+        self.identifier = f"{self.facts.name}-{self.facts.version}"
         self.version = weights.checksum
         self._tables = weights.tables
         # Words and signs recur, so their weights are cached.
         self._of_term = lru_cache(REMEMBERED)(partial(self._look_up, "terms"))
         self._of_sign = lru_cache(REMEMBERED)(partial(self._look_up, "signs"))
         self._of_pieces = lru_cache(REMEMBERED)(self._sum_of_pieces)
-
-    @property
-    def identifier(self) -> str:
-        return self.facts.identifier
 
     def score(self, title: str, category: str = "") -> float:
         return score_of(self.odds(title, category))
@@ -144,10 +141,6 @@ class ModelFacts(msgspec.Struct, frozen=True):
     trained_on: dict[str, int]
     made_of: dict[str, str]
     """Checksums of the files it depends on: when those change, it has to be trained again."""
-
-    @property
-    def identifier(self) -> str:
-        return f"{self.name}-{self.version}"
 
 
 class Tables(msgspec.Struct, frozen=True):
