@@ -19,7 +19,7 @@ from django.urls import re_path  # noqa: E402
 
 from accounts.viewset import UnknownPathViewSet  # noqa: E402
 from market.push.session import IngestConsumer  # noqa: E402
-from market.streams.sessions.consumers import MarketConsumer, OrderFlowConsumer  # noqa: E402
+from market.streams.market_streams import MarketConsumer, OrderFlowConsumer  # noqa: E402
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402

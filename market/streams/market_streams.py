@@ -1,18 +1,26 @@
-"""The streams of prices and order flow in this process, fed by its market."""
+"""The streams of prices and order flow in this process, fed by its market, and their sockets."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import ClassVar
 
 from core import clock
+from core.plain_json import encode
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.bus.journal import RecentRecords
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
 from market.store.checkpoints import Checkpoint
-from market.streams.protocol.messages import MARKET, ORDERFLOW
+from market.streams.hub.slow_readers import replay
+from market.streams.protocol.messages import ALL, MARKET, ORDERFLOW, Subscribe
+from market.streams.protocol.replies import Notice
 from market.streams.sessions.authenticated import authenticated_sessions
+from market.streams.sessions.session import StreamSession
+from serving.websocket.connection import WebSocketConnection
+from serving.websocket.framing import frame
 
-from .resume import Kept, LastSent
+from .resume import Kept, LastSent, ReplayAllowance
 from .stream import NumberedStream
 from .wire import OutgoingPrice, outgoing_flow, price_tick
 
@@ -76,13 +84,13 @@ def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
 
 
 def _last_price(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
-    seq, tick, frame = checkpoint.seq, checkpoint.last, None
+    seq, tick, shown = checkpoint.seq, checkpoint.last, None
     if tick is not None:
         volume = 1.0 if facts.volume_kind == "ticks" else tick.volume
         bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
-        frame = price_tick(TickAccepted(facts.symbol, bid, ask, tick.time_ms, volume, seq), facts.digits)
+        shown = price_tick(TickAccepted(facts.symbol, bid, ask, tick.time_ms, volume, seq), facts.digits)
     ended_at = seq if checkpoint.awaits_first else past.ended.get(facts.symbol, NEVER_ENDED)[0]
-    return LastSent(facts.symbol, seq, frame, _prices_of(past, facts), ended_at)
+    return LastSent(facts.symbol, seq, shown, _prices_of(past, facts), ended_at)
 
 
 def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecords) -> LastSent:
@@ -104,3 +112,39 @@ def deactivate(gone: list[str]) -> None:
 def stop() -> None:
     for part in (*STREAMS, authenticated_sessions):
         part.clear()
+
+
+def is_known(symbol: str) -> bool:
+    return catalogue.find(symbol) is not None
+
+
+class NumberedConsumer(StreamSession):
+    stream: ClassVar[NumberedStream]
+
+    def join(self, connection: WebSocketConnection) -> None:
+        super().join(connection)
+        self._replayed = ReplayAllowance()
+
+    def subscribe(self, message: Subscribe) -> None:
+        subscriber, wanted, now = self.subscriber, self.subscriptions, clock.now_ms()
+        wanted.drop({symbol for symbol in wanted.symbols if symbol != ALL and not is_known(symbol)})
+        change = wanted.subscribe(message, is_known)
+        reply, missed = self.stream.open(message, wanted, change, now, self._replayed)
+        subscriber.wants_latest = "latest" in wanted.features and self.stream.kind.can_conflate
+        self.listen()
+        replay(self.stream.hub.slow, subscriber, chain([frame(encode(reply))], missed))
+        if change.joined and not market.is_heard():
+            self.say(Notice(code="stale", symbols=change.joined, time=now))
+
+    def drop(self, gone: frozenset[str]) -> None:
+        if not gone.isdisjoint(self.subscriptions.symbols):
+            self.subscriptions.drop(gone)
+            self.listen()
+
+
+class MarketConsumer(NumberedConsumer):
+    stream = prices
+
+
+class OrderFlowConsumer(NumberedConsumer):
+    stream = order_flow

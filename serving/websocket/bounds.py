@@ -41,7 +41,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         for start in range(0, len(data), SLICE_BYTES):
             if self.is_deaf or self.transport.is_closing():
                 return
-            if self._is_full():
+            if not self.close_sent and self.queue.qsize() >= MOST_UNREAD:
+                # One read may hold tens of thousands of messages: the rest waits unparsed.
                 self._kept = data[start:]
                 return
             super().data_received(data[start : start + SLICE_BYTES])
@@ -99,10 +100,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self.owed_pong and not self.close_sent:
             self.transport.write(self.owed_pong)
         self.owed_pong = b""
-
-    def _is_full(self) -> bool:
-        """Whether the rest waits unparsed: one read may hold tens of thousands of messages."""
-        return not self.close_sent and self.queue.qsize() >= MOST_UNREAD
 
     def _count(self) -> None:
         """Of what needs no reader: pings, pongs, and whatever comes behind our close."""

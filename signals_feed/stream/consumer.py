@@ -3,9 +3,9 @@
 from msgspec import UNSET, UnsetType
 
 from core.clock import now_ms
+from market.streams.market_streams import is_known
 from market.streams.protocol import replies
 from market.streams.protocol.messages import AnyMessage, Subscribe
-from market.streams.sessions.consumers import is_known
 from market.streams.sessions.session import StreamSession
 
 from .signal_stream import signals, since_of

@@ -233,11 +233,7 @@ class TrustWatch(BackgroundLoop):
     async def _look(self) -> None:
         was_over, self._was_over = self._was_over, self._events.is_trust_over
         # Twice: a process that was frozen finds much time gone, and reads what it missed at once.
-        if was_over and self._was_over:
-            await self._end_all()
-
-    async def _end_all(self) -> None:
-        ending = self._sockets.all()
+        ending = self._sockets.all() if was_over and self._was_over else ()
         if ending:
             logger.warning("%d streams end: revocations could not be read for too long", len(ending))
         for start in range(0, len(ending), AT_ONCE):

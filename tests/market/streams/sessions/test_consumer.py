@@ -15,10 +15,9 @@ from django.db import OperationalError
 from accounts.keys.cache import ApiKeyCache, key_cache
 from accounts.keys.caller import Allowances, Caller
 from core.events.event_feed import EventFeed
-from market.streams.market_streams import prices
+from market.streams.market_streams import MarketConsumer, prices
 from market.streams.protocol.messages import AnyMessage
 from market.streams.sessions.authenticated import AuthenticatedSessions, Identity
-from market.streams.sessions.consumers import MarketConsumer
 from tests.patience import PATIENCE_S
 
 SCOPE = {"type": "websocket", "path": "/ws/market", "headers": [(b"host", b"127.0.0.1")]}
