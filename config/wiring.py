@@ -56,7 +56,6 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.publishers import page as publisher_page
-from signals_feed.stream import signal_stream
 from signals_feed.stream.signal_stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
@@ -93,9 +92,10 @@ def hand_down() -> None:
     # They hear each record after it has been applied, the streams first.
     market.listen(market_streams.hear, market_streams.begin)
     market.listen(flows.hear, flows.begin)
-    market.watch(market_streams.notify_liveness)
-    # Both streams tell their clients which symbols are no longer offered.
-    catalogue.on_deactivated = (market_streams.deactivate, signal_stream.notify_deactivated)
+    for stream in market_streams.STREAMS:
+        market.watch(stream.notify_liveness)
+    # All streams tell their clients which symbols are no longer offered.
+    catalogue.on_deactivated = tuple(stream.deactivate for stream in (*market_streams.STREAMS, signals))
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
     site.counts_as_shown = came_by_demo_link

@@ -99,16 +99,6 @@ def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecor
     return LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
 
 
-def notify_liveness(is_heard: bool) -> None:
-    for stream in STREAMS:
-        stream.notify_liveness(is_heard, clock.now_ms())
-
-
-def deactivate(gone: list[str]) -> None:
-    for stream in STREAMS:
-        stream.deactivate(gone, clock.now_ms())
-
-
 def stop() -> None:
     for part in (*STREAMS, authenticated_sessions):
         part.clear()

@@ -43,8 +43,10 @@ class Stream:
         """What was asked for by those who hear these topics."""
         return {topic.partition("/")[0] for topic in topics}
 
-    def notify_deactivated(self, gone: Collection[str], now_ms: int) -> None:
-        """Those who named instruments that are not offered any more, or asked for all."""
+    def deactivate(self, gone: Collection[str]) -> None:
+        """Tell those who named instruments that are not offered any more, or asked for all. They stay
+        subscribed: signals that were published before still close."""
+        now_ms = clock.now_ms()
 
         def make(topics: frozenset[str]) -> bytes | None:
             symbols = self.symbols_of(topics)
@@ -147,18 +149,19 @@ class NumberedStream(Stream):
 
         self._tell_change(make)
 
-    def notify_liveness(self, is_heard: bool, now_ms: int) -> None:
+    def notify_liveness(self, is_heard: bool) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
         code: NoticeCode = "live" if is_heard else "stale"
+        now_ms = clock.now_ms()
 
         def make(topics: frozenset[str]) -> bytes | None:
             return notice(code, self.symbols_of(topics), now_ms) if topics else None
 
         self.hub.notify(make)
 
-    def deactivate(self, gone: Collection[str], now_ms: int) -> None:
+    def deactivate(self, gone: Collection[str]) -> None:
         """Nobody is subscribed to them after this."""
-        self.notify_deactivated(gone, now_ms)
+        super().deactivate(gone)
         self._drop(list(self.listeners), frozenset(gone))
 
     def _drop(self, listeners: list[SymbolListener], gone: frozenset[str]) -> None:
@@ -195,14 +198,10 @@ class NumberedStream(Stream):
             positions=opening.positions if is_numbered else UNSET,
             unrecovered=UNSET if resume is None else opening.unrecovered,
         )
-        return reply, framed(opening.frames, self.variant_of(subscribed), now_ms)
+        variant = self.variant_of(subscribed)
+        # Each is made when it is due.
+        return reply, (frame(extended(data, seq, now_ms, variant)) for seq, data in opening.frames)
 
 
 def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
     return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))
-
-
-def framed(frames: Iterable[Numbered], variant: int, now_ms: int) -> Iterator[bytes]:
-    """As the client asked for them, each made when it is due."""
-    for seq, data in frames:
-        yield frame(extended(data, seq, now_ms, variant))

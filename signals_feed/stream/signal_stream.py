@@ -220,8 +220,3 @@ def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
 
 
 signals = SignalStream()
-
-
-def notify_deactivated(gone: list[str]) -> None:
-    """Clients stay subscribed: what was published before still closes."""
-    signals.notify_deactivated(gone, now_ms())

@@ -167,4 +167,4 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
     if len(names) == len(pairs):
         return
     twice = next((name for name in RULES if sum(name == other for other, _ in pairs) > 1), None)
-    raise invalid(f"{twice or 'A name'} stands in the message twice.", twice)
+    raise invalid(f"{twice or 'A name'} stands in the message twice.", twice or UNSET)

@@ -119,10 +119,8 @@ class StreamRefused(Exception):
         )
 
 
-def invalid(message: str, field: str | None = None, **details: Any) -> StreamRefused:
-    return StreamRefused(
-        "invalid_message", message, **details if field is None else {"field": field, **details}
-    )
+def invalid(message: str, field: str | UnsetType = UNSET, **details: Any) -> StreamRefused:
+    return StreamRefused("invalid_message", message, field=field, **details)
 
 
 # By then the slots of a process that was killed are free.

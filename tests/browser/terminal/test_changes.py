@@ -63,7 +63,8 @@ def test_service_that_hears_no_prices_is_shown_as_stale(
     ticker: Ticker, server: Server, open_page: OpenPage
 ) -> None:
     async def tell(is_heard: bool) -> None:
-        streams.notify_liveness(is_heard)
+        for stream in streams.STREAMS:
+            stream.notify_liveness(is_heard)
 
     page = live(open_page("/"))
     connection = page.locator("#connection")
