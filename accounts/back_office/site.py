@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
+from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 
 from accounts.login.second_factor import FACTORS
@@ -42,16 +43,15 @@ counts_as_shown: Callable[[HttpRequest], bool] = never
 """Whether a session of somebody without a factor began with something as good."""
 
 
-def factor_standing(request: HttpRequest) -> FactorStanding:
+def factor_standing(request: Any) -> FactorStanding:
     """Asked several times in a request; the database is asked once."""
-    known: FactorStanding | None = getattr(request, "_second_factor", None)
-    if known is None:
-        known = _factor_standing(request)
-        request._second_factor = known  # type: ignore[attr-defined]
-    return known
+    if not hasattr(request, "_second_factor"):
+        request._second_factor = find_factor_standing(request)
+    standing: FactorStanding = request._second_factor
+    return standing
 
 
-def _factor_standing(request: HttpRequest) -> FactorStanding:
+def find_factor_standing(request: HttpRequest) -> FactorStanding:
     if not is_mfa_enabled(request.user, FACTORS):
         return "shown" if counts_as_shown(request) else "none"
     # A session that began with the password alone, before there was a factor, has still to show it.
@@ -73,11 +73,8 @@ class BackOffice(UnfoldAdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and factor_standing(request) == "shown"
 
+    @method_decorator(csp_replace(POLICY))
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        view = csp_replace(POLICY)(lambda request: self._login(request, extra_context))
-        return cast(HttpResponse, view(request))
-
-    def _login(self, request: HttpRequest, extra_context: dict[str, Any] | None) -> HttpResponse:
         """allauth asks for the password and the second factor; this site has no login form of its own."""
         try:
             answer: HttpResponse = secure_admin_login(self._let_in)(request, extra_context)

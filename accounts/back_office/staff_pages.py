@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
@@ -78,17 +79,8 @@ def staff_of(request: HttpRequest) -> User:
 def owner_of(row: Model, owner: str) -> User | None:
     if owner == NOBODY:
         return None
-    found: Any = row
-    if owner != ITSELF:
-        for step in owner.split("__"):
-            found = getattr(found, step)
+    found: Any = row if owner == ITSELF else attrgetter(owner.replace("__", "."))(row)
     return found if isinstance(found, User) else None
-
-
-def may_act_on(request: HttpRequest, person: User | None) -> bool:
-    if person is None or person.pk is None:
-        return True
-    return within_reach(staff_of(request)).filter(pk=person.pk).exists()
 
 
 def leads_to_a_person(model: type[Model], steps: int = FARTHEST) -> bool:
@@ -144,7 +136,7 @@ class StaffAdmin(ModelAdmin[M]):
         staff = staff_of(request)
         if self.decides_about_owner and person == staff and not staff.is_superuser:
             return False
-        return may_act_on(request, person)
+        return person is None or person.pk is None or within_reach(staff).filter(pk=person.pk).exists()
 
     def _may(self, request: HttpRequest, obj: Any) -> bool:
         # Buttons ask with the text of a key instead of a row.

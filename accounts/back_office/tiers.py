@@ -3,8 +3,9 @@ events."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -83,10 +84,6 @@ class AccountAdmin(StaffAdmin[Account]):
             change_tier(obj, obj.tier, by=request.user.get_username())
 
 
-class TierRequestAct(Protocol):
-    def __call__(self, request: TierRequest, *, by: str) -> None: ...
-
-
 class DeclineForm(forms.Form):
     answer = forms.CharField(
         label="Reason",
@@ -143,7 +140,7 @@ class TierRequestAdmin(StaffAdmin[TierRequest]):
         return self.ask(request, form, title=f"Decline {found}", text=text, submit="Decline", danger=True)
 
     def decide(
-        self, request: HttpRequest, found: TierRequest, act: TierRequestAct, done: str
+        self, request: HttpRequest, found: TierRequest, act: Callable[..., None], done: str
     ) -> HttpResponse:
         try:
             with transaction.atomic():

@@ -52,24 +52,29 @@ def device_of(request: HttpRequest, account: str) -> str | None:
     return name if account == f"user {owner}" else None
 
 
+def limits_of(request: HttpRequest, account: str) -> list[tuple[str, str]]:
+    """The pair first: who is locked out already uses up nothing of the account's."""
+    network = network_of(request.META.get("REMOTE_ADDR") or "")
+    return [(PAIR, f"{network} {account}"), (ACCOUNT, account)]
+
+
 def admit_attempt(request: HttpRequest, credentials: dict[str, Any]) -> list[Any]:
     """What was counted of this attempt, to be rolled back if it succeeds; nothing: it must not be made."""
     account = login_name_of(credentials)
     device = device_of(request, account)
-    if device is not None:
-        used = _consume(request, PAIR, f"device {device} {account}")
-        return [used] if used else []
-    # The pair first: who is locked out already uses up nothing of the account's.
-    used = _consume(request, PAIR, f"{network_of(request.META.get('REMOTE_ADDR') or '')} {account}")
-    of_account = _consume(request, ACCOUNT, account) if used else None
-    return [used, of_account] if of_account else []
+    limits = limits_of(request, account) if device is None else [(PAIR, f"device {device} {account}")]
+    counted = []
+    for action, key in limits:
+        used = ratelimit.consume(request=request, app=APP, action=action, key=key)
+        if not used:
+            return []
+        counted.append(used)
+    return counted
 
 
 def forget_attempts(request: HttpRequest, credentials: dict[str, Any]) -> None:
     """After a new password was set by a mailed link."""
-    account = login_name_of(credentials)
-    pair = f"{network_of(request.META.get('REMOTE_ADDR') or '')} {account}"
-    for action, key in ((PAIR, pair), (ACCOUNT, account)):
+    for action, key in limits_of(request, login_name_of(credentials)):
         ratelimit.clear(request=request, app=APP, action=action, key=key)
 
 
@@ -82,10 +87,6 @@ def remember_device(response: HttpResponseBase, user: User) -> None:
         httponly=True,
         samesite="Lax",
     )
-
-
-def _consume(request: HttpRequest, action: str, key: str) -> Any:
-    return ratelimit.consume(request=request, app=APP, action=action, key=key)
 
 
 def _device_signer() -> TimestampSigner:

@@ -44,7 +44,7 @@ class UsageBuffer:
         spent, self._spent = self._spent, {}
         if spent:
             try:
-                await self.write(spent)
+                await in_thread(Usage.objects.add, spent)
             except UNANSWERED:
                 self._put_back(spent)
                 raise
@@ -52,16 +52,12 @@ class UsageBuffer:
             self._prune_at = time.monotonic() + PRUNE_EVERY_S
             await in_thread(Usage.objects.prune, datetime.now(UTC))
 
-    async def write(self, spent: dict[Minute, UsageCounts]) -> None:
-        await in_thread(Usage.objects.add, spent)
-
     def _put_back(self, spent: dict[Minute, UsageCounts]) -> None:
         if len(spent) > MOST_WAITING:
             logger.error("The usage of %d minutes is lost: the database is away for too long", len(spent))
             return
-        for minute, used in self._spent.items():
-            spent[minute] = spent.get(minute, UsageCounts()).more(used)
-        self._spent = spent
+        for minute, used in spent.items():
+            self._spent[minute] = self._spent.get(minute, UsageCounts()).more(used)
 
 
 usage_buffer = UsageBuffer()
@@ -102,16 +98,13 @@ class LastUse:
         """Sorted, so that two processes never wait for each other in a circle."""
         keys = sorted(due)
         for start in range(0, len(keys), WRITTEN_AT_ONCE):
-            self._write_some({key: due[key] for key in keys[start : start + WRITTEN_AT_ONCE]})
-
-    def _write_some(self, due: dict[int, datetime]) -> None:
-        # Another process may have written the same key a moment ago: one of them is enough.
-        enough = Case(*(When(pk=key, then=Value(at - CLOSE)) for key, at in due.items()))
-        is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
-        manager: Any = self._model._default_manager
-        manager.filter(is_old, pk__in=due).update(
-            last_used_at=Case(*(When(pk=key, then=Value(at)) for key, at in due.items()))
-        )
+            some = keys[start : start + WRITTEN_AT_ONCE]
+            used_at = Case(*(When(pk=key, then=Value(due[key])) for key in some))
+            # Another process may have written the same key a moment ago: one of them is enough.
+            enough = Case(*(When(pk=key, then=Value(due[key] - CLOSE)) for key in some))
+            is_old = Q(last_used_at=None) | Q(last_used_at__lt=enough)
+            manager: Any = self._model._default_manager
+            manager.filter(is_old, pk__in=some).update(last_used_at=used_at)
 
 
 class UseRecorder(BackgroundLoop):

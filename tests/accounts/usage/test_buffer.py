@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -12,7 +15,7 @@ from accounts.models import Account, Minute, Usage, UsageCounts
 from accounts.panel.usage import BARS_HEIGHT, bars
 from accounts.usage import buffer
 from accounts.usage.buffer import UsageBuffer
-from tests.databases.queries import count_queries
+from tests.databases.queries import around_statements, count_queries
 from tests.factories import NOON, make_account
 
 NOON_S = int(NOON.timestamp())
@@ -88,27 +91,30 @@ def test_what_is_noted_is_written_once(account: Account) -> None:
     assert day.starts_at.date() == datetime.now(UTC).date()
 
 
-class AwayOnce(UsageBuffer):
-    """Its database does not answer the first time; something is noted meanwhile."""
+@contextmanager
+def away(meanwhile: Callable[[], None]) -> Iterator[None]:
+    """A database to which nothing can be written, and what happens before it says so."""
 
-    def __init__(self, account: Account) -> None:
-        super().__init__()
-        self.account = account
-        self.is_away = True
-
-    async def write(self, spent: dict[Minute, UsageCounts]) -> None:
-        if self.is_away:
-            self.is_away = False
-            self.note_request(self.account.pk)
+    def refuse(sql: str, run: Callable[[], Any]) -> Any:
+        if sql.startswith("INSERT"):
+            meanwhile()
             raise OperationalError("the database is away")
-        await super().write(spent)
+        return run()
+
+    with around_statements(refuse):
+        yield
+
+
+def record_in_vain(tally: UsageBuffer, account: Account) -> None:
+    """Something is noted before and meanwhile."""
+    tally.note_request(account.pk)
+    with away(lambda: tally.note_request(account.pk)), pytest.raises(OperationalError):
+        asyncio.run(tally.record())
 
 
 def test_nothing_is_lost_while_the_database_is_away(account: Account) -> None:
-    tally = AwayOnce(account)
-    tally.note_request(account.pk)
-    with pytest.raises(OperationalError):
-        asyncio.run(tally.record())
+    tally = UsageBuffer()
+    record_in_vain(tally, account)
     asyncio.run(tally.record())
     assert account.usage.get(span="day").requests == 2
 
@@ -117,10 +123,8 @@ def test_what_waits_is_bounded_and_its_loss_is_told(
     account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(buffer, "MOST_WAITING", 0)
-    tally = AwayOnce(account)
-    tally.note_request(account.pk)
-    with pytest.raises(OperationalError):
-        asyncio.run(tally.record())
+    tally = UsageBuffer()
+    record_in_vain(tally, account)
     asyncio.run(tally.record())
     assert account.usage.get(span="day").requests == 1
     assert [record.levelname for record in caplog.records] == ["ERROR"]
