@@ -1,6 +1,6 @@
 """The market in Prometheus' words. All is read when it is asked for, so the tick path pays nothing."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -10,8 +10,8 @@ from .overview import InstrumentOverview, Overview, overview
 from .runtime import is_heard
 
 STATES = ("open", "closed", "stale")
-Samples = Iterable[tuple[tuple[str, ...], float | None]]
-"""Label values, and the value; None where there is none yet."""
+Samples = Mapping[tuple[str, ...], float | None]
+"""The value by its labels; None where there is none yet."""
 
 
 class MarketMetrics(Collector):
@@ -29,102 +29,62 @@ class MarketMetrics(Collector):
 
 
 def _of_engine(seen: Overview) -> Iterator[Metric]:
-    engine, age_ms = seen.engine, seen.engine_age_ms
-    yield _gauge("engine_up", "1 while an engine speaks to this process.", (), [((), seen.is_running)])
-    yield _gauge(
-        "engine_age_seconds", "Since the engine last spoke to this process.", (), [((), _seconds(age_ms))]
+    engine, age_s = seen.engine, _seconds(seen.engine_age_ms)
+    is_writer = seen.is_running and bool(engine.writer)
+    heard = (
+        "1 while this process hears an engine: 0 within three seconds of losing it, or the bus between them."
     )
+    ahead = "The market's time ahead of the machine's, after that was set."
+    yield _gauge("engine_up", "1 while an engine speaks to this process.", {(): seen.is_running})
+    yield _gauge("engine_age_seconds", "Since the engine last spoke to this process.", {(): age_s})
+    yield _gauge("engine_heard", heard, {(): is_heard()})
     yield _gauge(
-        "engine_heard",
-        "1 while this process hears an engine: 0 within three seconds of losing it, or the bus between them.",
-        (),
-        [((), is_heard())],
-    )
-    yield _gauge(
-        "engine_is_writer",
-        "1 while that engine holds the lease and writes its candles.",
-        (),
-        [((), seen.is_running and bool(engine.writer))],
+        "engine_is_writer", "1 while that engine holds the lease and writes its candles.", {(): is_writer}
     )
     yield InfoMetricFamily(
         "tickwire_engine",
         "Which process that engine is, and the epoch of its numbering.",
         value={"writer": engine.writer, "epoch": engine.epoch},
     )
-    yield _gauge(
-        "candles_waiting", "Closed candles that are not written yet.", (), [((), engine.waiting_rows)]
-    )
-    yield _counter("clock_steps", "How often the machine's clock was set.", (), [((), engine.clock_steps)])
-    yield _gauge(
-        "clock_ahead_seconds",
-        "The market's time ahead of the machine's, after that was set.",
-        (),
-        [((), engine.clock_off_ms / 1000)],
-    )
+    yield _gauge("candles_waiting", "Closed candles that are not written yet.", {(): engine.waiting_rows})
+    yield _counter("clock_steps", "How often the machine's clock was set.", {(): engine.clock_steps})
+    yield _gauge("clock_ahead_seconds", ahead, {(): engine.clock_off_ms / 1000})
 
 
 def _of_feeds(seen: Overview) -> Iterator[Metric]:
-    feeds, label = seen.feeds, ("feed",)
-    yield _counter("ticks", "Ticks let in.", label, [((feed.name,), feed.ticks) for feed in feeds])
-    yield _counter(
-        "ticks_refused",
-        "Ticks refused, by reason.",
-        ("feed", "reason"),
-        [((feed.name, reason), count) for feed in feeds for reason, count in sorted(feed.refused.items())],
-    )
-    up = [((feed.name,), seen.is_running and feed.state == "live") for feed in feeds]
-    yield _gauge("feed_up", "1 while it is heard.", label, up)
-    yield _gauge(
-        "feed_age_seconds",
-        "Since it was last heard.",
-        label,
-        [((feed.name,), _seconds(seen.at_ms - feed.heard_ms if feed.heard_ms else None)) for feed in feeds],
-    )
-    yield _gauge(
-        "feed_lag_seconds",
-        "How old its last tick was when it came.",
-        label,
-        [((feed.name,), _seconds(feed.lag_ms if feed.ticks else None)) for feed in feeds],
-    )
+    feeds, at_ms = seen.feeds, seen.at_ms
+    refused = {(feed.name, why): count for feed in feeds for why, count in sorted(feed.refused.items())}
+    up = {(feed.name,): seen.is_running and feed.state == "live" for feed in feeds}
+    ages = {(feed.name,): _seconds(at_ms - feed.heard_ms if feed.heard_ms else None) for feed in feeds}
+    lags = {(feed.name,): _seconds(feed.lag_ms if feed.ticks else None) for feed in feeds}
+    yield _counter("ticks", "Ticks let in.", {(feed.name,): feed.ticks for feed in feeds}, "feed")
+    yield _counter("ticks_refused", "Ticks refused, by reason.", refused, "feed", "reason")
+    yield _gauge("feed_up", "1 while it is heard.", up, "feed")
+    yield _gauge("feed_age_seconds", "Since it was last heard.", ages, "feed")
+    yield _gauge("feed_lag_seconds", "How old its last tick was when it came.", lags, "feed")
 
 
 def _of_quotes(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
-    ages = [((each.facts.symbol,), _seconds(each.age_ms)) for each in instruments]
-    states = [((each.facts.symbol, state), each.state == state) for each in instruments for state in STATES]
-    yield _gauge("quote_age_seconds", "Since the last tick, by its own time.", ("symbol",), ages)
-    yield _gauge("instrument_state", "1 for the state it is in.", ("symbol", "state"), states)
+    ages = {(each.facts.symbol,): _seconds(each.age_ms) for each in instruments}
+    states = {(each.facts.symbol, state): each.state == state for each in instruments for state in STATES}
+    yield _gauge("quote_age_seconds", "Since the last tick, by its own time.", ages, "symbol")
+    yield _gauge("instrument_state", "1 for the state it is in.", states, "symbol", "state")
 
 
 def _of_ticks(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
-    statuses = [each.status for each in instruments if each.status is not None]
-    yield _counter(
-        "instrument_ticks",
-        "Ticks numbered, over all restarts.",
-        ("symbol",),
-        [((one.symbol,), one.ticks) for one in statuses],
-    )
-    yield _counter(
-        "feed_switches",
-        "Changes to the fallback and back.",
-        ("symbol",),
-        [((one.symbol,), one.switches) for one in statuses],
-    )
-    yield _gauge(
-        "instrument_on_fallback",
-        "1 while the fallback prices it.",
-        ("symbol",),
-        [((one.symbol,), one.feed != one.feeds[0]) for one in statuses],
-    )
-    yield _gauge(
-        "cumulative_delta",
-        "Bought minus sold since 00:00 UTC.",
-        ("symbol",),
-        [((one.symbol,), one.cumulative_delta) for one in statuses],
-    )
+    statuses = {(each.status.symbol,): each.status for each in instruments if each.status is not None}
+    ticks = {symbol: one.ticks for symbol, one in statuses.items()}
+    switches = {symbol: one.switches for symbol, one in statuses.items()}
+    on_fallback = {symbol: one.feed != one.feeds[0] for symbol, one in statuses.items()}
+    deltas = {symbol: one.cumulative_delta for symbol, one in statuses.items()}
+    yield _counter("instrument_ticks", "Ticks numbered, over all restarts.", ticks, "symbol")
+    yield _counter("feed_switches", "Changes to the fallback and back.", switches, "symbol")
+    yield _gauge("instrument_on_fallback", "1 while the fallback prices it.", on_fallback, "symbol")
+    yield _gauge("cumulative_delta", "Bought minus sold since 00:00 UTC.", deltas, "symbol")
 
 
 def _of_days(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
-    days = [((each.facts.symbol,), each.day) for each in instruments if each.day is not None]
+    days = {(each.facts.symbol,): each.day for each in instruments if each.day is not None}
     for name, text, field, unit in (
         ("open", "First price of the last 24 hours.", "open", 1),
         ("high", "Highest price of the last 24 hours.", "high", 1),
@@ -134,20 +94,20 @@ def _of_days(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
         ("change_ratio", "The same as a share of the first.", "change_percent", 100),
         ("volume", "Traded in the last 24 hours, or ticks where no sizes are known.", "volume", 1),
     ):
-        samples = [(symbol, round(getattr(day, field) / unit, 8)) for symbol, day in days]
-        yield _gauge(f"day_{name}", text, ("symbol",), samples)
+        values = {symbol: round(getattr(day, field) / unit, 8) for symbol, day in days.items()}
+        yield _gauge(f"day_{name}", text, values, "symbol")
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+def _gauge(name: str, text: str, samples: Samples, *labels: str) -> Metric:
     return _filled(GaugeMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+def _counter(name: str, text: str, samples: Samples, *labels: str) -> Metric:
     return _filled(CounterMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
 
 
 def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
-    for labels, value in samples:
+    for labels, value in samples.items():
         if value is not None:
             family.add_metric(labels, value)
     return family

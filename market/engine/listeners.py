@@ -11,7 +11,7 @@ class EngineStart(NamedTuple):
     epoch: Callable[[], str]
     """Of the numbering, which may begin anew."""
     hold: Callable[[], None]
-    """Within a transaction: raises Deposed unless this engine is the one that writes, and keeps it so."""
+    """Within a transaction: raises LeaseLost unless this engine is the one that writes, and keeps it so."""
     tail: list[AnyRecord]
     """What another engine decided and had not written yet: heard first."""
 

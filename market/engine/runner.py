@@ -109,7 +109,7 @@ class Runner:
         last = [state.last.time_ms for state in self.engine.instruments.values() if state.last is not None]
         go_on_from(max(last, default=0))
         for listener in self.listeners:
-            await listener.begin(EngineStart(lambda: self.bus.place.epoch, self.writer.hold, tail))
+            await listener.begin(EngineStart(self.epoch, self.writer.lease.hold, tail))
 
     async def _start(self) -> None:
         self.writer.is_behind = True
@@ -121,7 +121,7 @@ class Runner:
         await self.series.fill_simulated()
         self.writer.is_behind = False
         self.writer.begin()
-        if self.writer.holds_lease and self.writer.flush_now.is_set():
+        if self.writer.lease.is_held and self.writer.flush_now.is_set():
             # A numbering that begins anew is known to a successor before anything is acknowledged in it.
             await self.writer.flush()
         self._run(self._keep_time, 0, "market clock")
@@ -139,7 +139,7 @@ class Runner:
         self.publish()
         for listener in self.listeners:
             await listener.end()
-        if self.writer.holds_lease:
+        if self.writer.lease.is_held:
             await self.writer.flush()
         await self.bus.close()
         await self.writer.leave()
@@ -147,13 +147,16 @@ class Runner:
 
     def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks that somebody sent by himself, and may forget once they are taken."""
-        if self.writer.holds_lease and not self.bus.is_whole and self.writer.is_refused:
+        if self.writer.lease.is_held and not self.bus.is_whole and self.writer.is_refused:
             raise NothingKept
         if clock.off_ms and ticks:
             clock.weigh(max(tick.time_ms for tick in ticks))
         reasons = self.engine.take(origin, ticks, now_ms())
         self.publish()
         return reasons
+
+    def epoch(self) -> str:
+        return self.bus.place.epoch
 
     def publish(self) -> None:
         """Hand on what was decided."""
@@ -179,8 +182,8 @@ class Runner:
     async def _keep_telling(self) -> None:
         """Apart from the writing: how it is doing is asked most while the database does not answer."""
         # Between processes only one may speak; an engine within its process speaks to that alone.
-        if self.writer.holds_lease or isinstance(self.bus, LocalBus):
-            writer = self.writer.writer if self.writer.holds_lease else ""
+        if self.writer.lease.is_held or isinstance(self.bus, LocalBus):
+            writer = self.writer.writer if self.writer.lease.is_held else ""
             place, has_hole = self.bus.place, self.bus.has_hole
             status = status_of(self.engine, now_ms(), writer, place.epoch, clock, has_hole=has_hole)
             self.bus.publish([status_record(status)])

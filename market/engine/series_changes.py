@@ -42,7 +42,7 @@ class SeriesChanges:
                 state = self._engine.instrument(facts, now_ms())
                 if state.simulated == is_simulated(self._engine.feeds(facts)[0]):
                     self._take_up_again(state)
-                elif self._writer.holds_lease:
+                elif self._writer.lease.is_held:
                     try:
                         await self._change_kind(state)
                     except UNANSWERED as error:
@@ -54,7 +54,7 @@ class SeriesChanges:
         """Minutes of the simulated market that went by while no engine ran: nobody was sent their ticks."""
         at_ms = now_ms()
         simulated = [facts for facts in catalogue.active() if self._engine.is_priced_by(DEMO, facts, at_ms)]
-        if not simulated or not self._writer.holds_lease:
+        if not simulated or not self._writer.lease.is_held:
             return
         # What formed when the last engine ended is closed by now, and stays as it was sent.
         for facts in simulated:

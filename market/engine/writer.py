@@ -50,7 +50,6 @@ class EngineWriter:
     ) -> None:
         self.engine, self.bus, self.listeners, self.publish = engine, bus, listeners, publish
         self.lease = Lease()
-        self.holds_lease = False
         self.lease_lost = asyncio.Event()
         """Another process writes now."""
         self.is_behind = False
@@ -76,36 +75,30 @@ class EngineWriter:
 
     async def try_lease(self) -> bool:
         try:
-            self.holds_lease = await in_thread(self.lease.take) is not None
+            self.lease.is_held = await in_thread(self.lease.take) is not None
         except UNANSWERED as error:
             lease_waits.tell(error)
         else:
             lease_waits.over()
-        return self.holds_lease
+        return self.lease.is_held
 
     async def keep_lease(self) -> None:
-        while self.holds_lease:
+        while self.lease.is_held:
             await asyncio.sleep(FLUSH_S)
-            if self.holds_lease and not await self.try_lease():
+            if self.lease.is_held and not await self.try_lease():
                 self._report_loss([])
 
-    def hold(self) -> None:
-        """Within a transaction: raises LeaseLost unless it is ours, and keeps it so."""
-        if not self.holds_lease:
-            raise LeaseLost
-        self.lease.hold()
-
     def lose_lease(self) -> None:
-        self.holds_lease = False
+        self.lease.is_held = False
         self.lease_lost.set()
 
     async def leave(self) -> None:
-        if self.holds_lease:
+        if self.lease.is_held:
             try:
                 await in_thread(self.lease.leave)
             except UNANSWERED as error:
                 logger.warning("The lease runs out by itself: %s", error)
-        self.holds_lease = False
+        self.lease.is_held = False
 
     def begin(self) -> None:
         self._written_s = time.monotonic()
@@ -119,7 +112,7 @@ class EngineWriter:
             async with asyncio.timeout(FLUSH_S):
                 await self.flush_now.wait()
         self.flush_now.clear()
-        if not self.holds_lease and not await self.try_lease():
+        if not self.lease.is_held and not await self.try_lease():
             # The writer writes them; should it end, what it had not written yet is here.
             del self.engine.rows[:-KEPT_ROWS]
             return False
@@ -164,7 +157,7 @@ class EngineWriter:
     def write_alone(self, write: Callable[[], Checkpoint]) -> Checkpoint:
         """In a thread and a transaction, as long as the lease is ours."""
         with self._in_database, transaction.atomic():
-            self.hold()
+            self.lease.hold()
             return write()
 
     def _write(
@@ -179,7 +172,7 @@ class EngineWriter:
             checkpoints.write(rows, made, self.lease, place, notes)
 
     def _report_loss(self, rows: list[Row]) -> None:
-        if self.holds_lease or rows:
+        if self.lease.is_held or rows:
             logger.warning("Another process writes the candles of this database; this one does not")
         self.lose_lease()
 

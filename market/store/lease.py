@@ -37,6 +37,8 @@ class Lease:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self.writer = f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
+        self.is_held = False
+        """As far as is known here; set by whoever asks for it."""
         self._seen: int | None = None
         """The last beat of the other."""
         self._looked_s = self._silent_s = 0.0
@@ -82,7 +84,9 @@ class Lease:
             raise LeaseLost
 
     def hold(self) -> None:
-        """Within a transaction: it is ours, and nobody takes it before the transaction ends."""
+        """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""
+        if not self.is_held:
+            raise LeaseLost
         with connection.cursor() as cursor:
             # The weakest lock that one who takes it waits for; our own beats pass. SQLite has one writer.
             lock = "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
