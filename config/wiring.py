@@ -93,7 +93,7 @@ def hand_down() -> None:
     market.listen(market_streams.hear, market_streams.begin)
     market.listen(flows.hear, flows.begin)
     for stream in market_streams.STREAMS:
-        market.watch(stream.notify_liveness)
+        market.liveness.watchers.append(stream.notify_liveness)
     # All streams tell their clients which symbols are no longer offered.
     catalogue.on_deactivated = tuple(stream.deactivate for stream in (*market_streams.STREAMS, signals))
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.

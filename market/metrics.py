@@ -1,6 +1,7 @@
 """The market in Prometheus' words. All is read when it is asked for, so the tick path pays nothing."""
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -10,7 +11,8 @@ from .overview import InstrumentOverview, Overview, overview
 from .runtime import is_heard
 
 STATES = ("open", "closed", "stale")
-Samples = Mapping[tuple[str, ...], float | None]
+Labels = TypeVar("Labels", bound=tuple[str, ...])
+Samples = Mapping[Labels, float | None]
 """The value by its labels; None where there is none yet."""
 
 
@@ -98,15 +100,15 @@ def _of_days(instruments: list[InstrumentOverview]) -> Iterator[Metric]:
         yield _gauge(f"day_{name}", text, values, "symbol")
 
 
-def _gauge(name: str, text: str, samples: Samples, *labels: str) -> Metric:
+def _gauge(name: str, text: str, samples: Samples[Labels], *labels: str) -> Metric:
     return _filled(GaugeMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
 
 
-def _counter(name: str, text: str, samples: Samples, *labels: str) -> Metric:
+def _counter(name: str, text: str, samples: Samples[Labels], *labels: str) -> Metric:
     return _filled(CounterMetricFamily(f"tickwire_{name}", text, labels=labels), samples)
 
 
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples[Labels]) -> Metric:
     for labels, value in samples.items():
         if value is not None:
             family.add_metric(labels, value)

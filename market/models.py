@@ -83,9 +83,6 @@ class FormingMinute(BarFields):
     )
     source = models.CharField(max_length=MOST_SOURCES, blank=True)
 
-    class Meta(BarFields.Meta):
-        pass
-
     def __str__(self) -> str:
         return f"{self.instrument_id} {self.opened_at:%Y-%m-%d %H:%M}"
 
@@ -212,7 +209,6 @@ class UnfinishedImport(models.Model):
     got_on_at = models.DateTimeField(auto_now=True, null=True)
 
     class Meta:
-        app_label = "market"
         constraints = (
             models.UniqueConstraint(
                 fields=("instrument", "digest", "basis"), name="unfinished_import_is_unique"

@@ -11,6 +11,7 @@ from instruments.facts import InstrumentFacts
 from market.prices.quotes import Quote
 
 from . import runtime
+from .engine.admission import is_of
 from .engine.status import EngineStatus, FeedStatus, InstrumentStatus
 from .prices.day import DayStatistics
 
@@ -71,8 +72,3 @@ def _unheard(heard: list[FeedStatus], instruments: Iterable[InstrumentOverview])
     named = {feed for instrument in instruments if instrument.status for feed in instrument.status.feeds}
     missing = [name for name in sorted(named) if not any(is_of(feed.name, name) for feed in heard)]
     return [FeedStatus(name, "silent", 0, "", 0, 0, 0, {}) for name in missing]
-
-
-def is_of(origin: str, feed: str) -> bool:
-    """`push:desk` is one of those that may send where the source is `push`."""
-    return origin == feed or origin.startswith(f"{feed}:")

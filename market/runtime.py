@@ -53,8 +53,9 @@ STOOD_STILL_S = 5.0
 class EngineLiveness:
     """Whether this process hears the engine, and how far it may be behind in reading what came for it."""
 
-    def __init__(self, on_change: Callable[[bool], None]) -> None:
-        self._on_change = on_change
+    def __init__(self) -> None:
+        self.watchers: list[Callable[[bool], None]] = []
+        """Called with whether the engine is heard, each time that this changes."""
         self.is_heard = True
         self.losses = 0
         # Nobody looks before it starts: what is heard then is not late.
@@ -109,7 +110,8 @@ class EngineLiveness:
 
     def _turn(self, is_heard: bool) -> None:
         self.is_heard = is_heard
-        self._on_change(is_heard)
+        for on_change in self.watchers:
+            on_change(is_heard)
 
 
 class MarketRuntime:
@@ -124,8 +126,7 @@ class MarketRuntime:
         self._reader: BusReader | None = None
         self._push_queue: PushQueue | None = None
         self._listeners: list[tuple[Hear, Begin]] = []
-        self.liveness = EngineLiveness(self._notify_watchers)
-        self._watchers: list[Callable[[bool], None]] = []
+        self.liveness = EngineLiveness()
         self.engine_listeners: Sequence[EngineListener] = ()
         """Follow each decision of an engine in this process, and write within its transactions."""
 
@@ -182,10 +183,6 @@ class MarketRuntime:
         market starts, and when it goes on after something was missed."""
         self._listeners.append((hear, begin))
 
-    def watch(self, on_change: Callable[[bool], None]) -> None:
-        """Called with whether the engine is heard, each time that this changes."""
-        self._watchers.append(on_change)
-
     async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
         """Ticks from outside; for each the reason why it was refused."""
         if self._push_queue is not None:
@@ -211,10 +208,6 @@ class MarketRuntime:
             symbol: (checkpoint.seq, checkpoint.flow_seq)
             for symbol, checkpoint in self.engine.numbers().items()
         }
-
-    def _notify_watchers(self, is_heard: bool) -> None:
-        for on_change in self._watchers:
-            on_change(is_heard)
 
     def _hear(self, records: list[AnyRecord]) -> None:
         self.liveness.heard(time.monotonic())
@@ -258,7 +251,7 @@ class MarketRuntime:
 
 market = MarketRuntime()
 prices, engine = market.prices, market.engine
-start, stop, push, listen, watch = market.start, market.stop, market.push, market.listen, market.watch
+start, stop, push, listen = market.start, market.stop, market.push, market.listen
 take_recent = market.take_recent
 
 

@@ -10,8 +10,9 @@ from django.views.decorators.http import require_safe
 
 from accounts.back_office import staff_page
 from core.times import moment
+from market.engine.admission import is_of
 from market.engine.status import FeedStatus
-from market.overview import InstrumentOverview, Overview, is_of, overview
+from market.overview import InstrumentOverview, Overview, overview
 
 PERMISSIONS = ("instruments.view_instrument", "market.view_candle")
 

@@ -79,6 +79,14 @@ def _reason_of_time(
     return None
 
 
+def is_sent_again(tick: Tick, known: int | None, last: Tick | None) -> bool:
+    """Whether its source sent it before; `known` is the last number of that source. Lower numbers with later
+    times are a numbering begun anew."""
+    if tick.source_seq is None or known is None or tick.source_seq > known:
+        return False
+    return tick.source_seq == known or last is None or tick.time_ms <= last.time_ms
+
+
 SPREADS = 50
 RANGES = 15
 
@@ -176,7 +184,8 @@ class FeedState:
     """One feed as the engine hears it."""
 
     def __init__(self) -> None:
-        self._since_ms: int | None = None
+        self.since_ms: int | None = None
+        """Since when it has been heard without a break."""
         self.heard_ms = 0
         self.lost_ms: int | None = None
         self.why = ""
@@ -187,15 +196,10 @@ class FeedState:
         self.lag_ms = 0
         """How old the last tick was when it came."""
 
-    @property
-    def since_ms(self) -> int | None:
-        """Since when it has been heard without a break."""
-        return self._since_ms
-
     def heard(self, at_ms: int) -> None:
         """A batch came; an empty one is a sign of life too."""
-        if self._since_ms is None or at_ms - self.heard_ms > SILENT_MS:
-            self._since_ms = at_ms
+        if self.since_ms is None or at_ms - self.heard_ms > SILENT_MS:
+            self.since_ms = at_ms
         self.heard_ms = at_ms
         self.lost_ms = None
 
@@ -205,7 +209,7 @@ class FeedState:
             self.complaints[what] = None
 
     def lost(self, at_ms: int = 0, why: str = "") -> None:
-        self._since_ms = None
+        self.since_ms = None
         # The next connection says what it still finds.
         self.complaints.clear()
         self.why = why
@@ -214,9 +218,8 @@ class FeedState:
 
     def was_alive(self, start_ms: int, end_ms: int) -> bool:
         """From start to end without a break."""
-        return (
-            self._since_ms is not None and self._since_ms <= start_ms and end_ms - self.heard_ms <= SILENT_MS
-        )
+        since_ms = self.since_ms
+        return since_ms is not None and since_ms <= start_ms and end_ms - self.heard_ms <= SILENT_MS
 
     def is_gone(self, at_ms: int) -> bool:
         return self.lost_ms is not None and at_ms - self.lost_ms > GONE_MS
@@ -267,11 +270,11 @@ class FeedChoice:
 
     def serves(self, origin: str) -> bool:
         """Whether it is (one of) the source that is let in now."""
-        return _is_of(origin, self.feed)
+        return is_of(origin, self.feed)
 
     def _rank(self, origin: str) -> int | None:
         for rank, feed in enumerate(self.feeds):
-            if _is_of(origin, feed):
+            if is_of(origin, feed):
                 return rank
         return None
 
@@ -280,7 +283,7 @@ class FeedChoice:
         return source is not None and source.is_gone(at_ms)
 
 
-def _is_of(origin: str, feed: str) -> bool:
+def is_of(origin: str, feed: str) -> bool:
     """`push:desk` may send where the source is `push`, or itself."""
     return origin == feed or (origin.startswith(feed) and origin[len(feed)] == ":")
 

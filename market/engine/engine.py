@@ -6,9 +6,7 @@ import msgspec
 
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import DEMO as DEMO
-from instruments.sources import PUSH as PUSH
-from instruments.sources import is_simulated
+from instruments.sources import PUSH, is_simulated
 from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import (

@@ -12,7 +12,7 @@ from market.prices.order_flow import Absorption, AbsorptionWatch, FlowState, Ord
 from market.prices.records import AbsorptionFound, AnyRecord, EmptyMinute, HistoryMinute, Tick, TickAccepted
 from market.store.checkpoints import Checkpoint
 
-from .admission import FeedChoice, FeedState, Outliers, reason_to_refuse, shows_another_price
+from .admission import FeedChoice, FeedState, Outliers, is_sent_again, reason_to_refuse, shows_another_price
 
 TRADES = " trades"
 
@@ -103,9 +103,12 @@ class InstrumentState:
     def reason_to_refuse(
         self, tick: Tick, origin: str, at_ms: int, history: History, sources: Mapping[str, FeedState]
     ) -> str | None:
-        if self.repeats(tick, origin):
-            return "duplicate"
         last, facts = self.last, self.facts
+        # Most sources number nothing.
+        if tick.source_seq is not None:
+            known = self.source_seqs.get(numbering(tick, origin))
+            if is_sent_again(tick, known, last):
+                return "duplicate"
         reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms)
         if reason is None:
             reason = self.choice.admit(origin, at_ms, facts, sources)
@@ -113,15 +116,6 @@ class InstrumentState:
         if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms):
             return "outlier"
         return reason
-
-    def repeats(self, tick: Tick, origin: str) -> bool:
-        """Whether the source sent this before. Lower numbers with later times are a numbering begun anew."""
-        if tick.source_seq is None:
-            return False
-        known = self.source_seqs.get(numbering(tick, origin))
-        if known is None or tick.source_seq > known:
-            return False
-        return tick.source_seq == known or self.last is None or tick.time_ms <= self.last.time_ms
 
     def number(self, tick: Tick, origin: str, at_ms: int) -> list[AnyRecord]:
         """Make a tick that was let in the next of its streams, after what it shows of the window before."""

@@ -115,7 +115,8 @@ class PushQueue:
     async def stop(self) -> None:
         await self._listening.stop()
         for answer in self._waiting.values():
-            self._answer(answer, None)
+            if not answer.done():
+                answer.set_result(None)
         await self._redis.aclose()
 
     async def send(self, origin: str, ticks: list[Tick]) -> list[str | None]:
@@ -157,22 +158,16 @@ class PushQueue:
 
     async def _listen(self) -> None:
         found = await self._redis.blpop([self._replies], timeout=BLOCK_S)
-        if found is not None:
-            self._settle(found[1])
-
-    def _settle(self, data: bytes) -> None:
+        if found is None:
+            return
         try:
-            reply = read_reply(data)
+            reply = read_reply(found[1])
         except msgspec.DecodeError as error:
             logger.warning("An answer that this version does not know was dropped: %s", error)
             return
-        if (answer := self._waiting.get(reply.number)) is not None:
-            self._answer(answer, reply.codes)
-
-    @staticmethod
-    def _answer(answer: Answer, codes: list[str | None] | None) -> None:
-        if not answer.done():
-            answer.set_result(codes)
+        answer = self._waiting.get(reply.number)
+        if answer is not None and not answer.done():
+            answer.set_result(reply.codes)
 
     async def _work_off(self, first: bytes, handler: Handler, settle: Settle | None) -> None:
         """What was popped, with whatever waits behind it."""

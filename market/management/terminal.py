@@ -1,5 +1,5 @@
-"""What commands do at a terminal: show progress, stop in order on Ctrl-C, and write to whoever may
-stop reading."""
+"""What commands do at a terminal: find the instrument that is named, show progress, stop in order on Ctrl-C,
+and write to whoever may stop reading."""
 
 import os
 import signal
@@ -7,12 +7,29 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from threading import Event
 from types import FrameType
 from typing import Self, TextIO
 
+from django.core.management.base import CommandError
+
+from instruments.catalogue import catalogue
+from instruments.facts import InstrumentFacts
+
 WIDTH = 30
 EVERY_S = 0.1
+
+
+def find_instrument(symbol: str) -> InstrumentFacts:
+    """An instrument of the database, active or not, whatever the case of its symbol."""
+    catalogue.load_now()
+    by_symbol = {facts.symbol: facts for facts in catalogue.all()}
+    if facts := by_symbol.get(symbol.upper()):
+        return facts
+    close = get_close_matches(symbol.upper(), by_symbol, n=1)
+    hint = f"Did you mean {close[0]}?" if close else "manage.py load_instruments adds instruments."
+    raise CommandError(f"There is no instrument {symbol}. {hint}")
 
 
 class ProgressBar:

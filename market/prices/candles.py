@@ -159,7 +159,8 @@ class CandleBuilder:
         """Close what has ended by now."""
         minute = self._minute
         if minute is not None and minute.opened_ms + MINUTE_MS <= now_ms:
-            yield from self._close_minute(minute)
+            self._minute = None
+            yield from self.add_minute(minute)
         yield from self._close_coarser(now_ms)
 
     def halt(self, reopens_ms: int) -> Iterator[Closed]:
@@ -248,10 +249,6 @@ class CandleBuilder:
     def _is_closed(self, timeframe: str, opened_ms: int) -> bool:
         ended = self._ended.get(timeframe)
         return ended is not None and opened_ms <= ended.opened_ms
-
-    def _close_minute(self, minute: PriceBar) -> Iterator[Closed]:
-        self._minute = None
-        yield from self.add_minute(minute)
 
     def _merge(self, minute: PriceBar) -> Iterator[Closed]:
         """Add a minute to what is coarser. Where a minute that was missed comes after its hour was closed,

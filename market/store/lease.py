@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.db import Error, connection, transaction
 from django.db.models import F
@@ -55,7 +56,7 @@ class Lease:
 
     def _take(self) -> JournalPosition | None:
         seen, _ = EngineState.objects.get_or_create(pk=1)
-        if seen.writer == self.writer and self._keep():
+        if seen.writer == self.writer and self._beat():
             return JournalPosition(seen.epoch, seen.position)
         # Without a lock: who waits asks each second, and may vanish between a lock and its end.
         if seen.writer != self.writer and not self._is_free(seen):
@@ -71,17 +72,17 @@ class Lease:
         self._seen = None
         return JournalPosition(state.epoch, state.position)
 
-    def _keep(self) -> bool:
-        """A flush of our own may hold the row, or have beaten since it was read: it is waited for."""
-        held = EngineState.objects.filter(pk=1, writer=self.writer)
-        return bool(held.update(beats=F("beats") + 1, beat_at=database_now()))
-
     def beat(self, place: JournalPosition) -> None:
         """Within the transaction that writes: nothing of it stays if the lease is another's."""
+        if not self._beat(epoch=place.epoch, position=place.position):
+            raise LeaseLost
+
+    def _beat(self, **place: Any) -> bool:
+        """False if the lease is another's. A flush of our own may hold the row, or have beaten since it was
+        read: it is waited for."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
         now = Now() if connection.vendor == "postgresql" else timezone.now()
-        if not held.update(beats=F("beats") + 1, beat_at=now, epoch=place.epoch, position=place.position):
-            raise LeaseLost
+        return bool(held.update(beats=F("beats") + 1, beat_at=now, **place))
 
     def hold(self) -> None:
         """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""

@@ -74,7 +74,7 @@ async def tidy(now: datetime, *, drops: bool = True) -> None:
         return
     removed: Counter[str] = Counter()
     going = steps(now)
-    while (step := await in_thread(_next, going)) is not None:
+    while (step := await in_thread(next, going, None)) is not None:
         removed[step.timeframe] += step.number
         await asyncio.sleep(PAUSE_S)
     await in_thread(drop_given_up_imports, now)
@@ -85,10 +85,6 @@ async def tidy(now: datetime, *, drops: bool = True) -> None:
 def drop_given_up_imports(now: datetime) -> int:
     UnfinishedImport.objects.filter(got_on_at=None).update(got_on_at=now)
     return UnfinishedImport.objects.filter(got_on_at__lt=now - IMPORTS_KEPT).delete()[0]
-
-
-def _next(going: Iterator[Removed]) -> Removed | None:
-    return next(going, None)
 
 
 def steps(now: datetime) -> Iterator[Removed]:

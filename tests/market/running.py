@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 
 from core.threads import in_thread
 from instruments.facts import InstrumentFacts
-from market.engine.bus.local_bus import LocalBus
+from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
 from market.engine.listeners import EngineListener, EngineStart, SeriesEnding
@@ -18,9 +20,16 @@ from market.store.loading import load
 
 from .ticking import NOON_MS
 
+# Removed when the tests have ended.
+FOLDERS = tempfile.TemporaryDirectory(prefix="journals-")
+
 
 def no_feed(name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
     raise LookupError(name)
+
+
+def make_journal() -> LocalJournal:
+    return LocalJournal(Path(tempfile.mkdtemp(dir=FOLDERS.name)), dict)
 
 
 def make_runner(
@@ -29,7 +38,7 @@ def make_runner(
     hear: Callable[[list[AnyRecord]], None] = lambda records: None,
     listeners: Sequence[EngineListener] = (),
 ) -> Runner:
-    return Runner(engine, make_feed, LocalBus(hear), listeners)
+    return Runner(engine, make_feed, LocalBus(hear, make_journal()), listeners)
 
 
 async def flush_once(engine: Engine) -> None:

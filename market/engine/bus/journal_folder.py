@@ -81,31 +81,23 @@ class JournalFolder:
         except OSError as error:
             logger.error("The journal in %s cannot be taken away: %s", self.path, error)
 
-    def read_unwritten(self) -> tuple[list[JournalEntry], list[Segment]]:
+    def read(self, suffix: str) -> tuple[list[JournalEntry], list[Segment]]:
+        """What is whole of the segments, oldest first."""
         entries: list[JournalEntry] = []
         segments: list[Segment] = []
-        for path in self._paths(UNWRITTEN):
+        for path in self._paths(suffix):
             data = path.read_bytes()
             found, size = read_entries(data)
-            if not found:
+            if not found and suffix == UNWRITTEN:
                 # The next may name its file so: nothing may stand in it.
                 path.unlink()
                 continue
             if size < len(data):
-                # Torn by the kill, and so sent to nobody.
-                os.truncate(path, size)
-            segments.append(Segment(path, found[-1].number, found[-1].at_ms, size))
-            entries += found
-        return entries, segments
-
-    def read_kept(self) -> tuple[list[JournalEntry], list[Segment]]:
-        entries: list[JournalEntry] = []
-        segments: list[Segment] = []
-        for path in self._paths(KEPT):
-            data = path.read_bytes()
-            found, size = read_entries(data)
-            if size < len(data):
-                logger.warning("%s is damaged: what it held cannot be sent again", path)
+                if suffix == UNWRITTEN:
+                    # Torn by the kill, and so sent to nobody.
+                    os.truncate(path, size)
+                else:
+                    logger.warning("%s is damaged: what it held cannot be sent again", path)
             last, last_ms = (found[-1].number, found[-1].at_ms) if found else (0, 0)
             segments.append(Segment(path, last, last_ms, size))
             entries += found

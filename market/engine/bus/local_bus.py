@@ -27,7 +27,7 @@ from .journal import (
     falls_short,
     new_epoch,
 )
-from .journal_folder import KEPT, Found, JournalFolder, JournalHead, Segment, boot_id
+from .journal_folder import KEPT, UNWRITTEN, Found, JournalFolder, JournalHead, Segment, boot_id
 
 logger = logging.getLogger(__name__)
 
@@ -181,10 +181,10 @@ class LocalJournal:
         head = self._folder.read_head(place)
         if head is None:
             return None
-        known, kept = self._folder.read_kept()
+        known, kept = self._folder.read(KEPT)
         for segment in kept:
             self._keep(segment)
-        entries, self._segments = self._folder.read_unwritten()
+        entries, self._segments = self._folder.read(UNWRITTEN)
         recent, tail = RecentRecords(), [entry for entry in entries if entry.number > place.position]
         for entry in (*known, *entries[: len(entries) - len(tail)]):
             recent.add(entry.at_ms, entry.records)
@@ -221,7 +221,7 @@ class LocalJournal:
 class LocalBus:
     """One process: whoever listens hears at once, and the journal before them."""
 
-    def __init__(self, hear: Hear, journal: LocalJournal | None = None) -> None:
+    def __init__(self, hear: Hear, journal: LocalJournal) -> None:
         self._hear = hear
         self._journal = journal
         self.place = JournalPosition(new_epoch(), 0)
@@ -233,7 +233,7 @@ class LocalBus:
         """What was published and not written. Where that is not known, the numbering starts anew, because
         numbers given after the last checkpoint are not known either."""
         self._is_open = False
-        found = None if self._journal is None else self._journal.open(place)
+        found = self._journal.open(place)
         if found is None:
             self.place, self._recent = JournalPosition(new_epoch(), place.position), None
             # Until that is in the database, the journal of a killed process belongs to nothing.
@@ -241,8 +241,7 @@ class LocalBus:
         else:
             self.place = JournalPosition(place.epoch, found.tail[-1].number if found.tail else place.position)
             self._recent = found.recent
-        if self._journal is not None:
-            self._journal.begin(self.place, anew=found is None)
+        self._journal.begin(self.place, anew=found is None)
         return [record for entry in (found.tail if found else ()) for record in entry.records]
 
     def take_recent(self) -> RecentRecords:
@@ -253,10 +252,9 @@ class LocalBus:
     def publish(self, records: list[AnyRecord]) -> None:
         if type(records[0]) is not StatusRecord:
             self._is_open = True
-            if self._journal is not None:
-                at_ms = self._journal.add(self.place.position + 1, records)
-                if self._recent is not None:
-                    self._recent.add(at_ms, records)
+            at_ms = self._journal.add(self.place.position + 1, records)
+            if self._recent is not None:
+                self._recent.add(at_ms, records)
         self._hear(records)
 
     def seal(self) -> JournalPosition:
@@ -265,29 +263,25 @@ class LocalBus:
         if self._is_open:
             self._is_open = False
             self.place = JournalPosition(self.place.epoch, self.place.position + 1)
-            if self._journal is not None:
-                self._journal.turn()
-        if self._journal is not None:
-            self._journal.go_on(self.place)
+            self._journal.turn()
+        self._journal.go_on(self.place)
         return self.place
 
     def written(self, place: JournalPosition) -> None:
         """The database holds everything up to there."""
-        if self._journal is not None:
-            self._journal.forget(place.position, now_ms())
+        self._journal.forget(place.position, now_ms())
 
     @property
     def is_whole(self) -> bool:
         """A kill takes nothing along that was published, whether or not it is written."""
-        return self._journal is None or self._journal.is_whole
+        return self._journal.is_whole
 
     @property
     def has_hole(self) -> bool:
-        return self._journal is not None and self._journal.has_hole
+        return self._journal.has_hole
 
     async def settle(self) -> None:
         """Nobody else has to hear of it."""
 
     async def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close(self.place)
+        self._journal.close(self.place)

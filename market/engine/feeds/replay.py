@@ -56,14 +56,21 @@ class ReplayFeed:
             inlet.lost("the replay has ended")
 
     async def _play(self, pieces: AsyncIterator[list[Tick]], inlet: Inlet) -> int:
-        played, as_of_now = 0, None
+        played, first_ms, began_ms = 0, None, self._clock()
         async for piece in pieces:
             played += len(piece)
             if self._speed <= 0:
                 inlet.take(piece)
                 continue
-            as_of_now = as_of_now or _Pace(self._clock(), piece[0].time_ms, self._speed)
-            await self._play_in_time([as_of_now.moved(tick) for tick in piece], inlet)
+            if first_ms is None:
+                first_ms, began_ms = piece[0].time_ms, self._clock()
+            moved = [
+                msgspec.structs.replace(
+                    tick, time_ms=began_ms + round((tick.time_ms - first_ms) / self._speed)
+                )
+                for tick in piece
+            ]
+            await self._play_in_time(moved, inlet)
         return played
 
     async def _play_in_time(self, ticks: list[Tick], inlet: Inlet) -> None:
@@ -76,17 +83,6 @@ class ReplayFeed:
                 await self._sleep(STEP_S)
             due.append(tick)
         inlet.take(due)
-
-
-class _Pace:
-    """The first tick is as of now; the others keep their distance, divided by the speed."""
-
-    def __init__(self, began_ms: int, first_ms: int, speed: float) -> None:
-        self._began_ms, self._first_ms, self._speed = began_ms, first_ms, speed
-
-    def moved(self, tick: Tick) -> Tick:
-        time_ms = self._began_ms + round((tick.time_ms - self._first_ms) / self._speed)
-        return msgspec.structs.replace(tick, time_ms=time_ms)
 
 
 # One for each symbol is held at a time. Small, because other threads wait while it is parsed.

@@ -8,7 +8,7 @@ from math import isfinite
 from operator import eq, le, lt
 
 from instruments.facts import InstrumentFacts
-from market.engine.admission import TOO_HIGH, reason_to_refuse
+from market.engine.admission import TOO_HIGH, is_sent_again, reason_to_refuse
 from market.prices.records import Tick
 
 RefusedTicks = list[tuple[int, str]]
@@ -75,13 +75,6 @@ class BatchCheck:
         self._numbers = noted
         return True
 
-    def _repeats(self, tick: Tick) -> bool:
-        """As the engine has it: lower numbers with later times are a numbering begun anew."""
-        known = self._numbers.get(tick.side != 0)
-        if tick.source_seq is None or known is None or tick.source_seq > known:
-            return False
-        return tick.source_seq == known or self._last is None or tick.time_ms <= self._last.time_ms
-
     def _one_by_one(self, ticks: list[Tick]) -> tuple[list[Tick], RefusedTicks]:
         taken, refused = list[Tick](), RefusedTicks()
         for index, tick in enumerate(ticks):
@@ -96,6 +89,6 @@ class BatchCheck:
         return taken, refused
 
     def _reason_to_refuse(self, tick: Tick) -> str | None:
-        if self._repeats(tick):
+        if is_sent_again(tick, self._numbers.get(tick.side != 0), self._last):
             return "duplicate"
         return reason_to_refuse(tick, self._last, None, self._facts, self._now_ms)

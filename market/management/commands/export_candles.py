@@ -8,8 +8,7 @@ from django.core.management.base import BaseCommand
 from core.plain_json import number
 from core.times import iso_s, read_iso
 from instruments.facts import InstrumentFacts
-from market.management.symbols import find_instrument
-from market.management.terminal import until_nobody_reads
+from market.management.terminal import find_instrument, until_nobody_reads
 from market.models import Candle
 from market.prices.candles import TIMEFRAMES
 from market.prices.history import CandleRow, encode_row, row_of

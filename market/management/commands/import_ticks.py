@@ -12,8 +12,7 @@ from market.engine.files.format import BadFile
 from market.engine.files.tick_file import FORMATS, TickFile
 from market.engine.importing.importer import Importer, ImportTerms
 from market.engine.importing.tally import ImportTally, StoppedAtFault, complaints, fault_line, summary
-from market.management.symbols import find_instrument
-from market.management.terminal import ProgressBar, interruptible
+from market.management.terminal import ProgressBar, find_instrument, interruptible
 from market.store.series import present_kind
 
 SIMULATED = (

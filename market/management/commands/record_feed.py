@@ -12,8 +12,7 @@ from instruments.sources import DEMO, PUSH
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.feeds.registry import FEEDS, make_feed
-from market.management.symbols import find_instrument
-from market.management.terminal import until_nobody_reads
+from market.management.terminal import find_instrument, until_nobody_reads
 
 STATUS_S = 0.5
 

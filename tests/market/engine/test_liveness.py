@@ -11,7 +11,8 @@ class Ear:
     def __init__(self) -> None:
         self.told: list[tuple[float, bool]] = []
         self.now_s = 0.0
-        self.liveness = EngineLiveness(lambda is_heard: self.told.append((self.now_s, is_heard)))
+        self.liveness = EngineLiveness()
+        self.liveness.watchers.append(lambda is_heard: self.told.append((self.now_s, is_heard)))
 
     def pass_time(self, seconds: float, *, engine_speaks: bool) -> None:
         for step in range(1, round(seconds / LOOK_S) + 1):

@@ -26,7 +26,7 @@ from market.streams.stream import NumberedStream
 from market.streams.wire import OutgoingPrice
 from tests.factories import make_instrument
 from tests.market.bus.test_bus import JournalWriter
-from tests.market.running import make_runner
+from tests.market.running import make_journal, make_runner
 from tests.market.streams.hub.hubs import RecordedConnection
 from tests.programs.services import redis
 from tests.serving.websocket.wires import until
@@ -39,7 +39,7 @@ class SlowBus(LocalBus):
     """What is published is heard when the clock has gone on."""
 
     def __init__(self, hear: Callable[[list[AnyRecord]], None], clock: Traveller, delay_s: float) -> None:
-        super().__init__(hear)
+        super().__init__(hear, make_journal())
         self._clock, self._delay_s = clock, delay_s
 
     def publish(self, records: list[AnyRecord]) -> None:

@@ -16,7 +16,7 @@ from market.engine.runner import Runner
 from market.prices.records import AnyRecord, Tick
 from signals_feed.judging.watcher import SignalWatcher
 from tests.core.events.following import follow
-from tests.market.running import no_feed
+from tests.market.running import make_journal, no_feed
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class TailBus(LocalBus):
     """Hands over what a predecessor had published and not written."""
 
     def __init__(self, tail: list[AnyRecord]) -> None:
-        super().__init__(lambda records: None)
+        super().__init__(lambda records: None, make_journal())
         self._tail = tail
 
     async def open(self, owner: object, place: object) -> list[AnyRecord]:
