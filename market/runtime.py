@@ -139,7 +139,7 @@ class MarketRuntime:
             self._begin(self._reader.place.epoch, self._reader.checkpoints)
             self.liveness.start()
             return
-        self.runner = self._own_engine()
+        self.runner = self.own_engine()
         await self.runner.writer.try_lease()
         await self.runner.start()
         self._begin(self.runner.bus.place.epoch, self.engine.numbers())
@@ -157,12 +157,12 @@ class MarketRuntime:
     async def write_remains(self) -> None:
         """Of an engine that was killed, unless another one runs and has written them."""
         await catalogue.load()
-        runner = self.separate_engine() if settings.REDIS_URL else self._own_engine()
+        runner = self.separate_engine() if settings.REDIS_URL else self.own_engine()
         if await runner.writer.try_lease():
             await runner.write_remains()
         self.runner = None
 
-    def _own_engine(self) -> Runner:
+    def own_engine(self) -> Runner:
         """Within this process."""
         bus = LocalBus(self._hear, LocalJournal(settings.VAR_DIR / "journal", self._numbers))
         return Runner(self.engine, self.make_feed, bus, self.engine_listeners)

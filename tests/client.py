@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import httpx
 import uvicorn
+from uvicorn.server import ServerState
 
 from serving.server import UVICORN_OPTIONS
 from serving.websocket.protocol import WebSocketProtocol
@@ -53,6 +54,11 @@ class Server:
         assert self._server.loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(PATIENCE_S)
 
+    @property
+    def state(self) -> ServerState:
+        """The connections and requests that are open."""
+        return self._server.server_state
+
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(PATIENCE_S)
@@ -79,7 +85,7 @@ def drop_sockets(server: Server) -> None:
     """Of all streams, as a network does it: without a word."""
 
     async def drop() -> None:
-        for connected in list(server._server.server_state.connections):
+        for connected in list(server.state.connections):
             if isinstance(connected, WebSocketProtocol):
                 connected.transport.abort()
 

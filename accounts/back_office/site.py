@@ -45,9 +45,9 @@ counts_as_shown: Callable[[HttpRequest], bool] = never
 
 def factor_standing(request: Any) -> FactorStanding:
     """Asked several times in a request; the database is asked once."""
-    if not hasattr(request, "_second_factor"):
-        request._second_factor = find_factor_standing(request)
-    standing: FactorStanding = request._second_factor
+    if not hasattr(request, "second_factor"):
+        request.second_factor = find_factor_standing(request)
+    standing: FactorStanding = request.second_factor
     return standing
 
 

@@ -185,7 +185,7 @@ def test_asynchronous_client_resumes_too(server: Server, key: str, ticker: Ticke
 class Command:
     def __init__(self, server: Server, key: str) -> None:
         own = {"TICKWIRE_URL": server.url, "TICKWIRE_API_KEY": key, "PYTHONPATH": "clients/python"}
-        self._environment = os.environ | own
+        self.environment = os.environ | own
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self._words(words), **self._options(), capture_output=True, timeout=PATIENCE_S)
@@ -197,7 +197,7 @@ class Command:
         return [sys.executable, "-m", "tickwire", *words]
 
     def _options(self) -> dict[str, Any]:
-        return {"env": self._environment, "text": True, "cwd": Path.cwd()}
+        return {"env": self.environment, "text": True, "cwd": Path.cwd()}
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_command_prints_a_quote(command: Command) -> None:
 def test_command_prints_small_numbers_in_full(command: Command, ticker: Ticker) -> None:
     make_instrument("TINY", digits=8)
     tick = Tick("TINY", 0.00003, 0.0000305, clock.now_ms(), 1.0)
-    ticker.server.run(ticker._push([tick]))
+    ticker.server.run(ticker.push([tick]))
     assert command("quote", "TINY").stdout.startswith("TINY       0.00003 / 0.0000305  spread 0.0000005")
     with command.lines("watch", "TINY", "--json") as process:
         assert process.stdout is not None
@@ -250,7 +250,7 @@ def test_command_says_in_one_line_what_is_wrong(command: Command) -> None:
 
 
 def test_command_says_when_nobody_is_there(command: Command) -> None:
-    command._environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
+    command.environment["TICKWIRE_URL"] = "http://127.0.0.1:9"
     done = command("quote", SYMBOL)
     assert done.returncode == 1
     assert done.stderr.startswith("The service could not be reached at http://127.0.0.1:9/")

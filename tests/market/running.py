@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from core.background import cancel_and_wait
 from core.threads import in_thread
 from instruments.facts import InstrumentFacts
 from market.engine.bus.local_bus import LocalBus, LocalJournal
@@ -22,6 +23,7 @@ from .ticking import NOON_MS
 
 # Removed when the tests have ended.
 FOLDERS = tempfile.TemporaryDirectory(prefix="journals-")
+ENGINE_TASKS = ("market clock", "market status", "market store", "market retention")
 
 
 def no_feed(name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
@@ -39,6 +41,12 @@ def make_runner(
     listeners: Sequence[EngineListener] = (),
 ) -> Runner:
     return Runner(engine, make_feed, LocalBus(hear, make_journal()), listeners)
+
+
+async def stop_engine_tasks(*names: str) -> None:
+    """Those of the engine on this loop that have these names; without a name, all."""
+    tasks = {task.get_name(): task for task in asyncio.all_tasks()}
+    await cancel_and_wait(*(tasks[name] for name in names or ENGINE_TASKS if name in tasks))
 
 
 async def flush_once(engine: Engine) -> None:

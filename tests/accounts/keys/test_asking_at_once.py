@@ -47,7 +47,7 @@ def slow(table: str) -> Iterator[tuple[threading.Event, list[str]]]:
 
 async def until_under_way(server: Server, asked: list[asyncio.Task[httpx.Response]]) -> None:
     """All of the requests are in the service, unless they are answered."""
-    tasks = server._server.server_state.tasks
+    tasks = server.state.tasks
     async with asyncio.timeout(PATIENCE_S):
         # The server tells nobody when it has read a request.
         while len(tasks) + sum(each.done() for each in asked) < len(asked):  # noqa: ASYNC110

@@ -90,7 +90,6 @@ async def test_unknown_and_ended_keys_are_asked_for_alike_and_never_remembered(
         statements.append(asked)
     assert [len(asked) for asked in statements] == [1, 1, 1, 1]
     assert len({sql for asked in statements for sql in asked}) == 1
-    assert not cache._known
 
 
 async def test_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(

@@ -12,6 +12,7 @@ from accounts.open_streams.redis_slots import RedisSlots, fallbacks, pause_after
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.slot_sync import PIECE, Ask
 from accounts.open_streams.stream_slots import Slot
+from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
 from tests.reliability.services.private_servers import PrivateRedis
 
@@ -38,10 +39,10 @@ async def is_shared(*all_streams: OpenStreams, count: int) -> bool:
 
 
 async def test_where_redis_never_was_each_process_counts_alone(frail: PrivateRedis, ends: list[str]) -> None:
-    before = fallbacks._value.get()
+    before = value_of(fallbacks)
     async with started() as here, started() as there:
         assert (await fill(here, ends), await fill(there, ends)) == (LIMIT, LIMIT)
-        assert fallbacks._value.get() == before + 20
+        assert value_of(fallbacks) == before + 20
         assert (await refused(here, limit=LIMIT)).open == LIMIT
         assert (await here.count(), ends) == (LIMIT, [])
 

@@ -31,14 +31,14 @@ class Ticker:
     def __call__(self, symbol: str, count: int = 1) -> list[Tick]:
         """That many ticks in one turn of the loop, each of another price; the service has heard them then."""
         ticks = [make_tick(symbol) for _ in range(count)]
-        self.server.run(self._push(ticks))
+        self.server.run(self.push(ticks))
         self.server.run(until_heard(ticks[-1]))
         return ticks
 
     def hasty(self, symbols: list[str]) -> None:
         """One tick after the other, which may still be under way."""
         for symbol in symbols:
-            self.server.run(self._push([make_tick(symbol)]))
+            self.server.run(self.push([make_tick(symbol)]))
 
     def publish(self, record: AnyRecord) -> None:
         """As if the engine had decided it."""
@@ -48,7 +48,7 @@ class Ticker:
 
         self.server.run(publish())
 
-    async def _push(self, ticks: list[Tick]) -> None:
+    async def push(self, ticks: list[Tick]) -> None:
         assert self.runner.push("push", ticks) == [None] * len(ticks)
 
 

@@ -117,7 +117,7 @@ def test_process_that_waits_for_the_lease_begins_with_the_digits_that_are_writte
     async def run() -> list[float]:
         async with running():
             pass
-        runner = market.market._own_engine()
+        runner = market.market.own_engine()
         market.market.runner = runner
         try:
             for digits in (4, 3):

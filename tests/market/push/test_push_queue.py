@@ -166,14 +166,15 @@ async def test_queue_full_of_what_nobody_waits_for_is_none(redis: PrivateRedis) 
 
 
 async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis) -> None:
-    async with sending(redis) as inbox, serving(redis, Engine()):
-        await inbox._listening.stop()
-        asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
-        with redis.client as client:
-            await until(lambda: client.exists(inbox._replies) == 1)
-            assert 0 < client.ttl(inbox._replies) <= 10
-        await inbox.stop()
+    with redis.client as client:
+        async with sending(redis) as inbox:
+            asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
+            await until(lambda: client.llen(REQUESTS) == 1)
         assert not await asked
+        async with serving(redis, Engine()):
+            await until(lambda: client.llen(REQUESTS) == 0 and client.dbsize() == 1)
+        (replies,) = client.keys()
+        assert 0 < client.ttl(replies) <= 10
 
 
 @pytest.fixture

@@ -109,7 +109,7 @@ def test_endless_chunks_are_refused_at_the_limit(service: StreamService, path: s
 
 
 def test_a_source_with_its_key_may_send_a_mebibyte_of_ticks(service: StreamService) -> None:
-    server, key = service.servers[0], service._headers["X-Ingest-Key"]
+    server, key = service.servers[0], service.headers["X-Ingest-Key"]
     text = json.dumps({"ticks": service.make_ticks(["PUSHED"])}).encode()
     most, beyond = 1024 * KIB, 1024 * KIB + 1
 

@@ -33,7 +33,7 @@ class Publisher:
         self._random = random.Random(seed)  # noqa: S311 - prices
         self._headers = {"X-Ingest-Key": key}
         self._points, self._number = 108_000, 0
-        self._at_ms = (time.time_ns() // 1_000_000 - BEGINS_BEFORE_MS) // MINUTE_MS * MINUTE_MS
+        self.at_ms = (time.time_ns() // 1_000_000 - BEGINS_BEFORE_MS) // MINUTE_MS * MINUTE_MS
         self.ticks: list[Tick] = []
         """All that there ever were, in order."""
         self.answered_at: list[float] = []
@@ -107,11 +107,11 @@ class Publisher:
         draw = self._random
         self._number += 1
         pause_ms = draw.randrange(45 * MINUTE_MS) if draw.random() < 0.0005 else 0
-        self._at_ms += draw.choice(GAPS_MS) + pause_ms
+        self.at_ms += draw.choice(GAPS_MS) + pause_ms
         self._points += draw.randint(-9, 9)
         bid, ask = self._points / 1e5, (self._points + draw.randint(0, 20)) / 1e5
         # A tick counts as one, whatever it says, where the volume is that of ticks.
-        return Tick(self._symbol, bid, ask, self._at_ms, 1.0, source_seq=self._number)
+        return Tick(self._symbol, bid, ask, self.at_ms, 1.0, source_seq=self._number)
 
 
 def as_sent(tick: Tick) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class StreamService:
             for symbol in symbols:
                 make_instrument(symbol)
             secret = issue_ingest_key("desk", by="test")[1]
-        self._headers = {"X-Ingest-Key": secret}
+        self.headers = {"X-Ingest-Key": secret}
 
     def make_key(self, **limits: int) -> str:
         """Of an account of its own."""
@@ -50,7 +50,7 @@ class StreamService:
     def push(self, ticks: Sequence[Tick], within_s: float = 60.0) -> bool:
         """Whether all were taken."""
         url = f"{self.servers[0].url}/ingest/ticks"
-        answer = http.post(url, json={"ticks": list(ticks)}, headers=self._headers, timeout=within_s)
+        answer = http.post(url, json={"ticks": list(ticks)}, headers=self.headers, timeout=within_s)
         return bool(answer.json().get("accepted") == len(ticks))
 
     def tick(self, symbol: str, count: int = 1) -> list[Tick]:

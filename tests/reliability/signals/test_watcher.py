@@ -50,7 +50,7 @@ def points(value: int) -> Decimal:
 def publish(publisher: Publisher, draw: random.Random) -> list[Signal]:
     """Levels at all distances, so that some are hit in each life of the server."""
     instrument, user = Instrument.objects.get(symbol=SYMBOL), make_user("watched")
-    begins = moment(publisher._at_ms) - timedelta(minutes=1)
+    begins = moment(publisher.at_ms) - timedelta(minutes=1)
     made = []
     for _ in range(SIGNALS):
         direction = draw.choice(("buy", "sell"))

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from core.background import cancel_and_wait
 from core.events.event_feed import EventFeed
 from core.threads import in_thread
 from market import runtime as market
@@ -16,7 +15,7 @@ from market.engine.runner import Runner
 from market.prices.records import AnyRecord, Tick
 from signals_feed.judging.watcher import SignalWatcher
 from tests.core.events.following import follow
-from tests.market.running import make_journal, no_feed
+from tests.market.running import make_journal, no_feed, stop_engine_tasks
 
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ class WatchedEngine:
         await self.events.start()
         assert await self.runner.writer.try_lease()
         await self.runner.start()
-        await cancel_and_wait(*self.runner._tasks)
+        await stop_engine_tasks()
         await self.settle()
         return self
 
@@ -76,7 +75,7 @@ class WatchedEngine:
         """As kill -9 does: what is not in the database is gone, and the lease waits for nobody."""
         await self.watcher.loop.stop()
         await self.stall()
-        await cancel_and_wait(*self.runner._tasks)
+        await stop_engine_tasks()
         await self.events.stop()
         await in_thread(self.runner.writer.lease.leave)
         market.prices.clear()

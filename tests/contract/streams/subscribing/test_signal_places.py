@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from accounts.models import User
 from instruments.models import Instrument
-from signals_feed.stream.signal_stream import Announced, signals
+from signals_feed.models import Announcement
+from signals_feed.stream.signal_stream import signals
 from tests.client import Server
 from tests.contract.streams.client import Socket
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.publishing import publish_signal
+from tests.databases.queries import around_statements
 from tests.factories import make_user
 from tests.signals_feed.published_signals import make_published
 from tests.signals_feed.stream.announcing import AWAY
@@ -58,14 +61,13 @@ def test_place_holds_while_nothing_after_it_is_older_than_seven_days(
 
 @contextmanager
 def unreadable_announcements() -> Iterator[None]:
-    async def refuse(after: int, upto: int, limit: int) -> list[Announced]:
-        raise AWAY
+    def refuse(statement: str, execute: Callable[[], Any]) -> Any:
+        if Announcement._meta.db_table in statement and '"position" <=' in statement:
+            raise AWAY
+        return execute()
 
-    read, signals._read = signals._read, refuse
-    try:
+    with around_statements(refuse):
         yield
-    finally:
-        signals._read = read
 
 
 def test_replay_that_cannot_be_read_is_refused_instead_of_promised(

@@ -4,21 +4,33 @@ Over Redis the engine beside the service is ended; in one process it is its own 
 
 from __future__ import annotations
 
+import asyncio
+
+from core.clock import now_ms
+from market.engine.status import status_of, status_record
 from tests.contract.streams.client import ORDERFLOW, Socket
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_instrument
+from tests.market.running import stop_engine_tasks
 
 
 async def hush(ticker: Ticker) -> None:
     """As if what makes the engine speak had broken for good."""
-    for task in ticker.runner._tasks:
-        if task.get_name() in ("market status", "market clock"):
-            task.cancel()
+    await stop_engine_tasks("market status", "market clock")
 
 
-async def speak(ticker: Ticker) -> None:
-    ticker.runner._run(ticker.runner._keep_telling, 0.1, "market status")
+async def speak(ticker: Ticker) -> asyncio.Task[None]:
+    """It tells of itself again as long as the task lives."""
+    engine, bus = ticker.runner.engine, ticker.runner.bus
+
+    async def keep_telling() -> None:
+        while True:
+            status = status_of(engine, now_ms(), "", bus.place.epoch)
+            bus.publish([status_record(status)])
+            await asyncio.sleep(0.1)
+
+    return asyncio.create_task(keep_telling())
 
 
 def noticed(socket: Socket) -> tuple[str, list[str]]:
@@ -47,7 +59,7 @@ def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
     late.subscribe(symbol)
     assert noticed(late) == ("stale", [symbol])
 
-    ticker.server.run(speak(ticker))
+    telling = ticker.server.run(speak(ticker))
     assert [noticed(socket) for socket in (one, both, all_, late)] == [
         ("live", [symbol]),
         ("live", sorted([other, symbol])),
@@ -57,3 +69,4 @@ def test_loss_and_return_of_the_engine_are_told_to_everybody_once(
     ticker(symbol)
     assert one.hear()["symbol"] == symbol
     assert signals.is_open
+    assert not telling.done()

@@ -23,7 +23,7 @@ def ask(method: str, address: str, user: User | AnonymousUser, fields: dict[str,
     request: Any = getattr(RequestFactory(), method.lower())(address, fields or {})
     # As after login with a second factor; powers are read again for each request.
     request.user = User.objects.get(pk=user.pk) if isinstance(user, User) else user
-    request._second_factor = "shown"
+    request.second_factor = "shown"
     request._dont_enforce_csrf_checks = True
     request.session = SessionStore()
     request._messages = FallbackStorage(request)

@@ -5,69 +5,18 @@ from __future__ import annotations
 import asyncio
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from market.engine.bus.journal import KEEP_MS, JournalPosition, StreamNumbers, encode
+from market.engine.bus.journal import KEEP_MS, JournalPosition, encode
 from market.engine.bus.journal_folder import JournalHead
 from market.engine.bus.local_bus import LocalBus, LocalJournal
-from market.prices.records import AnyRecord, CandlesEnded, StatusRecord, TickAccepted
+from market.prices.records import AnyRecord, CandlesEnded, StatusRecord
 
-
-class JournalWriter:
-    writer = "test"
-
-    def __init__(self) -> None:
-        self.flushes = 0
-
-    def lose_lease(self) -> None: ...
-
-    def flush_soon(self) -> None:
-        self.flushes += 1
-
-
-class Process:
-    """One process after the other over the same folder."""
-
-    def __init__(self, folder: Path, seq: int | Callable[[], StreamNumbers] = 1_000) -> None:
-        """`seq` is the last that the database holds, or what the engine knows of."""
-        self.journal = LocalJournal(folder, seq if callable(seq) else lambda: {"EURUSD": (seq, 0)})
-        started.append(self)
-        self.bus = LocalBus(lambda records: None, self.journal)
-
-    def start(self, place: JournalPosition) -> list[AnyRecord]:
-        return asyncio.run(self.bus.open(JournalWriter(), place))
-
-    def kill(self) -> JournalPosition:
-        """Its descriptors are closed, and nothing is said any more."""
-        if self.journal._file is not None:
-            self.journal._file.close()
-        if self.journal._lock is not None:
-            self.journal._lock.close()
-        return self.bus.place
-
-
-started: list[Process] = []
-
-
-@pytest.fixture(autouse=True)
-def ended() -> Iterator[None]:
-    yield
-    while started:
-        started.pop().kill()
-
-
-def taken(seq: int) -> TickAccepted:
-    return TickAccepted("EURUSD", 1.1, 1.2, 1_000 * seq, 1.0, seq)
-
-
-def begun(folder: Path, seq: int = 1_000) -> Process:
-    process = Process(folder, seq)
-    assert process.start(JournalPosition("", 0)) == []
-    return process
+from .journal_processes import JournalWriter, Process, begun, taken
 
 
 def test_what_was_not_written_is_the_tail_of_the_next(tmp_path: Path) -> None:
@@ -260,8 +209,7 @@ def test_a_folder_that_cannot_be_written_costs_the_journal_and_nothing_else(tmp_
 def test_a_full_disk_begins_the_numbering_anew_after_a_kill(tmp_path: Path) -> None:
     first = begun(tmp_path)
     written = first.bus.seal()
-    with Path("/dev/full").open("wb", buffering=0) as full:
-        first.journal._file = full
+    with no_file_beyond(0):
         first.bus.publish([taken(1)])
     first.bus.publish([taken(2)])
     first.kill()
@@ -349,8 +297,7 @@ def test_folder_that_can_be_written_later_has_a_journal_then(tmp_path: Path) -> 
 @contextmanager
 def full_disk(process: Process) -> Iterator[None]:
     process.bus.seal()
-    with Path("/dev/full").open("wb", buffering=0) as full:
-        process.journal._file = full
+    with no_file_beyond(0):
         yield
 
 
