@@ -1,4 +1,4 @@
-"""The instruments in memory, so that a quote need not ask the database what it is a quote of."""
+"""The instruments in memory, so that no quote has to ask the database about its instrument."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -17,9 +17,9 @@ class Catalogue:
 
     def __init__(self) -> None:
         self.by_symbol: dict[str, InstrumentFacts] = {}
-        """All that there are, active or not."""
+        """Active or not."""
         self.state_of: Callable[[InstrumentFacts], str] = lambda facts: "closed"
-        """Asks the market, which knows: open, closed or stale."""
+        """Asks the market: open, closed or stale."""
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
         """Called with the symbols that are not offered any more."""
         self._ended: set[str] = set()
@@ -48,7 +48,7 @@ class Catalogue:
         return facts
 
     def get_any(self, symbol: str) -> InstrumentFacts:
-        """Inactive ones too: what was said of them stays readable."""
+        """Inactive ones too, because what was published about them stays readable."""
         # Only ASCII: "ı" and "ſ" become I and S in upper case.
         facts = self.by_symbol.get(symbol.upper()) if symbol.isascii() else None
         if facts is None:

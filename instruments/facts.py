@@ -20,7 +20,7 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     order_flow_source: str
     stale_after_s: int
     outlier_percent: float
-    """Of the last price: what is further from it may be refused. 0 lets everything in."""
+    """Of the last price: one that is further away may be refused. 0 refuses none."""
     source: str
     fallback: str
     active: bool

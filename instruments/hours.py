@@ -125,12 +125,12 @@ def _monday(at_ms: int, days_later: int) -> int:
 
 
 def _length(start: int, end: int, period: int) -> int:
-    """Minutes from start to the next time the period brings round the end: 1 to the whole period."""
+    """Minutes from the start until the end comes round next: 1 up to the whole period."""
     return (end - start - 1) % period + 1
 
 
 def _join(spans: list[Span]) -> list[Span]:
-    """The weekly plan in order, sessions that touch made one."""
+    """The weekly plan in order, with sessions that touch joined."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and joined[-1][1] == start:
@@ -191,6 +191,6 @@ def _parse_holidays(holidays: str) -> dict[int, int]:
             raise ValueError(f'holiday "{text}" is no date: write 2026-12-25 or 2026-11-27@13:00') from None
         if day in closings:
             raise ValueError(f'holiday "{text}" is given twice')
-        # Nought, because a whole holiday also closes the evening before, as part of its trading day.
+        # 0, because a whole holiday also closes the evening before, which is part of its trading day.
         closings[day] = day * _DAY + _parse_time(closes) if early else 0
     return closings

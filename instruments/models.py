@@ -44,7 +44,7 @@ class TradingCalendar(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Parsed a field at a time, so that a fault is shown beside the field that has it."""
+        """Parses one field at a time, so that an error is shown beside the field that has it."""
         parts = {"timezone": (self.timezone, "24/7", ""), "sessions": ("UTC", self.sessions, "")}
         for field, (timezone, sessions, holidays) in (parts | {"holidays": self._texts()}).items():
             try:
@@ -60,7 +60,7 @@ class TradingCalendar(models.Model):
 
 
 class Instrument(models.Model):
-    """One tradable thing with its contract facts."""
+    """Something that can be traded, with the facts of its contract."""
 
     class Type(models.TextChoices):
         FOREX = "forex"

@@ -1,5 +1,5 @@
-"""Instruments and calendars into the database, one at a time or as a whole table: checked as the forms check
-them, and announced to every process in the same transaction."""
+"""Writes instruments and calendars, one at a time or as a whole table. They are checked as in the forms, and
+every process is told in the same transaction."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -24,7 +24,7 @@ NEW, UPDATE, SKIP = "new", "update", "skip"
 class Problem(NamedTuple):
     line: int
     field: str
-    """Empty where it is of the whole row."""
+    """Empty if it concerns the whole row."""
     reason: str
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Table:
         return [write_cell(getattr(row, name)) for name in self.columns]
 
     def check(self, rows: Iterable[SheetRow]) -> list[RowChange]:
-        """What each row would change; `BadRows` says all that is wrong."""
+        """What each row would change; raises BadRows with all that is wrong."""
         changes, problems, seen = list[RowChange](), list[Problem](), set[str]()
         for line, cells in rows:
             try:
@@ -137,7 +137,7 @@ INSTRUMENTS = Table(
 
 @transaction.atomic
 def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
-    """Take all rows of a table or none."""
+    """Loads all rows of a table or none."""
     changes = table.check(rows)
     written = [change.row for change in changes if change.kind != SKIP]
     for row in written:

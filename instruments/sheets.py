@@ -12,22 +12,22 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 class BadSheet(ValueError):
-    """This is no such table; the message says where and why."""
+    """The file is not such a table; the message says where and why."""
 
 
 class SheetRow(NamedTuple):
     line: int
-    """Of the file, where the row begins."""
+    """Where the row begins in the file."""
     cells: dict[str, str]
 
 
 def guard(cell: str) -> str:
-    """Make a text harmless by an apostrophe in front. A negative number is no formula and stays a number."""
+    """Makes a text harmless with an apostrophe in front. A negative number is no formula."""
     return f"'{cell}" if _RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
 
 
 def unguard(cell: str) -> str:
-    """The text as it was: one apostrophe goes, and only where `guard` would have put it."""
+    """Removes one apostrophe, and only where `guard` would have put it."""
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell
 
 

@@ -21,5 +21,5 @@ def is_simulated(feed: str) -> bool:
 
 
 def default_feed(is_demo: bool) -> str:
-    """Who prices an instrument that names no source."""
+    """The feed of an instrument that names no source."""
     return DEMO if is_demo else PUSH

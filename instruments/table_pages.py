@@ -47,7 +47,7 @@ class ConfirmForm(forms.Form):
 
 
 def hold_upload(content: bytes) -> str | None:
-    """Between preview and confirmation: in the database, because another process may be asked then."""
+    """Until it is confirmed; in the database, because another process may answer then."""
     store = SessionStore()
     store.set_expiry(HELD_S)
     store["upload"] = base64.b64encode(content).decode()

@@ -1,4 +1,4 @@
-"""What runs beside the requests: sources are polled, outcomes settled, models checked."""
+"""What runs beside the requests: sources are polled, outcomes are settled, and models are checked."""
 
 import asyncio
 import logging
@@ -17,8 +17,6 @@ CHECK_EVERY_S = 60.0
 
 
 class NewsTasks:
-    """The background tasks of one process, for as long as it serves."""
-
     def __init__(self) -> None:
         self._loops: list[BackgroundLoop] = []
 
@@ -46,7 +44,7 @@ def checking_loop(model: SentimentModel) -> BackgroundLoop:
 
 
 class HealthLog:
-    """Logs one line whenever the health of a model changes."""
+    """Logs only changes of the health of a model."""
 
     def __init__(self, model: SentimentModel) -> None:
         self.logger = logger

@@ -8,7 +8,6 @@ BULLISH_FROM, BEARISH_FROM = 0.15, -0.15
 
 
 def sentiment_label(score: float) -> Label:
-    """The label depends on the score alone."""
     if score >= BULLISH_FROM:
         return "bullish"
     return "bearish" if score <= BEARISH_FROM else "neutral"

@@ -26,7 +26,7 @@ T = TypeVar("T")
 # Separate from the threads of the API: a model at an endpoint takes seconds for each title.
 _pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 
-# Titles that are not scored by then stay drafts and wait for staff, because others need the thread.
+# Titles that are not scored by then stay drafts and wait for staff: other sources need the thread.
 PATIENCE_S = 25.0
 Scorer = Callable[[str, str], Score | None]
 """From title and category to a score, or None where no model has one."""
@@ -53,7 +53,7 @@ def score_by(model: SentimentModel, title: str, category: str) -> Score | None:
 def score_in_time(
     titles: Iterable[tuple[str, str]], scorer: Scorer, patience_s: float = PATIENCE_S
 ) -> list[Score | None]:
-    """Titles, with their categories, whose turn comes after the time is up get no score."""
+    """Scores pairs of title and category. Those whose turn comes when the time is up get none."""
     until = time.monotonic() + patience_s
     return [scorer(*each) if time.monotonic() < until else None for each in titles]
 

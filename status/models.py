@@ -1,4 +1,4 @@
-"""What the public status page remembers: minutes that were served, and what staff say of incidents."""
+"""What the public status page shows: the minutes that were served, and the incidents that staff report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MinuteQuerySet(models.QuerySet["Minute"]):
         return self.order_by("at").values_list("at", flat=True).first()
 
     def prune(self, before: datetime) -> None:
-        """All but the first of all, which says since when there is something to count."""
+        """Deletes all but the very first one, from which uptime is counted."""
         first_at = self.first_at()
         if first_at is not None:
             self.filter(at__lt=before, at__gt=first_at).delete()
@@ -33,7 +33,7 @@ class MinuteQuerySet(models.QuerySet["Minute"]):
         return list(worst.values_list("at", "p50", "p95", "p99"))
 
     def served_by_day(self) -> dict[str, int]:
-        """For each day in how many of its minutes at least one process served."""
+        """How many minutes of each day at least one process served."""
         days = self.annotate(day=TruncDate("at")).values("day").order_by("day")
         return {
             row["day"].isoformat(): row["n"] for row in days.annotate(n=models.Count("at", distinct=True))
@@ -66,7 +66,7 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
         )
 
     def of_others(self, process: str) -> list[dict[str, float]]:
-        """How long ago each other process found each thing in order, by the database's own clock."""
+        """How long ago each other process found each thing in order, by the clock of the database."""
         recent = self.exclude(process=process).filter(at__gt=Now() - KEPT)
         told = recent.annotate(age=ExpressionWrapper(Now() - F("at"), models.DurationField()))
         return [
@@ -101,7 +101,7 @@ class IncidentQuerySet(models.QuerySet["Incident"]):
 
 
 class Incident(models.Model):
-    """Something users should know of: staff write it, the page and its feed show it."""
+    """Something that users should know: staff write it, and the page and its feed show it."""
 
     class Impact(models.TextChoices):
         MAINTENANCE = "maintenance", "planned maintenance"

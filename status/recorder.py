@@ -41,7 +41,7 @@ class MinuteRecorder:
         await in_thread(self.write, now_ms(), is_heard=is_heard())
 
     def write(self, at_ms: int, *, is_heard: bool) -> None:
-        """Write down the last full minute. Without an engine prices stand still, so nobody was served."""
+        """Writes down the last full minute. Without an engine, prices stand still and nobody is served."""
         at = moment(interval_start(at_ms, MINUTE_MS) - MINUTE_MS)
         if is_heard:
             took = prices.hub.latency.quantiles(at_ms)

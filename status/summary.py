@@ -17,7 +17,7 @@ from .picture import LatencyMinute
 LATENCY_FOR = timedelta(hours=1)
 DAYS = 30
 
-# An age of at least the first number of seconds is given in units of the second.
+# From the first number of seconds on, an age is given in units of the second number.
 UNITS = ((48 * 3600, 86_400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 
 
@@ -80,7 +80,7 @@ def summary() -> Summary:
 
 
 def without_database(last: Summary) -> Summary:
-    """The last summary, with what is known now."""
+    """The last summary, with the outage added."""
     message = "The database does not answer: logins and changes fail. What follows was known before."
     return msgspec.structs.replace(last, status="outage", message=message)
 
@@ -104,14 +104,14 @@ def feed_of(facts: InstrumentFacts) -> InstrumentFreshness:
 
 
 def days_up(now: datetime) -> tuple[list[DayUptime], float | None]:
-    """The uptime of each of the last days, and of all of them; the first counts from the first minute."""
+    """The uptime of each of the last days and of all of them together, counted from the very first minute."""
     first_day = midnight(now - timedelta(days=DAYS - 1))
     # The current minute, and the one being written down, are not counted.
     end = now.replace(second=0, microsecond=0) - timedelta(minutes=1)
     ever = Minute.objects.first_at()
     if ever is None or ever >= end:
         return [], None
-    # From the first minute ever, not of these days: they may begin with an outage.
+    # The first minute ever and not that of these days, which may begin with an outage.
     first = max(ever, first_day)
     served = Minute.objects.since(first).filter(at__lt=end).served_by_day()
     dates = ((first.date() + timedelta(days=n)) for n in range((now.date() - first.date()).days + 1))

@@ -1,4 +1,4 @@
-"""/status: for people, for programs and as a feed. Nobody needs a key to ask whether we are up."""
+"""/status: for people, for programs and as a feed. Nobody needs a key to see whether the service is up."""
 
 import logging
 import threading

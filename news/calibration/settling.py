@@ -20,7 +20,7 @@ from news.models.outcomes import INVERSE
 
 logger = logging.getLogger(__name__)
 ROUND_S = 60.0
-# Outcomes whose prices were missing are looked at in every so many rounds: they pile up over weekends.
+# Outcomes whose prices are missing are looked at in one of so many rounds: they pile up over weekends.
 LATE_EVERY = 15
 LATE_AFTER = timedelta(minutes=10)
 BATCH = 200
@@ -53,7 +53,7 @@ def settling_loop() -> BackgroundLoop:
 
 
 def settle(now: datetime, after: int = 0, *, since: datetime | None = None) -> int:
-    """Look at one batch of what is due; returns the last one's number, 0 when there are no more."""
+    """Settles one batch of what is due; returns the number of its last outcome, or 0 when none is left."""
     found = Outcome.objects.due(now - SETTLED_AFTER).filter(pk__gt=after)
     due = list((found.filter(due_at__gte=since) if since else found)[:BATCH])
     for outcome in due:

@@ -1,5 +1,5 @@
-"""Turns the stories of a feed into drafts, each story once whichever feed had it first. Stories of a trusted
-source may be published at once, and a draft follows its feed when the title changes."""
+"""Turns the stories of a feed into drafts, each story only once, whichever feed had it first. Those of a
+trusted source may be published at once, and a draft follows its feed when the title changes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ from .stories import (
 Status = NewsItem.Status
 Judged = tuple[Story, Score | None]
 WORDS = {"old": "too old", "untitled": "without a title", "left_out": "left out"}
-# The newest titles: nobody writes more in nine days, and a machine that does is compared with its latest.
+# Nobody writes more titles in nine days, and a machine that does is compared with its newest ones.
 MOST_TITLES = 20_000
 ADDRESS_WITHIN = 2 * OLDEST
 
@@ -86,7 +86,7 @@ def judge(source: Source, reading: FeedReading, scorer: Scorer) -> list[Judged]:
 
 def store(source: Source, reading: FeedReading, judged: Sequence[Judged]) -> IntakeTally:
     with transaction.atomic():
-        # The row of the first source is the lock of the intake: else two feeds could both find a story new.
+        # The row of the first source is the lock of the intake, or two feeds could both find a story new.
         Source.objects.select_for_update().order_by("pk").values_list("pk").first()
         seen = SeenStories(source, reading.stories)
         changes = [(seen.changed_draft(story), story, scored) for story, scored in judged]
@@ -210,7 +210,7 @@ def as_filed(story: Story, item: NewsItem, source: Source, instruments: Mapping[
 def take_change(
     item: NewsItem, story: Story, scored: Score | None, source: Source, instruments: Mapping[str, int]
 ) -> bool:
-    """False if staff were faster."""
+    """Returns False if staff were faster."""
     category = as_filed(story, item, source, instruments).category
     symbols_by_title = set(find_subjects(item.title, instruments).symbols)
     # Only if it is unchanged since it was read: staff may decide at any moment.

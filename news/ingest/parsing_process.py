@@ -1,8 +1,7 @@
 """Reads one feed in a process of its own: whatever the bytes do, it ends in time and within its memory.
 
-The service starts it (`read_apart`); as a program it reads what was fetched from standard input and
-answers on standard output.
-"""
+The service starts it (`read_apart`); the program reads the feed from standard input and answers on standard
+output."""
 
 import asyncio
 import contextlib

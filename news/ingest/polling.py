@@ -34,8 +34,8 @@ AT_ONCE = 4
 CLAIM = timedelta(minutes=2)
 # A poll may take any time, as it waits for threads, a model and the database, so it renews its claim.
 RENEW_S = 30.0
-LONGEST = timedelta(hours=24)
 # A server may ask clients to stay away for any time; we heed at most a day.
+LONGEST = timedelta(hours=24)
 MOST_DOUBLINGS = 12
 UNCHANGED = "nothing new"
 ANOTHER = "it was claimed anew meanwhile, and that poll takes what is new"
@@ -78,8 +78,8 @@ Renew = Callable[[], Awaitable[bool]]
 
 @asynccontextmanager
 async def renewed_claim(source: Source, renew_s: float) -> AsyncIterator[Renew]:
-    """Keeps the claim on a source for as long as its poll takes. Gives a function that renews it at once and
-    says whether it was still ours."""
+    """Keeps the claim on a source for as long as its poll takes. Yields a function that renews it at once and
+    returns whether it was still ours."""
     # Two renewals at once would each mistake the other for another process's claim.
     turn = asyncio.Lock()
 

@@ -29,7 +29,7 @@ PUBLISHER = re.compile(
     r"|\.[a-z]{2,6}$"
 )
 SPELT = str.maketrans({"-": " ", "/": " ", "’": "'"})
-# Every other word may decide what happened: rejects or approves, bad or good, French or German, by or to.
+# Every other word may matter: rejects or approves, bad or good, French or German, by or to.
 # Staff reject a duplicate with one key, but a story that is mistaken for another is lost silently.
 ARTICLES = frozenset(("a", "an", "the"))
 TOLD_ANEW_AFTER = timedelta(hours=48)

@@ -1,4 +1,4 @@
-"""What was said about an item when it entered the feed, and how prices moved after that."""
+"""What was said about an item when it entered the feed, and how prices moved afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutcomeQuerySet(models.QuerySet["Outcome"]):
 
 class Outcome(models.Model):
     """Made when an item first enters the feed, with the score of that moment, and settled after the horizon.
-    Nothing that is said later, in knowledge of the move, changes what is judged."""
+    Nothing that is said later, when the move is known, changes what is judged."""
 
     item = models.ForeignKey("news.NewsItem", on_delete=models.CASCADE, related_name="outcomes")
     horizon = models.CharField(max_length=3, choices=[(name, name) for name in HORIZONS_H])

@@ -26,9 +26,8 @@ class Reworded(Exception):
 
 @transaction.atomic
 def publish(item: NewsItem, *, seen: str | None = None) -> None:
-    """Put an item into the feed, with the time at which its source published it.
-
-    `seen`, here and below, is the mark of the draft as staff read it: if it has changed, nothing is done."""
+    """Puts an item into the feed, with the time at which its source published it. Here and below, `seen` is
+    the mark of the draft as staff read it: if it has changed, nothing is done."""
     found = locked(item, seen)
     if found.sentiment_score is None or not found.model:
         raise Unscored(f"“{found.title}” has no sentiment score yet. Give it one, then publish it.")
@@ -78,7 +77,7 @@ def override_score(item: NewsItem, score: float | None, *, by: str, seen: str | 
 
 
 def ask_again(item: NewsItem, scorer: Scorer) -> Score:
-    """Call this outside of transactions: a model is slow, and writes down that it was asked."""
+    """Not to be called in a transaction: a model is slow, and the call is counted in the database."""
     scored = scorer(item.title, item.category)
     if scored is None:
         raise Unscored(f"“{item.title}” cannot be scored by the model. Give it a score of your own.")

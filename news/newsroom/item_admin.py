@@ -165,7 +165,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
         prepare: Callable[[NewsItem], Callable[[], object]],
         done: str,
     ) -> None:
-        """Each item has its own transaction: a refusal or a wait concerns no other item."""
+        """Each item has its own transaction, so that a refusal or a wait concerns no other."""
         count = 0
         for item in self.few_enough(request, queryset) or ():
             try:
@@ -181,7 +181,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
 
 def score_for_category(pk: int, category: str, *, by: str) -> None:
-    """Score a draft again that was moved to another category. A published item keeps its score."""
+    """Scores a draft again that was moved to another category. A published item keeps its score."""
     item = NewsItem.objects.filter(pk=pk, category=category, status=NewsItem.Status.DRAFT).first()
     if item is not None:
         replace_model_score(item, score_title(item.title, category), by=by)

@@ -100,7 +100,7 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
 
 
 def perform(item: NewsItem, act: str, score: str, scored: Score | None, *, by: str, seen: str) -> str:
-    """Do it, and say what was done."""
+    """Does it, and returns what was done in words."""
     name, _, value = act.partition(":")
     if act == "publish":
         publish(item, seen=seen)

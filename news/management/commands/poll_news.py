@@ -1,4 +1,4 @@
-"""`manage.py poll_news [SOURCE …]`: ask what is due, or the named sources now."""
+"""`manage.py poll_news [SOURCE …]`: polls what is due, or the named sources at once."""
 
 import asyncio
 from argparse import ArgumentParser
@@ -47,7 +47,7 @@ class Command(BaseCommand):
         return polled
 
     async def check_model(self, model: SentimentModel) -> None:
-        """The service does so in the background; a model that is plugged in scores only after a check."""
+        """Models score only after a check, which the service makes in the background."""
         try:
             await model.check()
         except SentimentFailed as failure:
