@@ -286,8 +286,7 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.
 MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
-EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
-vars().update(EMAIL_CONFIG)
+vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
 # A mail waits for so many seconds for a mail server that does not answer.
 EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")

@@ -32,7 +32,7 @@ from core.process import freeze_startup_objects
 from demo import visitors
 from demo.login import came_by_demo_link
 from demo.publisher_rules import STATEMENTS
-from demo.publishers import demo_publishers
+from demo.publishers import demo_publishers, start_in_demo
 from instruments.catalogue import catalogue
 from instruments.sources import known_feeds
 from market import runtime
@@ -173,7 +173,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (None, market_streams.stop),
     (runtime.start, runtime.stop),
     (signals.start, signals.stop),
-    (demo_publishers.start, demo_publishers.stop),
+    (start_in_demo, demo_publishers.stop),
     (recorder.start, recorder.stop),
     (analyses.start, analyses.stop),
     (news_tasks.start, news_tasks.stop),

@@ -9,10 +9,9 @@ from django.db.models import Q, QuerySet
 
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED, save
-from market.streams import chaos
+from market.streams.chaos import TEST
 
 Progress = Callable[[str], None]
-TEST = chaos.TEST
 TEST_NAME = "Test instrument, for clients: always open"
 ALWAYS_OPEN = "always-open"
 

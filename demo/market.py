@@ -6,7 +6,6 @@ had been sent.
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
 from core.times import epoch_ms
 from instruments.catalogue import catalogue
@@ -60,16 +59,12 @@ def simulated_since() -> dict[int, int]:
     return {pk: 0 if since is None else epoch_ms(since) for pk, since in rows}
 
 
-# A candle of several sources names them all, as in `demo+replay`.
-OF_DEMO = Q(source__regex=rf"(^|\+){DEMO}(\+|$)")
-
-
 def remove_market(now_ms: int) -> None:
     catalogue.load_now()
     for row in LastQuote.objects.filter(source=DEMO).select_related("instrument"):
         _remove_quote(row, now_ms)
     FormerQuote.objects.filter(source=DEMO).delete()
-    FormingMinute.objects.filter(OF_DEMO).delete()
+    FormingMinute.objects.filter(source__regex=rf"(^|\+){DEMO}(\+|$)").delete()
     _remove_candles()
     # The numbers of the removed quotes will be used again, and must not be taken for the old ones.
     EngineState.objects.update(epoch="")
@@ -77,7 +72,8 @@ def remove_market(now_ms: int) -> None:
 
 def _remove_candles() -> None:
     """A coarse candle that is also of the replay is made again from the replay's minutes if they are kept."""
-    of_demo = Candle.objects.filter(OF_DEMO, simulated=True)
+    # A candle names all its sources, as in `demo+replay`. The replay is the only other simulated one.
+    of_demo = Candle.objects.filter(source__contains=DEMO, simulated=True)
     mixed = of_demo.exclude(source=DEMO).exclude(timeframe="1m").select_related("instrument")
     remade = [row for candle in mixed if (row := _without_demo(candle)) is not None]
     of_demo.delete()

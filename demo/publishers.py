@@ -16,11 +16,11 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.prices import MINUTE_MS
+from market.streams.chaos import TEST
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
 from signals_feed.rules import SignalRefused
 
-from .instruments import TEST
 from .market import priced_by_demo
 from .publisher_rules import BARS, PUBLISHERS, TIMEFRAME, DemoPublisher, MarketView, strongest, terms_of
 
@@ -30,22 +30,6 @@ LOOK_S = 10.0
 # Each publishes one signal in this time, if its rule finds one, and has no more active ones than this.
 INTERVAL_MS = 20 * MINUTE_MS
 MOST_ACTIVE = 6
-
-
-class DemoPublishers(BackgroundLoop):
-    def __init__(self) -> None:
-        super().__init__(
-            "publishers of the demo",
-            publish_all,
-            fault=EachFault(logger, "The house publishers wait for the database"),
-            broke="The house publishers broke and go on",
-            passing=UNANSWERED,
-            before=LOOK_S,
-        )
-
-    async def start(self) -> None:
-        if settings.DEMO:
-            await super().start()
 
 
 async def publish_all() -> None:
@@ -86,4 +70,16 @@ def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: i
         return None
 
 
-demo_publishers = DemoPublishers()
+demo_publishers = BackgroundLoop(
+    "publishers of the demo",
+    publish_all,
+    fault=EachFault(logger, "The house publishers wait for the database"),
+    broke="The house publishers broke and go on",
+    passing=UNANSWERED,
+    before=LOOK_S,
+)
+
+
+async def start_in_demo() -> None:
+    if settings.DEMO:
+        await demo_publishers.start()

@@ -20,12 +20,13 @@ from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
 from market.prices import MINUTE_MS, PriceBar, interval_start
 from market.simulated_past import simulated_minutes
+from market.streams.chaos import TEST
 from signals_feed.judging import Closing, close_signal
 from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishing import enter_feed
 from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 
-from .instruments import TEST, Progress
+from .instruments import Progress
 from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS
 

@@ -1,6 +1,6 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -13,8 +13,6 @@ from django.views.decorators.http import require_safe
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 from market.prices import TIMEFRAMES
-
-WORKER = "terminal/streams-worker.js"
 
 
 class WatchlistRow(NamedTuple):
@@ -54,19 +52,6 @@ def first_choice(rows: list[WatchlistRow]) -> str:
     return best.facts.symbol if best else ""
 
 
-def page_config(request: HttpRequest, rows: list[WatchlistRow]) -> dict[str, Any]:
-    return {
-        "csrf": get_token(request),
-        "worker": static(WORKER),
-        "candlePrice": settings.CANDLE_PRICE,
-        "timeframes": list(TIMEFRAMES),
-        "symbol": first_choice(rows),
-        "instruments": {
-            row.facts.symbol: {"name": row.facts.name, "digits": row.facts.digits} for row in rows
-        },
-    }
-
-
 @never_cache
 @require_safe
 def terminal(request: HttpRequest) -> HttpResponse:
@@ -74,5 +59,15 @@ def terminal(request: HttpRequest) -> HttpResponse:
     if not (settings.DEMO or request.user.is_authenticated):
         return render(request, "start.html")
     rows = watchlist()
-    page = {"rows": rows, "config": page_config(request, rows), "timeframes": TIMEFRAMES}
+    config = {
+        "csrf": get_token(request),
+        "worker": static("terminal/streams-worker.js"),
+        "candlePrice": settings.CANDLE_PRICE,
+        "timeframes": list(TIMEFRAMES),
+        "symbol": first_choice(rows),
+        "instruments": {
+            row.facts.symbol: {"name": row.facts.name, "digits": row.facts.digits} for row in rows
+        },
+    }
+    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES}
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

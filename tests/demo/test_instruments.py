@@ -6,13 +6,14 @@ import csv
 
 import pytest
 
-from demo.instruments import TEST, seed_instruments
+from demo.instruments import seed_instruments
 from demo.people import seed_people
 from demo.seeding import remove
 from demo.signals import seed_signals
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED
+from market.streams.chaos import TEST
 from signals_feed.models import Signal
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS, ms

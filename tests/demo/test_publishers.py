@@ -13,7 +13,14 @@ from django.contrib.auth.models import Permission
 from core import clock
 from demo.people import seed_people
 from demo.publisher_rules import BARS, PUBLISHERS, MarketView
-from demo.publishers import INTERVAL_MS, MOST_ACTIVE, DemoPublishers, publish_one, view_of
+from demo.publishers import (
+    INTERVAL_MS,
+    MOST_ACTIVE,
+    demo_publishers,
+    publish_one,
+    start_in_demo,
+    view_of,
+)
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.prices import TIMEFRAMES, CandleRow
@@ -77,15 +84,14 @@ def test_person_who_has_the_name_already_is_left_alone() -> None:
 
 async def test_nobody_works_outside_the_demo(settings: Any) -> None:
     def at_work() -> bool:
-        return any(task.get_name() == publishers.name for task in asyncio.all_tasks())
+        return any(task.get_name() == demo_publishers.name for task in asyncio.all_tasks())
 
-    publishers = DemoPublishers()
-    await publishers.start()
+    await start_in_demo()
     assert not at_work()
     settings.DEMO = True
-    await publishers.start()
+    await start_in_demo()
     assert at_work()
-    await publishers.stop()
+    await demo_publishers.stop()
     assert not at_work()
 
 
