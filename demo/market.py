@@ -16,7 +16,7 @@ from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQ
 from market.prices import MINUTE_MS, TIMEFRAMES, interval_start
 from market.simulated_past import make_past
 from market.store import (
-    Row,
+    CandleToWrite,
     change_kind,
     lock_series,
     read_minutes_since,
@@ -80,7 +80,7 @@ def _remove_candles() -> None:
     write_candles(remade)
 
 
-def _without_demo(mixed: Candle) -> Row | None:
+def _without_demo(mixed: Candle) -> CandleToWrite | None:
     facts, opened_ms = catalogue.known(mixed.instrument.symbol), epoch_ms(mixed.opened_at)
     if facts is None:
         return None

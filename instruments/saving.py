@@ -16,7 +16,7 @@ from .models import Instrument, TradingCalendar
 from .sheets import NUMBER, SheetRow
 
 SHIPPED = Path(__file__).resolve().parent / "data"
-Row = Instrument | TradingCalendar
+TableRow = Instrument | TradingCalendar
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 NEW, UPDATE, SKIP = "new", "update", "skip"
 
@@ -42,7 +42,7 @@ class BadRows(ValueError):
 
 class RowChange(NamedTuple):
     kind: str
-    row: Row
+    row: TableRow
     before: list[str]
     after: list[str]
 
@@ -50,10 +50,10 @@ class RowChange(NamedTuple):
 class Table:
     """Rows are found by their first column, checked as forms are, and written only if they differ."""
 
-    def __init__(self, model: type[Row], columns: tuple[str, ...]) -> None:
+    def __init__(self, model: type[TableRow], columns: tuple[str, ...]) -> None:
         self.model, self.columns, self.key = model, columns, columns[0]
 
-    def cells(self, row: Row) -> list[str]:
+    def cells(self, row: TableRow) -> list[str]:
         return [write_cell(getattr(row, name)) for name in self.columns]
 
     def check(self, rows: Iterable[SheetRow]) -> list[RowChange]:
@@ -148,7 +148,7 @@ def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
 
 
 @transaction.atomic
-def save(row: Row, *, by: str) -> None:
+def save(row: TableRow, *, by: str) -> None:
     row.clean()
     row.save()
     announce(by)

@@ -15,7 +15,7 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import default_feed
 from market.engine.bus.bus_reader import BusReader
-from market.engine.bus.journal import Hear, RecentRecords, StreamNumbers
+from market.engine.bus.journal import RecentRecords, RecordListener, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
@@ -33,7 +33,7 @@ from market.store.loading import reload_candles
 from .engine import status as engine_status
 from .models import EngineState
 
-Begin = Callable[[str, Mapping[str, Checkpoint]], None]
+NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
 """Is given the epoch of the numbering, and where each instrument stands."""
 
 
@@ -125,7 +125,7 @@ class MarketRuntime:
         self.runner: Runner | None = None
         self._reader: BusReader | None = None
         self._push_queue: PushQueue | None = None
-        self._listeners: list[tuple[Hear, Begin]] = []
+        self._listeners: list[tuple[RecordListener, NumberingListener]] = []
         self.liveness = EngineLiveness()
         self.engine_listeners: Sequence[EngineListener] = ()
         """Follow each decision of an engine in this process, and write within its transactions."""
@@ -178,7 +178,7 @@ class MarketRuntime:
         source = self._reader if self.runner is None else self.runner.bus
         return "" if source is None else source.place.epoch
 
-    def listen(self, hear: Hear, begin: Begin) -> None:
+    def listen(self, hear: RecordListener, begin: NumberingListener) -> None:
         """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the
         market starts, and when it goes on after something was missed."""
         self._listeners.append((hear, begin))

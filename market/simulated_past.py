@@ -58,7 +58,7 @@ def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int)
         return False
     market = simulated(facts, settings.DEMO_SEED)
     first_minute_ms = max(since_ms, interval_start(until_ms - MINUTES_MS, DAY_MS))
-    rows: list[candle_rows.Row] = []
+    rows: list[candle_rows.CandleToWrite] = []
     if first_minute_ms > since_ms:
         # Away for longer than minutes are made for: coarse candles of whole days lead up to them.
         next_day_ms = interval_start(since_ms, DAY_MS) + DAY_MS
@@ -90,7 +90,7 @@ def simulated_minutes(facts: InstrumentFacts, start_ms: int, end_ms: int) -> Ite
 
 def _minutes(
     facts: InstrumentFacts, market: SimulatedMarket, builder: CandleBuilder, start_ms: int, end_ms: int
-) -> Iterator[candle_rows.Row]:
+) -> Iterator[candle_rows.CandleToWrite]:
     """1m candles, and those that they complete."""
     for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
@@ -103,7 +103,7 @@ def _minutes(
 
 def _coarse(
     facts: InstrumentFacts, market: SimulatedMarket, start_ms: int, end_ms: int
-) -> Iterator[candle_rows.Row]:
+) -> Iterator[candle_rows.CandleToWrite]:
     """The coarser intervals before the 1m candles begin, each as far back as `bars=500` asks."""
     pieces = list(_coarse_pieces(facts, market, start_ms, end_ms))
     for timeframe, span_ms in COARSER.items():

@@ -19,7 +19,7 @@ from market.prices.records import (
     Tick,
     TickAccepted,
 )
-from market.store.candle_rows import Row
+from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
 
 from .admission import FeedChoice, FeedState, feeds_of
@@ -40,7 +40,7 @@ class Engine:
         """Who prices an instrument that names no source."""
         self.sources: dict[str, FeedState] = {}
         self.instruments: dict[str, InstrumentState] = {}
-        self.rows: list[Row] = []
+        self.rows: list[CandleToWrite] = []
         """Closed candles that are not written yet."""
         self.changed: dict[str, InstrumentState] = {}
         """Instruments that took a tick since the last checkpoint."""

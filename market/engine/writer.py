@@ -17,7 +17,7 @@ from market.engine.bus.journal import JournalPosition
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
 from market.store import checkpoints
-from market.store.candle_rows import Row
+from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
 from market.store.lease import Lease, LeaseLost
 
@@ -162,7 +162,7 @@ class EngineWriter:
 
     def _write(
         self,
-        rows: list[Row],
+        rows: list[CandleToWrite],
         made: dict[int, Checkpoint],
         place: JournalPosition,
         notes: list[Callable[[], None]],
@@ -171,12 +171,12 @@ class EngineWriter:
         with self._in_database:
             checkpoints.write(rows, made, self.lease, place, notes)
 
-    def _report_loss(self, rows: list[Row]) -> None:
+    def _report_loss(self, rows: list[CandleToWrite]) -> None:
         if self.lease.is_held or rows:
             logger.warning("Another process writes the candles of this database; this one does not")
         self.lose_lease()
 
-    def _put_back(self, rows: list[Row]) -> None:
+    def _put_back(self, rows: list[CandleToWrite]) -> None:
         waiting = [*rows, *self.engine.rows]
         if len(waiting) > MAX_PENDING:
             candles_lost.tell(f"{len(waiting) - MAX_PENDING} candles are lost")

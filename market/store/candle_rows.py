@@ -19,7 +19,7 @@ from market.prices.history import KEPT
 from . import partitions
 
 logger = logging.getLogger(__name__)
-Row = tuple[int, str, PriceBar, str]
+CandleToWrite = tuple[int, str, PriceBar, str]
 """Instrument id, timeframe, candle, basis. The candle's source tells whether it is simulated."""
 BATCH = 5_000
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")
@@ -55,7 +55,7 @@ READ = (
 )
 
 
-def write_candles(rows: Iterable[Row]) -> int:
+def write_candles(rows: Iterable[CandleToWrite]) -> int:
     """Insert, or replace what is there: writing the same candle twice changes nothing."""
     written = 0
     pending = iter(rows)
@@ -72,13 +72,13 @@ def write_candles(rows: Iterable[Row]) -> int:
     return written
 
 
-def _last_of_each(batch: list[Row]) -> list[Row]:
+def _last_of_each(batch: list[CandleToWrite]) -> list[CandleToWrite]:
     """One statement cannot touch a row twice, and two writers must lock the same rows in the same order."""
     last = {(row[0], is_simulated(row[2].source), row[1], row[2].opened_ms): row for row in batch}
     return [last[key] for key in sorted(last)]
 
 
-def _make_months(batch: list[Row]) -> None:
+def _make_months(batch: list[CandleToWrite]) -> None:
     days = {interval_start(row[2].opened_ms, TIMEFRAMES["1d"]) for row in batch if row[1] == "1m"}
     try:
         partitions.ensure(map(moment, days))
@@ -86,7 +86,7 @@ def _make_months(batch: list[Row]) -> None:
         logger.warning("Some 1m candles wait for a table of their month: %s", error)
 
 
-def _values(rows: list[Row]) -> list[tuple[Any, ...]]:
+def _values(rows: list[CandleToWrite]) -> list[tuple[Any, ...]]:
     adapt = connection.ops.adapt_datetimefield_value
     at = {time_ms: str(adapt(moment(time_ms))) for time_ms in {row[2].opened_ms for row in rows}}
     return [

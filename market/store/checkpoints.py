@@ -15,7 +15,7 @@ from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
-from .candle_rows import FLOATS, PRICES, Row, candle_of, write_candles
+from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
 from .lease import Lease
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Checkpoint(NamedTuple):
 
 
 def write(
-    rows: list[Row],
+    rows: list[CandleToWrite],
     checkpoints: dict[int, Checkpoint],
     lease: Lease,
     place: JournalPosition,
@@ -72,7 +72,7 @@ def _begin(lease: Lease, place: JournalPosition, notes: Sequence[Callable[[], No
         note()
 
 
-def _put_each(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+def _put_each(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
     """All in the one transaction that says up to where is written: a kill between two of them would cost what
     the second lacks."""
     wanted = {row[0] for row in rows} | checkpoints.keys()
@@ -90,7 +90,7 @@ def _put_each(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
             logger.error("%d candles of instrument %d were refused: %s", len(own), instrument_id, error)
 
 
-def _put(rows: list[Row], checkpoints: dict[int, Checkpoint]) -> None:
+def _put(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
     write_candles(rows)
     write_quotes(checkpoints.items())
     minutes = [(i, checkpoint.minute) for i, checkpoint in checkpoints.items() if checkpoint.minute]

@@ -21,7 +21,7 @@ from market.prices.records import AnyRecord, SeriesBegan
 from market.store.checkpoints import Checkpoint
 from market.store.loading import LoadedMarket, load, load_series
 
-from .journal import STREAM, Hear, JournalPosition, decode, number_of
+from .journal import STREAM, JournalPosition, RecordListener, decode, number_of
 
 logger = logging.getLogger(__name__)
 bus_away = LastingFault(logger, "The bus is not heard, trying again")
@@ -49,7 +49,7 @@ class BusReader:
         self,
         url: str,
         prices: Prices,
-        hear: Hear,
+        hear: RecordListener,
         missed: Callable[[str], None],
         quiet_s: float = QUIET_S,
     ) -> None:

@@ -48,7 +48,7 @@ return redis.call('HMGET', KEYS[2], 'epoch', 'n')
 """
 
 
-Hear = Callable[[list[AnyRecord]], None]
+RecordListener = Callable[[list[AnyRecord]], None]
 
 
 class JournalWriter(Protocol):

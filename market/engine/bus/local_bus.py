@@ -17,11 +17,11 @@ from market.prices.records import AnyRecord, StatusRecord
 
 from .journal import (
     KEEP_MS,
-    Hear,
     JournalEntry,
     JournalPosition,
     JournalWriter,
     RecentRecords,
+    RecordListener,
     StreamNumbers,
     encode,
     falls_short,
@@ -221,7 +221,7 @@ class LocalJournal:
 class LocalBus:
     """One process: whoever listens hears at once, and the journal before them."""
 
-    def __init__(self, hear: Hear, journal: LocalJournal) -> None:
+    def __init__(self, hear: RecordListener, journal: LocalJournal) -> None:
         self._hear = hear
         self._journal = journal
         self.place = JournalPosition(new_epoch(), 0)

@@ -12,7 +12,7 @@ from instruments.facts import InstrumentFacts
 from market.models import IMPORTED, Candle, FormerQuote, LastQuote
 from market.prices.candles import COARSER, DAY_MS, PriceBar, interval_start
 from market.prices.records import Tick
-from market.store.candle_rows import FLOATS, Row, candle_of, write_candles
+from market.store.candle_rows import FLOATS, CandleToWrite, candle_of, write_candles
 from market.store.series import present_kind
 
 from .coarser import CoarserBars, CoarserKey, DayBefore
@@ -72,7 +72,7 @@ def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[Candle]:
 
 def _closed(
     facts: InstrumentFacts, candles: list[tuple[str, PriceBar]], basis: str, now_ms: int
-) -> Iterator[Row]:
+) -> Iterator[CandleToWrite]:
     """Those whose interval is over, or which the market's next session does not reach. Of the others only
     those are known that were stored before: they have to fit their minutes too."""
     is_open, reopens_ms = facts.hours.is_open(now_ms), facts.hours.next_open(now_ms)

@@ -14,7 +14,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from market.prices.candles import PriceBar
-    from market.store.candle_rows import Row
+    from market.store.candle_rows import CandleToWrite
 
 ROUNDS = 3
 INSTRUMENTS, SECONDS, MINUTES = 50, 20, 2_000
@@ -23,7 +23,7 @@ OURS, PLAIN = "write_candles", "bulk_create"
 
 Rates = dict[str, tuple[list[float], list[float]]]
 """Candles a second by what was written: ours and the plain way, one figure a round."""
-Write = Callable[["list[Row]"], object]
+Write = Callable[["list[CandleToWrite]"], object]
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def measure(ids: list[int]) -> Rates:
     return rates
 
 
-def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[Row]]) -> None:
+def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[CandleToWrite]]) -> None:
     began_s = time.perf_counter()
     for rows in batches:
         write(rows)
@@ -69,7 +69,7 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[R
     rates.setdefault(what, ([], []))[place].append(sum(map(len, batches)) / taken_s)
 
 
-def write_plainly(rows: list[Row]) -> None:
+def write_plainly(rows: list[CandleToWrite]) -> None:
     """As one would with Django alone."""
     from core.times import moment
     from market.models import Candle
@@ -104,7 +104,7 @@ def checkpointing(ids: list[int]) -> Callable[[Write], Write]:
 
     def with_checkpoints(write: Write) -> Write:
         @transaction.atomic
-        def write_both(rows: list[Row]) -> None:
+        def write_both(rows: list[CandleToWrite]) -> None:
             write(rows)
             write_quotes(stands.items())
 
@@ -113,7 +113,7 @@ def checkpointing(ids: list[int]) -> Callable[[Write], Write]:
     return with_checkpoints
 
 
-def closed_at(ids: list[int], day: int) -> list[Row]:
+def closed_at(ids: list[int], day: int) -> list[CandleToWrite]:
     """A midnight, at which every interval of every instrument ends."""
     from market.prices.candles import TIMEFRAMES
 
@@ -125,7 +125,7 @@ def closed_at(ids: list[int], day: int) -> list[Row]:
     ]
 
 
-def past(ids: list[int], number: int) -> list[Row]:
+def past(ids: list[int], number: int) -> list[CandleToWrite]:
     """A day and a half of minutes of every instrument, as an import brings them; each number another one."""
     from market.prices.candles import MINUTE_MS
 

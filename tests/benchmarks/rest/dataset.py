@@ -41,7 +41,7 @@ def prepare(rows: int, now_ms: int) -> str:
     return make_key(make_account(tier=make_tier("boundless", requests_per_minute=1_000_000_000)))
 
 
-def candles(instrument_id: int, now_ms: int) -> Iterator[candle_rows.Row]:
+def candles(instrument_id: int, now_ms: int) -> Iterator[candle_rows.CandleToWrite]:
     """500 of each timeframe up to now; the newest are what the minutes of today add up to."""
     midnight_ms = interval_start(now_ms, TIMEFRAMES["1d"])
     first_ms = min(midnight_ms, interval_start(now_ms, MINUTE_MS) - (KEPT - 1) * MINUTE_MS)

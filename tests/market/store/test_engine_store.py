@@ -156,7 +156,7 @@ def test_kill_while_one_instrument_is_refused_leaves_all_others_written_or_none(
     if cause == "its instrument was deleted":
         Instrument.objects.filter(pk=bad).delete()
         price = 1.0
-    rows: list[candle_rows.Row] = [
+    rows: list[candle_rows.CandleToWrite] = [
         (pk, "1m", PriceBar(NOON_MS, *[price if pk == bad else 1.0] * 7), "bid")  # type: ignore[arg-type]
         for pk in (bad, *good)
     ]
@@ -192,11 +192,11 @@ def test_engine_and_an_import_at_once_neither_double_nor_deadlock() -> None:
     ready, lease = threading.Barrier(2), Lease()
     lease.take()
 
-    def as_engine(rows: list[candle_rows.Row]) -> None:
+    def as_engine(rows: list[candle_rows.CandleToWrite]) -> None:
         last = {pk: checkpoints.Checkpoint(Tick("", 1.0, 1.0, NOON_MS), minute) for pk in ids}
         checkpoints.write(rows, last, lease, JournalPosition("", 1))
 
-    def write(chosen: list[int], put: Callable[[list[candle_rows.Row]], object]) -> None:
+    def write(chosen: list[int], put: Callable[[list[candle_rows.CandleToWrite]], object]) -> None:
         try:
             for number in range(20):
                 ready.wait(PATIENCE_S)

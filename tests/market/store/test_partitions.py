@@ -26,7 +26,9 @@ IN_NOVEMBER, IN_DECEMBER = "market_candle_1m_2026_11", "market_candle_1m_2026_12
 NO_MONTH, COARSE = "market_candle_1m_rest", "market_candle_rest"
 
 
-def row(instrument: Instrument, opened: str, timeframe: str = "1m", price: float = 1.5) -> candle_rows.Row:
+def row(
+    instrument: Instrument, opened: str, timeframe: str = "1m", price: float = 1.5
+) -> candle_rows.CandleToWrite:
     return (
         instrument.pk,
         timeframe,

@@ -14,7 +14,7 @@ from market.prices.records import Tick
 from .binance_rest import binance_history, look_up
 from .venue_feed import FeedLost, Refuse, halves, in_batches, not_served
 from .venue_history import MinutesRequest
-from .websocket_feed import MessageReader, Say, WebSocketFeed
+from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 logger = logging.getLogger(__name__)
 KINDS = ("bookTicker", "aggTrade")
@@ -73,7 +73,7 @@ def venue_symbol(symbol: str) -> str:
 
 
 class BinanceReader(MessageReader):
-    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: SendToVenue) -> None:
         super().__init__(symbols, refuse, say)
         self.names, left_out = self.names[:MOST_SYMBOLS], self.names[MOST_SYMBOLS:]
         self._asked: dict[int, list[str]] = {}

@@ -13,7 +13,7 @@ from market.prices.records import Tick
 from .venue_feed import FeedLost, Refuse, in_batches, not_served
 from .venue_history import MinutesRequest, Params, decode, minute_of_trades
 from .venue_quotes import to_ms
-from .websocket_feed import MessageReader, Say, WebSocketFeed
+from .websocket_feed import MessageReader, SendToVenue, WebSocketFeed
 
 PER_MESSAGE = 100
 PING = b'{"method":"ping"}'
@@ -63,7 +63,7 @@ def venue_symbol(symbol: str) -> str:
 
 
 class KrakenReader(MessageReader):
-    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: SendToVenue) -> None:
         super().__init__(symbols, refuse, say)
         self._unknown: set[str] = set()
 

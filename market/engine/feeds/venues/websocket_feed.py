@@ -21,13 +21,13 @@ from .venue_history import TIMEOUT_S
 from .venue_quotes import VenueQuotes
 
 MAX_BYTES = 1_048_576
-Say = Callable[[bytes], None]
+SendToVenue = Callable[[bytes], None]
 
 
 class MessageReader(ABC):
     """Our side of the venue's protocol on one connection, without a socket: it is given a way to send."""
 
-    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: Say) -> None:
+    def __init__(self, symbols: Mapping[str, str], refuse: Refuse, say: SendToVenue) -> None:
         self.names = sorted(set(symbols.values()))
         self.refuse, self.say = refuse, say
         self.quotes = VenueQuotes(symbols, refuse)
