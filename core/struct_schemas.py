@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 Json = dict[str, Any]
 Components = dict[str, Json]
@@ -70,27 +70,15 @@ def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
     name = component_name(struct)
     if name not in components:
         components[name] = {}  # It may contain itself.
-        hints = get_type_hints(struct, include_extras=True)
-        fields = {field.name: field for field in msgspec.structs.fields(struct)}
+        fields = msgspec.structs.fields(struct)
         components[name] = {
             "type": "object",
-            "properties": {
-                field.encode_name: schema_of(hints[name], components) for name, field in fields.items()
-            },
+            "properties": {field.encode_name: schema_of(field.type, components) for field in fields},
             "additionalProperties": False,
         }
-        required = sorted(
-            field.encode_name
-            for name, field in fields.items()
-            if UnsetType not in get_args(_bare(hints[name]))
-        )
-        if required:
+        if required := sorted(field.encode_name for field in fields if field.default is not UNSET):
             components[name]["required"] = required
     return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _bare(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def _of_union(arguments: tuple[Any, ...], components: Components) -> Json:
@@ -125,7 +113,7 @@ def _of_kinds(kinds: tuple[type[msgspec.Struct], ...], named: Json, components: 
     name, discriminator = named["component"], named["discriminator"]
     if name not in components:
         references = [schema_of(kind, components) for kind in kinds]
-        words = [get_args(_bare(get_type_hints(kind)[discriminator]))[0] for kind in kinds]
+        words = [get_args(get_type_hints(kind)[discriminator])[0] for kind in kinds]
         components[name] = {
             "oneOf": references,
             "discriminator": {

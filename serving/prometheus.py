@@ -20,22 +20,16 @@ METRICS_ARE_SHUT = (
 
 def refuse_metrics(authorization: str) -> HttpResponse | None:
     """Where a request comes from is not asked: behind a proxy on this machine everybody comes from here."""
-    if has_metrics_token(authorization):
-        return None
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    if settings.METRICS_TOKEN:
-        headers["WWW-Authenticate"] = "Bearer"
-    status = 401 if settings.METRICS_TOKEN else 403
-    return HttpResponse(
-        METRICS_ARE_SHUT, status=status, content_type="text/plain; charset=utf-8", headers=headers
-    )
-
-
-def has_metrics_token(authorization: str) -> bool:
     scheme, _, token = authorization.partition(" ")
     expected = settings.METRICS_TOKEN
-    return bool(
-        expected and scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), expected.encode())
+    if expected and scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), expected.encode()):
+        return None
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    if expected:
+        headers["WWW-Authenticate"] = "Bearer"
+    status = 401 if expected else 403
+    return HttpResponse(
+        METRICS_ARE_SHUT, status=status, content_type="text/plain; charset=utf-8", headers=headers
     )
 
 

@@ -66,16 +66,12 @@ STEP_S = 0.1
 LAST_COMERS_S = 1.0
 
 
-def nothing() -> None:
-    """Where nobody wants to hear of it."""
-
-
 class Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        on_serving: Callable[[], None] = nothing,
-        on_stopping: Callable[[], None] = nothing,
+        on_serving: Callable[[], None],
+        on_stopping: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(config)
         self._on_serving, self._on_stopping = on_serving, on_stopping

@@ -38,16 +38,9 @@ def keep_api_paths(endpoints: list[Endpoint]) -> list[Endpoint]:
 
 def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add what all operations share, and put everything in reading order."""
-    info = result["info"] | {"description": ABOUT.read_text()}
-    shared = components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
-    return {
-        "openapi": result["openapi"],
-        "info": info,
-        "servers": result["servers"],
-        "tags": result["tags"],
-        "paths": result["paths"],
-        "components": result["components"] | shared,
-    }
+    result["info"]["description"] = ABOUT.read_text()
+    result["components"] |= components() | {"securitySchemes": {"ApiKey": KEY_SCHEME}}
+    return {part: result[part] for part in ("openapi", "info", "servers", "tags", "paths", "components")}
 
 
 _making = Lock()

@@ -21,55 +21,49 @@ from .schema import Description
 
 Json = dict[str, Any]
 REQUEST_ID = "req_k5ud2wqz3m7xhb4a"
+
+
+def counting(description: str, example: int, *, minimum: int = 0) -> tuple[str, Json]:
+    return description, {"type": "integer", "minimum": minimum, "examples": [example]}
+
+
+def one_word(description: str, *words: str) -> tuple[str, Json]:
+    return description, {"type": "string", "enum": list(words)}
+
+
+def patterned(description: str, pattern: str, example: str) -> tuple[str, Json]:
+    return description, {"type": "string", "pattern": pattern, "examples": [example]}
+
+
 HEADERS: dict[str, tuple[str, Json]] = {
-    "X-Request-Id": (
-        "Names this request; quote it when you write to us.",
-        {"type": "string", "pattern": "^req_[a-z2-7]{16}$", "examples": [REQUEST_ID]},
+    "X-Request-Id": patterned(
+        "Names this request; quote it when you write to us.", "^req_[a-z2-7]{16}$", REQUEST_ID
     ),
-    "X-API-Version": ("The version of the contract.", {"type": "string", "enum": ["1"]}),
-    "X-RateLimit-Limit": (
-        "Requests that your tier admits in 60 seconds.",
-        {"type": "integer", "minimum": 0, "examples": [120]},
-    ),
-    "X-RateLimit-Remaining": (
-        "Requests that would be admitted now.",
-        {"type": "integer", "minimum": 0, "examples": [57]},
-    ),
-    "X-RateLimit-Reset": (
-        "Epoch seconds when the next slot frees.",
-        {"type": "integer", "minimum": 0, "examples": [1795262412]},
-    ),
-    "RateLimit-Policy": (
+    "X-API-Version": one_word("The version of the contract.", "1"),
+    "X-RateLimit-Limit": counting("Requests that your tier admits in 60 seconds.", 120),
+    "X-RateLimit-Remaining": counting("Requests that would be admitted now.", 57),
+    "X-RateLimit-Reset": counting("Epoch seconds when the next slot frees.", 1795262412),
+    "RateLimit-Policy": patterned(
         "The limit in the form of the IETF draft: tier, quota, window in seconds.",
-        {"type": "string", "pattern": '^"[^"]+";q=[0-9]+;w=60$', "examples": ['"pro";q=120;w=60']},
+        '^"[^"]+";q=[0-9]+;w=60$',
+        '"pro";q=120;w=60',
     ),
-    "RateLimit": (
+    "RateLimit": patterned(
         "What remains in the form of the IETF draft: tier, requests, seconds until a slot frees.",
-        {"type": "string", "pattern": '^"[^"]+";r=[0-9]+;t=[0-9]+$', "examples": ['"pro";r=57;t=12']},
+        '^"[^"]+";r=[0-9]+;t=[0-9]+$',
+        '"pro";r=57;t=12',
     ),
-    "Retry-After": (
-        "Whole seconds; waiting that long succeeds.",
-        {"type": "integer", "minimum": 1, "examples": [12]},
-    ),
-    "WWW-Authenticate": ("How to authenticate.", {"type": "string", "enum": ["ApiKey"]}),
+    "Retry-After": counting("Whole seconds; waiting that long succeeds.", 12, minimum=1),
+    "WWW-Authenticate": one_word("How to authenticate.", "ApiKey"),
     "X-Last-Closed": (
         "Time of the last closed candle. Absent where there is none yet.",
         {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:00:00Z"]},
     ),
-    "X-Quote-Age-Ms": (
-        "Milliseconds since the quote's own time.",
-        {"type": "integer", "minimum": 0, "examples": [262]},
-    ),
-    "X-Market-State": ("The market now.", {"type": "string", "enum": ["open", "closed", "stale"]}),
-    "X-AI-Limit": (
-        "AI calls of your tier on one UTC day.",
-        {"type": "integer", "minimum": 0, "examples": [20]},
-    ),
-    "X-AI-Remaining": ("AI calls that are left today.", {"type": "integer", "minimum": 0, "examples": [18]}),
-    "X-AI-Reset": (
-        "Epoch seconds of the next UTC midnight, when they begin anew.",
-        {"type": "integer", "minimum": 0, "examples": [1795305600]},
-    ),
+    "X-Quote-Age-Ms": counting("Milliseconds since the quote's own time.", 262),
+    "X-Market-State": one_word("The market now.", "open", "closed", "stale"),
+    "X-AI-Limit": counting("AI calls of your tier on one UTC day.", 20),
+    "X-AI-Remaining": counting("AI calls that are left today.", 18),
+    "X-AI-Reset": counting("Epoch seconds of the next UTC midnight, when they begin anew.", 1795305600),
 }
 ON_EVERY_ANSWER = ("X-Request-Id", "X-API-Version")
 OF_THE_WINDOW = (

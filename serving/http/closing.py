@@ -155,7 +155,9 @@ class ClosingProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect_a_reader()
+        self.unread_at = self.transport.get_write_buffer_size()
+        if self.unread_at:
+            self.watch.unread[self] = TransferPace(self.loop.time())
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -175,8 +177,3 @@ class ClosingProtocol(HttpToolsProtocol):
         self.state = OVER
         self._kept = b""
         self.watch.forget(self)
-
-    def _expect_a_reader(self) -> None:
-        self.unread_at = self.transport.get_write_buffer_size()
-        if self.unread_at:
-            self.watch.unread[self] = TransferPace(self.loop.time())

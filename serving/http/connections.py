@@ -76,11 +76,6 @@ def descriptor_limit() -> int:
     return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-def most_for_connections(of: int) -> int:
-    """The rest is for databases, files and other services, which must not fail because clients came."""
-    return of - min(max(of // 8, LEAST_RESERVE), MOST_RESERVE)
-
-
 def descriptors_are_used_up() -> bool:
     try:
         os.close(os.dup(2))
@@ -122,8 +117,9 @@ class ClientConnections:
 
     def look_at_limit(self) -> None:
         """An operator may have changed it (`prlimit`)."""
-        self._limit = descriptor_limit()
-        self._most = most_for_connections(self._limit)
+        limit = self._limit = descriptor_limit()
+        # The rest is for databases, files and other services, which must not fail because clients came.
+        self._most = limit - min(max(limit // 8, LEAST_RESERVE), MOST_RESERVE)
 
     def arrive(self, host: str, transport: asyncio.Transport) -> tuple[ClientConnection, HttpRefusal | None]:
         """Counted from now on; with a refusal if there is no place for it."""

@@ -14,18 +14,22 @@ from .bounds import RequestBody
 from .connections import AddressGroups, ClientConnection, ClientConnections, descriptors_are_used_up
 from .refusals import HttpRefusal
 
-# From connecting, or from the first byte of a later head.
-HEAD_S = 10.0
-
-# Between requests: more than bots wait that ask every minute.
-IDLE_S = 75.0
-
-# To read an answer and close, once this end has closed.
-LEAVE_S = 5.0
-
-# A body of 64 KiB ends within 26 s; so does an answer that fills the kernel's buffers.
-GRACE_S, BYTES_A_SECOND = 10.0, 4 * 1024
+BYTES_A_SECOND = 4 * 1024
 C = TypeVar("C")
+
+
+class HttpTimeouts:
+    """A test may have others."""
+
+    head_s = 10.0
+    """From connecting, or from the first byte of a later head."""
+    idle_s = 75.0
+    """Between requests: longer than the pauses of bots that ask every minute."""
+    leave_s = 5.0
+    """To read an answer and close, once this end has closed."""
+    grace_s = 10.0
+    """A body of 64 KiB ends within 26 s, and so does an answer that fills the kernel's buffers."""
+    look_every_s = 0.5
 
 
 class Deadline(Generic[C]):
@@ -73,11 +77,8 @@ class TransferPace:
         """That it did not move was not the other end's fault."""
         self._since += seconds
 
-    def is_too_slow(self, now: float, grace_s: float = GRACE_S) -> bool:
+    def is_too_slow(self, now: float, grace_s: float) -> bool:
         return now - self._since > grace_s + self._moved / BYTES_A_SECOND
-
-
-LOOK_EVERY_S = 0.5
 
 
 class WatchedConnection(Protocol):
@@ -93,16 +94,6 @@ class WatchedConnection(Protocol):
     def has_not_left(self) -> None: ...
     def abort_unread(self) -> None: ...
     def refuse(self, refusal: HttpRefusal) -> None: ...
-
-
-class HttpTimeouts:
-    """A test may have others."""
-
-    head_s = HEAD_S
-    idle_s = IDLE_S
-    leave_s = LEAVE_S
-    grace_s = GRACE_S
-    look_every_s = LOOK_EVERY_S
 
 
 class ConnectionWatch:

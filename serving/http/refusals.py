@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from msgspec import UNSET, UnsetType
 from prometheus_client import Counter
 
 from core.contract.answers import ON_EVERY_ANSWER, new_request_id
+from core.contract.errors import ErrorBody, Refusal
 from core.plain_json import encode
 
 from . import bounds
-
-NOTHING: Mapping[str, Any] = {}
 
 
 class HttpRefusal(NamedTuple):
@@ -20,8 +20,8 @@ class HttpRefusal(NamedTuple):
     message: str
     reason: str
     """Under which it is counted in the metrics."""
-    details: Mapping[str, Any] = NOTHING
-    headers: Mapping[str, str] = NOTHING
+    max: int | UnsetType = UNSET
+    headers: Mapping[str, str] = {}
 
 
 class RequestRefused(Exception):
@@ -77,12 +77,8 @@ FULL = HttpRefusal(
 )
 
 
-def long_body(most: int) -> HttpRefusal:
-    return HttpRefusal(413, "too_large", f"Send {most:,} bytes at most.", "body", {"max": most})
-
-
 LONG_BODY = {
-    most: long_body(most)
+    most: HttpRefusal(413, "too_large", f"Send {most:,} bytes at most.", "body", most)
     for most in (bounds.MOST_BODY_BYTES, bounds.MOST_TICK_BYTES, bounds.MOST_IMPORT_BYTES)
 }
 
@@ -93,16 +89,22 @@ def too_many_connections(limit: int) -> HttpRefusal:
         "too_many_connections",
         f"{limit} connections are open from this address already: close one, or use those that are open.",
         "address",
-        {"max": limit},
+        limit,
         headers={"Retry-After": "1"},
     )
 
 
-def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]], *, with_body: bool = True) -> bytes:
+def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]]) -> bytes:
     """The whole answer; after it the connection ends."""
     request_id = new_request_id()
-    error = {"code": refusal.code, "message": refusal.message, "status": refusal.status}
-    body = encode({"error": error | dict(refusal.details) | {"request_id": request_id}})
+    error = Refusal(
+        code=refusal.code,
+        message=refusal.message,
+        status=refusal.status,
+        max=refusal.max,
+        request_id=request_id,
+    )
+    body = encode(ErrorBody(error))
     headers = {
         **{name.decode(): value.decode() for name, value in date},
         **ON_EVERY_ANSWER,
@@ -114,7 +116,7 @@ def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]], *, with_body: 
     }
     lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
     lines += (f"{name.lower()}: {value}" for name, value in headers.items())
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (body if with_body else b"")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
 refused_total = Counter(

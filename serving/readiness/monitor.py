@@ -49,25 +49,20 @@ class DatabaseProbe:
         """How long ago each other process found each thing in order."""
 
     def run(self) -> None:
-        try:
-            self._read_and_write()
-        finally:
-            close_old_connections()
-
-    def _read_and_write(self) -> None:
         """Reading first: where only writing fails, most requests succeed."""
         try:
             self.others = self._reports.of_others(self._process)
-        except DatabaseError as error:
-            logger.debug("The database does not answer: %s", error)
-            return
-        self.reading, self.writing = OK, WAITS
-        try:
+            self.reading, self.writing = OK, WAITS
             self._reports.tell(self._process, self._ages_s)
             self._reports.prune()
             self.writing = OK
         except DatabaseError as error:
-            self.writing = why_unwritable(error)
+            if self.reading == OK:
+                self.writing = why_unwritable(error)
+            else:
+                logger.debug("The database does not answer: %s", error)
+        finally:
+            close_old_connections()
 
 
 def why_unwritable(error: DatabaseError) -> str:
@@ -135,10 +130,10 @@ class ReadinessMonitor:
         return self.findings.verdict(self._own_faults(), time.monotonic())
 
     def _own_faults(self) -> Iterator[str]:
-        if not self.is_started:
-            yield "stopping" if draining.is_on else "starting"
-        elif draining.is_on:
+        if draining.is_on:
             yield "stopping"
+        elif not self.is_started:
+            yield "starting"
         # Read when the process starts: who collects them later has to start it again.
         if settings.PRODUCTION and not getattr(staticfiles_storage, "hashed_files", None):
             yield "static_files"

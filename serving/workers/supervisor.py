@@ -107,16 +107,13 @@ class Supervisor:
             while self._workers:
                 self.obey()
                 self.look(self._time.pass_to(time.monotonic()))
-                self._wait()
+                wait([part for worker in self.running() for part in worker.waits_for], LOOK_EVERY_S)
         finally:
             for worker in self.running():
                 worker.process.kill()
 
     def running(self) -> list[Worker]:
         return [worker for worker in self._workers.values() if worker is not None]
-
-    def _wait(self) -> None:
-        wait([part for worker in self.running() for part in worker.waits_for], LOOK_EVERY_S)
 
     def obey(self) -> None:
         while self.signals:

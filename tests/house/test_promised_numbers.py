@@ -18,10 +18,10 @@ from serving.websocket import protocol
 PROMISED: dict[str, tuple[object, object]] = {
     "bytes of a head": (bounds.MOST_HEAD_BYTES, 32_768),
     "headers of a request": (bounds.MOST_HEADERS, 100),
-    "seconds for a head": (deadlines.HEAD_S, 10),
-    "seconds between requests": (deadlines.IDLE_S, 75),
+    "seconds for a head": (deadlines.HttpTimeouts.head_s, 10),
+    "seconds between requests": (deadlines.HttpTimeouts.idle_s, 75),
     "seconds before a body must move, and bytes a second": (
-        (deadlines.GRACE_S, deadlines.BYTES_A_SECOND),
+        (deadlines.HttpTimeouts.grace_s, deadlines.BYTES_A_SECOND),
         (10, 4_096),
     ),
     "bytes of a body": (bounds.MOST_BODY_BYTES, 65_536),

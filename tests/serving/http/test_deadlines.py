@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from serving.http.deadlines import BYTES_A_SECOND, GRACE_S, HEAD_S, IDLE_S, Deadline, TransferPace
+from serving.http.deadlines import BYTES_A_SECOND, Deadline, HttpTimeouts, TransferPace
 
 from .serving import HOST, Serving, hear, serving, statuses, until
 
@@ -133,13 +133,13 @@ def test_uvicorns_own_patience_between_requests_is_not_asked(protocol: str, is_s
 
 
 def test_a_bot_that_asks_every_minute_keeps_its_connection() -> None:
-    assert IDLE_S == 75
+    assert HttpTimeouts.idle_s == 75
 
 
 def test_slow_heads_and_bodies_end_in_time() -> None:
-    assert HEAD_S == 10
+    assert HttpTimeouts.head_s == 10
     # The longest body of a stranger, at the least pace.
-    assert GRACE_S + 64 * 1024 / BYTES_A_SECOND <= 30
+    assert HttpTimeouts.grace_s + 64 * 1024 / BYTES_A_SECOND <= 30
 
 
 def test_what_was_started_last_is_due_last() -> None:
@@ -155,13 +155,13 @@ def test_what_was_started_last_is_due_last() -> None:
 
 
 def test_pace_is_counted_from_the_beginning_but_for_pauses() -> None:
-    pace = TransferPace(0)
-    assert not pace.is_too_slow(GRACE_S)
-    assert pace.is_too_slow(GRACE_S + 0.1)
+    pace, grace_s = TransferPace(0), HttpTimeouts.grace_s
+    assert not pace.is_too_slow(grace_s, grace_s)
+    assert pace.is_too_slow(grace_s + 0.1, grace_s)
 
     pace.moved(10 * BYTES_A_SECOND)
-    assert not pace.is_too_slow(GRACE_S + 10)
-    assert pace.is_too_slow(GRACE_S + 10.1)
+    assert not pace.is_too_slow(grace_s + 10, grace_s)
+    assert pace.is_too_slow(grace_s + 10.1, grace_s)
 
     pace.pause(5)
-    assert not pace.is_too_slow(GRACE_S + 15)
+    assert not pace.is_too_slow(grace_s + 15, grace_s)
