@@ -10,10 +10,11 @@ from core.contract.errors import AiQuotaExceeded, ModelUnavailable
 from core.plain_json import encode
 from instruments.catalogue import InstrumentFacts
 from market.runtime import prices
+from news.language import LanguageFailed
 
 from . import analysts
 from .ai_call_charge import AiCallCharge
-from .analysts import Analyst, ModelFailed
+from .analysts import Analyst
 from .answer_cache import AnswerCache, AnswerKey, CachedAnswer
 from .reading import flows, read_facts
 
@@ -48,7 +49,7 @@ class Analyses:
         analyst = analysts.preferred() if model is None else analysts.named(model)
         try:
             return await self.answer_by(analyst, instrument, charge)
-        except ModelFailed as failure:
+        except LanguageFailed as failure:
             logger.warning("%s made no analysis of %s: %s", analyst.identifier, instrument.symbol, failure)
             if model is not None:
                 raise unavailable(analyst, failure) from None
@@ -97,7 +98,7 @@ class Analyses:
             return Answered(fields, was_made_before=False)
 
 
-def unavailable(analyst: Analyst, failure: ModelFailed) -> ModelUnavailable:
+def unavailable(analyst: Analyst, failure: LanguageFailed) -> ModelUnavailable:
     wait_s = int(failure.wait_s) + 1 if failure.wait_s else AGAIN_S
     return ModelUnavailable(
         f"{analyst.identifier} does not answer just now, and nothing was counted. Try again in {wait_s} s, "

@@ -6,7 +6,6 @@ from typing import Protocol
 from django.conf import settings
 
 from core.threads import in_thread
-from news.language import LanguageFailed
 from news.language_models import LanguageModel, language_models
 from news.scoring import sentiment_models
 from news.sentiment import CheckedModel
@@ -14,15 +13,7 @@ from news.sentiment import CheckedModel
 from . import offline
 from .answer import Analysis
 from .facts import Facts
-from .opinion import INSTRUCTIONS, Opinion, Unfounded, material_of, with_opinion
-
-
-class ModelFailed(Exception):
-    """There is no analysis; the message says why."""
-
-    def __init__(self, why: str, wait_s: float = 0.0) -> None:
-        super().__init__(why)
-        self.wait_s = wait_s
+from .opinion import INSTRUCTIONS, Opinion, material_of, with_opinion
 
 
 class Analyst(CheckedModel, Protocol):
@@ -30,7 +21,8 @@ class Analyst(CheckedModel, Protocol):
     def patience_s(self) -> float:
         """After this many seconds it has either answered or failed."""
 
-    async def analyse(self, facts: Facts) -> Analysis: ...
+    async def analyse(self, facts: Facts) -> Analysis:
+        """Or LanguageFailed."""
 
 
 class OfflineAnalyst:
@@ -59,13 +51,8 @@ class LanguageAnalyst:
     async def analyse(self, facts: Facts) -> Analysis:
         draft = await always.analyse(facts)
         material = material_of(draft)
-        try:
-            opinion = await self._model.answer(INSTRUCTIONS, material, Opinion)
-            return with_opinion(draft, self.identifier, opinion, material)
-        except LanguageFailed as failure:
-            raise ModelFailed(str(failure), failure.wait_s) from None
-        except Unfounded as fault:
-            raise ModelFailed(str(fault)) from None
+        opinion = await self._model.answer(INSTRUCTIONS, material, Opinion)
+        return with_opinion(draft, self.identifier, opinion, material)
 
 
 always = OfflineAnalyst()

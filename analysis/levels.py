@@ -21,12 +21,15 @@ TOGETHER = 0.5
 
 
 def levels_of(facts: Facts) -> PriceLevels:
-    price, unit = facts.price, _unit(facts)
+    price, digits = facts.price, facts.digits
+    ranges = atr(facts.bars.get("1h", ()))
+    unit = ranges[-1] if ranges else 0.0
+    bands = [round(price * exp(steps * unit), digits) for steps in (2, 1, -1, -2)] if price and unit else None
     return PriceLevels(
         supports=_nearest(facts, price, unit, -1),
         resistances=_nearest(facts, price, unit, 1),
-        atr_bands=_bands(price, unit, facts.digits) if price and unit else None,
-        day=_day(facts.day, facts.digits) if facts.day else None,
+        atr_bands=Bands(*bands) if bands else None,
+        day=_day(facts.day, digits) if facts.day else None,
     )
 
 
@@ -65,15 +68,6 @@ def _nearest(facts: Facts, price: float | None, unit: float, side: int) -> list[
     ]
     # Rounding may put a level on the price itself.
     return [level for level in levels if side * (level.price - price) > 0][:SHOWN]
-
-
-def _unit(facts: Facts) -> float:
-    ranges = atr(facts.bars.get("1h", ()))
-    return ranges[-1] if ranges else 0.0
-
-
-def _bands(price: float, unit: float, digits: int) -> Bands:
-    return Bands(*(round(price * exp(steps * unit), digits) for steps in (2, 1, -1, -2)))
 
 
 def _day(day: AnalysedBar, digits: int) -> DayRange:

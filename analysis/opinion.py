@@ -9,6 +9,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from news.labels import sentiment_label
+from news.language import LanguageFailed
 
 from .answer import Analysis
 
@@ -34,10 +35,6 @@ class Opinion(msgspec.Struct, forbid_unknown_fields=True):
     summary: Annotated[str, Meta(min_length=40, max_length=2000)]
 
 
-class Unfounded(Exception):
-    """The answer says something that the material does not support."""
-
-
 def material_of(draft: Analysis) -> dict[str, Any]:
     """The analysis without the offline model's own verdict."""
     material: dict[str, Any] = msgspec.to_builtins(draft)
@@ -45,14 +42,15 @@ def material_of(draft: Analysis) -> dict[str, Any]:
 
 
 def with_opinion(draft: Analysis, model: str, opinion: Opinion, material: Mapping[str, Any]) -> Analysis:
+    """Raises LanguageFailed if the summary says what the material does not support."""
     score = round(opinion.score, 3) + 0.0
     direction = sentiment_label(score)
     summary = " ".join(opinion.summary.split())
     if LINK.search(summary):
         # Titles come from anywhere, and one may have made the model write it.
-        raise Unfounded("the summary has a link")
+        raise LanguageFailed("the summary has a link")
     if invented := list(invented_numbers(summary, {**material, "score": [draft.score, score]})):
-        raise Unfounded(f"the summary has numbers that are not in the data: {', '.join(invented[:3])}")
+        raise LanguageFailed(f"the summary has numbers that are not in the data: {', '.join(invented[:3])}")
     factor = 1.0 if direction == draft.direction else CONFIDENCE_WHERE_THEY_DIFFER
     confidence = round(draft.confidence * factor, 2)
     return replace(

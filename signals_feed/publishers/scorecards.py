@@ -94,12 +94,9 @@ class Scorecard:
         return self.all.signals < ENOUGH
 
 
-def furthest(
-    choose: Callable[[Decimal, Decimal], Decimal], known: Decimal | None, new: Decimal | None
-) -> Decimal | None:
-    if known is None or new is None:
-        return new if known is None else known
-    return choose(known, new)
+def furthest(choose: Callable[[list[Decimal]], Decimal], *excursions: Decimal | None) -> Decimal | None:
+    known = [each for each in excursions if each is not None]
+    return choose(known) if known else None
 
 
 def share(part: Decimal, count: int) -> Decimal | None:

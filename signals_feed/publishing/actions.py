@@ -68,7 +68,9 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     try:
         with transaction.atomic():
             _check_room(publisher, at)
-            _check_series(facts, quote)
+            # The prices may have changed from simulated to real since the quote, or back.
+            if quote.time_ms < hold_series(facts.id):
+                raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
             enter_feed(signal, quote)
     except IntegrityError:
         # The same form was sent at the same moment, and the other request was first.
@@ -162,12 +164,6 @@ def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: 
     else:
         return quote
     raise SignalRefused(field, NOT_TRADED[state].format(symbol=facts.symbol))
-
-
-def _check_series(facts: InstrumentFacts, quote: Quoted) -> None:
-    """The prices may have changed from simulated to real since the quote, or back."""
-    if quote.time_ms < hold_series(facts.id):
-        raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
 
 
 def _sent_before(terms: SignalTerms, publisher: User, token: UUID) -> Signal | None:

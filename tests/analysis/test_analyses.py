@@ -14,7 +14,6 @@ from accounts.limits.ai_calls import AiCallStanding
 from accounts.models import Account, AiUsage
 from analysis.ai_call_charge import AiCallCharge
 from analysis.analyses import Analyses, Answered
-from analysis.analysts import ModelFailed
 from analysis.answer import Analysis
 from analysis.answer_cache import AnswerCache, AnswerKey, CachedAnswer
 from analysis.facts import Facts
@@ -24,6 +23,7 @@ from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue
 from market import runtime as market
 from market.prices.history import History
+from news.language import LanguageFailed
 from tests.factories import NOON, make_account, make_instrument
 from tests.patience import PATIENCE_S
 
@@ -163,7 +163,7 @@ async def test_failure_is_shared_and_costs_nothing(
     instrument: InstrumentFacts,
     account: Account,
 ) -> None:
-    analyst.fault = ModelFailed("it is ill")
+    analyst.fault = LanguageFailed("it is ill")
     mine = charge_of(account)
     tasks = asked(analyses, analyst, instrument, [mine, charge_of(account), charge_of(account)])
     await answers.have_looked(4)
@@ -171,7 +171,7 @@ async def test_failure_is_shared_and_costs_nothing(
 
     answered = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert [type(each) for each in answered] == [ModelFailed] * 3
+    assert [type(each) for each in answered] == [LanguageFailed] * 3
     assert (analyst.calls, await used(account), mine.standing.remaining) == (1, 0, LIMIT)
 
 
