@@ -89,7 +89,7 @@ class ActiveSignals:
     def __init__(self, epoch: Callable[[], str], close: Callable[[Closing], None], at_ms: int) -> None:
         self.watches: dict[str, SymbolWatch] = {}
         self.watched: dict[UUID, Watched] = {}
-        self._epoch, self._close = epoch, close
+        self.epoch, self._close = epoch, close
         self._begun_ms = at_ms
         self._dropped_ms: int | None = None
         """Ticks before this time were missed."""
@@ -215,7 +215,7 @@ class ActiveSignals:
         """Judge by the remembered ticks that came after the one it was published at."""
         entry, since_ms = found.entry, found.levels.since_ms
         # Ticks of another numbering can only be compared by their time.
-        after_seq = entry.seq if entry is not None and entry.epoch == self._epoch() else 0
+        after_seq = entry.seq if entry is not None and entry.epoch == self.epoch() else 0
         for before, tick in pairwise([None, *watch.recent]):
             if tick is None or (tick.seq <= after_seq if after_seq else tick.time_ms <= since_ms):
                 continue
@@ -240,7 +240,7 @@ class ActiveSignals:
         return True
 
     def _quote(self, tick: TickAccepted) -> Quoted:
-        epoch = self._epoch()
+        epoch = self.epoch()
         return Quoted(exact_price(tick.bid), exact_price(tick.ask), tick.time_ms, epoch, tick.seq)
 
     def _close_by_quote(

@@ -164,7 +164,7 @@ class Closer:
             fault=closing_waits,
             broke="Signals could not be closed, trying again",
             before=self._wake.wait,
-            again=self._try_again,
+            again=AGAIN_S,
         )
 
     def add(self, closing: Closing) -> None:
@@ -194,11 +194,12 @@ class Closer:
                 await self._close(list(islice(self.pending.values(), MOST_AT_ONCE)))
 
     async def _work(self) -> None:
-        self._wake.clear()
         try:
             await self.work_off()
         except LeaseLost:
-            await self._try_again()
+            await asyncio.sleep(AGAIN_S)
+        else:
+            self._wake.clear()
 
     async def _close(self, some: list[Closing]) -> None:
         try:
@@ -213,7 +214,3 @@ class Closer:
         for closing in some:
             # It is closed now, by this or by somebody who came first.
             self.pending.pop(closing.signal, None)
-
-    async def _try_again(self) -> None:
-        await asyncio.sleep(AGAIN_S)
-        self._wake.set()

@@ -88,6 +88,9 @@ class SignalWatcher:
             before=self._woken,
             again=LOOK_S,
         )
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._wake, self._looking = asyncio.Event(), asyncio.Lock()
         self.unread: set[UUID] = set()
         """Published or cancelled, and still to be read."""
@@ -100,17 +103,12 @@ class SignalWatcher:
         """The time up to which minutes had been judged when all signals were read."""
         self._closed_meanwhile: set[UUID] = set()
         """Signals closed while others were being read."""
-        self._epoch: Callable[[], str] = str
 
     async def begin(self, start: EngineStart) -> None:
         self.closer = Closer(start.hold)
         await self.closer.loop.start()
-        self._epoch = start.epoch
         self.active = ActiveSignals(start.epoch, self.closer.add, clock.now_ms())
-        self.unread.clear()
-        self._judge_later.clear()
-        self._is_new, self._is_broken = True, False
-        self._wake, self._looking = asyncio.Event(), asyncio.Lock()
+        self._begin_anew()
         self._wake.set()
         self.hear(start.tail)
         # Before any stored minute contains ticks of the tail, which could not be told apart in it. All later
@@ -157,8 +155,8 @@ class SignalWatcher:
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
         """The last ticks and minutes close the signals they have hit, the last quote all others."""
         await self.look()
-        _, closer = self._parts()
-        return partial(end_signals, ending, closer.waiting(), self._epoch())
+        active, closer = self._parts()
+        return partial(end_signals, ending, closer.waiting(), active.epoch())
 
     def read_soon(self, facts: dict[str, Any]) -> None:
         if self.active is not None:
@@ -222,13 +220,20 @@ class SignalWatcher:
 
     async def _read_unread(self) -> None:
         self._closed_meanwhile.clear()
-        unread = frozenset(self.unread)
-        found = await in_thread(read_active, unread)
-        active, _ = self._parts()
-        if uncovered := active.uncovered(found):
-            await self._judge(uncovered, 0)
-        self._admit(found)
-        self.unread -= unread
+        # What is said of one of them from now on is read the next time.
+        unread, self.unread = self.unread, set()
+        self._is_reading = True
+        try:
+            found = await in_thread(read_active, unread)
+            active, _ = self._parts()
+            if uncovered := active.uncovered(found):
+                await self._judge(uncovered, 0)
+            self._admit(found)
+        except BaseException:
+            self.unread |= unread
+            raise
+        finally:
+            self._is_reading = False
 
     async def _judge(self, found: list[SignalToWatch], since_ms: int, until_ms: int | None = None) -> None:
         """Judge by the stored minutes that were over before the remembered ticks."""

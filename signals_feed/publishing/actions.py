@@ -43,7 +43,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     signal."""
     if not publisher.has_perm(PERMISSION):
         raise SignalRefused("", f"{publisher} may not publish: staff give the permission.")
-    if token is not None and (first := _sent_before(terms, publisher, token)):
+    if first := _sent_before(terms, publisher, token):
         return first
     facts = catalogue.find(terms.symbol)
     if facts is None:
@@ -67,17 +67,13 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
     )
     try:
         with transaction.atomic():
-            _check_room(publisher, at)
-            # The prices may have changed from simulated to real since the quote, or back.
-            if quote.time_ms < hold_series(facts.id):
-                raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
+            _check_under_locks(publisher, facts, quote, at)
             enter_feed(signal, quote)
     except IntegrityError:
         # The same form was sent at the same moment, and the other request was first.
-        first = None if token is None else _sent_before(terms, publisher, token)
-        if first is None:
-            raise
-        return first
+        if first := _sent_before(terms, publisher, token):
+            return first
+        raise
     return signal
 
 
@@ -166,9 +162,10 @@ def _tradable(facts: InstrumentFacts, quote: Quoted | None, now_ms: int, field: 
     raise SignalRefused(field, NOT_TRADED[state].format(symbol=facts.symbol))
 
 
-def _sent_before(terms: SignalTerms, publisher: User, token: UUID) -> Signal | None:
+def _sent_before(terms: SignalTerms, publisher: User, token: UUID | None) -> Signal | None:
     """The signal of this form, if it was sent before. Sent again with other terms, it is refused."""
-    first = Signal.objects.filter(user=publisher, token=token).select_related("instrument").first()
+    sent = Signal.objects.filter(user=publisher, token=token).select_related("instrument")
+    first = None if token is None else sent.first()
     if first is None:
         return None
     published = SignalTerms(
@@ -189,8 +186,8 @@ TOO_MANY = (
 TOO_MANY_ACTIVE = "{most} of your signals are active, which is the most. Close one, or wait until one ends."
 
 
-def _check_room(publisher: User, at: datetime) -> None:
-    """Call it in the publishing transaction: the lock makes one publisher's requests take turns."""
+def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, at: datetime) -> None:
+    """Until the transaction ends, other requests of the publisher wait, and the prices stay of one kind."""
     User.objects.select_for_update(no_key=True).get(pk=publisher.pk)
     own = Signal.objects.filter(user=publisher)
     most = settings.PUBLICATIONS_PER_MINUTE
@@ -199,6 +196,9 @@ def _check_room(publisher: User, at: datetime) -> None:
     most = settings.ACTIVE_SIGNALS_PER_PUBLISHER
     if most and own.active().count() >= most:
         raise SignalRefused("", TOO_MANY_ACTIVE.format(most=most))
+    # The prices may have changed from simulated to real since the quote, or back.
+    if quote.time_ms < hold_series(facts.id):
+        raise SignalRefused("symbol", REPRICED.format(symbol=facts.symbol))
 
 
 def current_quote(symbol: str) -> Quoted | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 import time_machine
@@ -120,6 +122,23 @@ def test_signal_that_is_published_while_it_runs_is_watched_from_its_own_tick_on(
     signal = run(go)
 
     assert told(signal) == ("closed", "stop_loss", Decimal("1.0801"))
+
+
+def test_what_is_said_of_a_signal_while_it_is_read_is_read_once_more() -> None:
+    async def go(watched: WatchedEngine) -> set[UUID]:
+        await watched.watcher.loop.stop()
+        signal = await in_database(make_published)
+        event = {"signal": str(signal.pk)}
+        watched.watcher.read_soon(event)
+        looking = asyncio.create_task(watched.watcher.look())
+        await asyncio.sleep(0)
+        watched.watcher.read_soon(event)
+        await looking
+        return watched.watcher.unread
+
+    unread = run(go)
+
+    assert unread == {Signal.objects.get().pk}
 
 
 def test_signal_that_others_closed_is_left_alone() -> None:
