@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 
-from core.threads import run_in
 from news.language_models import language_models
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.linear import FILE, BadModel, linear_model
@@ -20,11 +19,9 @@ from news.sentiment.model import Score, SentimentFailed, SentimentModel
 from news.sentiment.onnx import OnnxModel
 
 logger = logging.getLogger(__name__)
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # Separate from the threads of the API: a model at an endpoint takes seconds for each title.
-_pool = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
+scoring_threads = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 
 # Titles that are not scored by then stay drafts and wait for staff: other sources need the thread.
 PATIENCE_S = 25.0
@@ -56,10 +53,6 @@ def score_in_time(
     """Scores pairs of title and category. Those whose turn comes when the time is up get none."""
     until = time.monotonic() + patience_s
     return [scorer(*each) if time.monotonic() < until else None for each in titles]
-
-
-async def in_scoring_thread(judge: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return await run_in(_pool, judge, *args, **kwargs)
 
 
 class Builtin:

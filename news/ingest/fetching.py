@@ -87,25 +87,21 @@ class Fetcher:
             headers={"Host": url.netloc.decode("ascii")},
             extensions={"sni_hostname": url.raw_host.decode("ascii")},
         ) as response:
-            return await self._answer(response, url)
-
-    @staticmethod
-    async def _answer(response: httpx2.Response, url: httpx2.URL) -> FetchedFeed | str | None:
-        status = response.status_code
-        if status in REDIRECTS and "Location" in response.headers:
-            return response.headers["Location"]
-        if status == 304:
-            return None
-        if status != 200:
-            raise NoFeed(f"the answer was {status}", retry_after_s(response))
-        return FetchedFeed(
-            await read_raw(response, MAX_BYTES, encodings=PLAIN | GZIP),
-            response.headers.get("Content-Type", ""),
-            str(url),
-            encoding(response) in GZIP,
-            validator(response, "ETag"),
-            validator(response, "Last-Modified"),
-        )
+            status = response.status_code
+            if status in REDIRECTS and "Location" in response.headers:
+                return response.headers["Location"]
+            if status == 304:
+                return None
+            if status != 200:
+                raise NoFeed(f"the answer was {status}", retry_after_s(response))
+            return FetchedFeed(
+                await read_raw(response, MAX_BYTES, encodings=PLAIN | GZIP),
+                response.headers.get("Content-Type", ""),
+                str(url),
+                encoding(response) in GZIP,
+                validator(response, "ETag"),
+                validator(response, "Last-Modified"),
+            )
 
     async def _resolve(self, url: httpx2.URL) -> list[AnyAddress]:
         loop = asyncio.get_running_loop()

@@ -16,9 +16,9 @@ from django.utils import timezone
 from core.background import BackgroundLoop, cancel_and_wait
 from core.database import UNANSWERED
 from core.fault_log import EachFault
-from core.threads import in_thread
+from core.threads import in_thread, run_in
 from news.models import Source
-from news.scoring import Scorer, in_scoring_thread, score_title
+from news.scoring import Scorer, score_title, scoring_threads
 
 from . import intake
 from .fetching import Fetcher
@@ -139,7 +139,7 @@ async def _take(source: Source, renew: Renew, fetched: FetchedFeed, now: datetim
     # Checked before scoring, which would otherwise be paid for twice.
     if reading.to_judge and not await renew():
         return Polled(problem=ANOTHER)
-    judged = await in_scoring_thread(intake.judge, source, reading, scorer)
+    judged = await run_in(scoring_threads, intake.judge, source, reading, scorer)
     return Polled(await in_thread(_store, source, reading, judged, fetched, now))
 
 

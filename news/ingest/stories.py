@@ -56,13 +56,11 @@ def read_stories(
     """The stories, and how many entries are too old to be news. `hint` is the category of the source."""
     dated = [(entry, published_at(entry.published_at, polled_at)) for entry in entries]
     fresh = [(entry, at) for entry, at in dated if at is not None]
-    keys = {entry.address: story_key(entry.address) for entry, _ in fresh}
-    times = Counter(keys[entry.address] for entry, _ in fresh)
+    keys = [story_key(entry.address) for entry, _ in fresh]
+    times = Counter(keys)
     stories = []
-    for entry, at in fresh:
+    for (entry, at), key in zip(fresh, keys, strict=True):
         subjects = find_subjects(entry.title, known)
-        # An address shared by several stories of a feed is that of a page about all of them.
-        key = keys[entry.address] if times[keys[entry.address]] == 1 else ""
         stories.append(
             Story(
                 entry=entry,
@@ -71,7 +69,8 @@ def read_stories(
                 symbols=subjects.symbols,
                 is_recognised=bool(subjects.category or hint),
                 title_key=title_key(entry.title),
-                address_key=key,
+                # An address shared by several stories of a feed is that of a page about all of them.
+                address_key=key if times[key] == 1 else "",
             )
         )
     return stories, len(dated) - len(fresh)
