@@ -4,7 +4,6 @@ users who signed up, never confirmed an address and never logged in: anybody can
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,38 +36,24 @@ EVENTS_KEPT, EVENTS_OF_ACCOUNTS_KEPT = timedelta(days=30), timedelta(days=400)
 ORPHANS_KEPT = timedelta(days=1)
 
 
-def expired_sessions(now: datetime) -> QuerySet[Any]:
-    return Session.objects.filter(expire_date__lt=now)
+def old_rows(now: datetime) -> tuple[QuerySet[Any], ...]:
+    """What nobody needs any more, of each kind."""
+    orphaned = now - ORPHANS_KEPT
+    # The last one stays: by it every process sees that the database is still the one it knows.
+    events = ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
+    return (
+        Session.objects.filter(expire_date__lt=now),
+        without_session(UserSession.objects.filter(last_seen_at__lt=orphaned)),
+        without_session(PageSession.objects.filter(last_used_at__lt=orphaned)),
+        Attempt.objects.filter(expires__lt=now),
+        events.filter(account_id=None, created_at__lt=now - EVENTS_KEPT),
+        events.filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT),
+        unconfirmed_users(now),
+    )
 
 
-def devices_without_session(now: datetime) -> QuerySet[Any]:
-    """Of the list of one's own sessions."""
-    return _without_session(UserSession.objects.filter(last_seen_at__lt=now - ORPHANS_KEPT))
-
-
-def pages_without_session(now: datetime) -> QuerySet[Any]:
-    return _without_session(PageSession.objects.filter(last_used_at__lt=now - ORPHANS_KEPT))
-
-
-def _without_session(rows: QuerySet[Any]) -> QuerySet[Any]:
+def without_session(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(~Exists(Session.objects.filter(session_key=OuterRef("session_key"))))
-
-
-def spent_attempts(now: datetime) -> QuerySet[Any]:
-    return Attempt.objects.filter(expires__lt=now)
-
-
-def old_events(now: datetime) -> QuerySet[Any]:
-    return _followed().filter(account_id=None, created_at__lt=now - EVENTS_KEPT)
-
-
-def old_events_of_accounts(now: datetime) -> QuerySet[Any]:
-    return _followed().filter(created_at__lt=now - EVENTS_OF_ACCOUNTS_KEPT)
-
-
-def _followed() -> QuerySet[ControlEvent]:
-    """The last one stays: by it every process sees that the database is still the one it knows."""
-    return ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
 
 
 def unconfirmed_users(now: datetime) -> QuerySet[User]:
@@ -100,15 +85,8 @@ def unconfirmed_users(now: datetime) -> QuerySet[User]:
     return found.filter(~Exists(by_staff))
 
 
-KINDS: tuple[Callable[[datetime], QuerySet[Any]], ...] = (
-    *(expired_sessions, devices_without_session, pages_without_session),
-    *(spent_attempts, old_events, old_events_of_accounts, unconfirmed_users),
-)
-
-
-def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int:
+def remove_some(old: QuerySet[Any]) -> int:
     """One by one for Django, which tells of the end of each session."""
-    old = kind(now)
     found = list(old.order_by().values_list("pk", flat=True)[:AT_ONCE])
     if found:
         # Asked again, as one may have got a reason to stay meanwhile.
@@ -116,22 +94,18 @@ def remove_some(kind: Callable[[datetime], QuerySet[Any]], now: datetime) -> int
     return len(found)
 
 
-async def prune() -> int:
-    """How many rows were removed; others have their turn in between."""
-    removed, now = 0, timezone.now()
-    for kind in KINDS:
-        while count := await in_thread(remove_some, kind, now):
+async def prune() -> None:
+    """The first process that asks has the turn for a while."""
+    if not await in_thread(lambda: cache.add("pruning", 1, timeout=LOOK_EVERY_S)):
+        return
+    removed = 0
+    for old in await in_thread(old_rows, timezone.now()):
+        while count := await in_thread(remove_some, old):
             removed += count
+            # Whoever else writes to the database gets on meanwhile.
             await asyncio.sleep(PAUSE_S)
     if removed:
         logger.info("%d rows that nobody needs any more were removed", removed)
-    return removed
-
-
-async def prune_in_turn() -> None:
-    """The first process that asks has the turn for a while."""
-    if await in_thread(lambda: cache.add("pruning", 1, timeout=LOOK_EVERY_S)):
-        await prune()
 
 
 async def wait() -> None:
@@ -141,7 +115,7 @@ async def wait() -> None:
 
 pruner = BackgroundLoop(
     "pruning",
-    prune_in_turn,
+    prune,
     fault=EachFault(logger, "Old rows stay for now"),
     broke="Old rows could not be removed",
     passing=UNANSWERED,

@@ -40,7 +40,7 @@ urlpatterns = [
     path("llms.txt", llms, name="llms"),
     path("", include("status.urls")),
     path("metrics", prometheus.metrics, name="metrics"),
-    path("accounts/2fa/", include("accounts.login.factor_pages")),
+    path("accounts/2fa/", include("accounts.login.factors")),
     path("accounts/", include("allauth.urls")),
     path("demo-login/<str:token>", demo_login, name="demo_login"),
     path("", include("accounts.panel.urls")),

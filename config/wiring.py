@@ -17,7 +17,7 @@ from accounts.back_office import site
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache
 from accounts.limits.throttling import throttle
-from accounts.login import second_factor
+from accounts.login import factors
 from accounts.login.mails import outgoing
 from accounts.models.keys import end_page_sessions
 from accounts.open_streams.registry import open_streams
@@ -71,8 +71,8 @@ def connect() -> None:
             feed.on(kind, handler)
     post_delete.connect(end_page_sessions, sender=Session)
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
-    for changed in second_factor.KINDS:
-        changed.connect(second_factor.tell)
+    for changed in factors.KINDS:
+        changed.connect(factors.tell)
     register(check_production, Tags.security)
     register(check_database, Tags.database)
     register(check_guards, Tags.database)

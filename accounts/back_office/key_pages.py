@@ -27,7 +27,7 @@ from accounts.keys.issuing import (
     roll_key,
 )
 from accounts.models import Account, ApiKey, Key
-from accounts.panel.forms import IssueKeyForm, refuse_unprintable
+from accounts.panel.keys import IssueKeyForm, refuse_unprintable
 
 from .staff_pages import StaffAdmin, button, label, staff_page
 

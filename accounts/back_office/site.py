@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 
-from accounts.login.second_factor import FACTORS
+from accounts.login.factors import FACTORS
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite

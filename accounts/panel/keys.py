@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from django import forms
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -12,13 +14,34 @@ from django.utils import timezone
 from accounts.keys.issuing import KeyNotActive, TooManyKeys, issue_key, revoke_key, roll_key
 from accounts.models import Account, ApiKey, User
 
-from .forms import IssueKeyForm, RollKeyForm
 from .requests import PersonRequest, settings_action, settings_form
 
 SAMPLE_PATH = "/api/market/EURUSD/quote"
 
 # Ended keys stay in the database for good; a page of them is enough to look back.
 ENDED_SHOWN = 50
+OVERLAPS = ((0, "It stops now"), (1, "1 hour"), (24, "24 hours"), (72, "72 hours"))
+
+
+def refuse_unprintable(text: str) -> None:
+    # Line breaks and direction marks would let a name imitate its surroundings in lists and logs.
+    if not text.isprintable():
+        raise ValidationError("Write one line of printable characters.")
+
+
+class IssueKeyForm(forms.Form):
+    name = forms.CharField(
+        max_length=ApiKey._meta.get_field("name").max_length,
+        validators=[refuse_unprintable],
+        help_text="What it is for, such as “backtests on the laptop”.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class RollKeyForm(forms.Form):
+    overlap_hours = forms.TypedChoiceField(
+        choices=OVERLAPS, coerce=int, initial=24, label="How long the old key keeps working"
+    )
 
 
 class FormUsedBefore(Exception):

@@ -1,16 +1,39 @@
 """The settings panel's page of tiers: what each allows, and asking staff for another."""
 
+from typing import Any
+
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from accounts.limits.tiers import TierRequestRefused, ask_for_tier, withdraw_request
-from accounts.models import TIER_LIMITS, Account, Tier
+from accounts.models import TIER_LIMITS, Account, Tier, TierRequest
 
-from .forms import TierRequestForm
+from .keys import refuse_unprintable
 from .requests import PersonRequest, settings_action, settings_form
 
 SHOWN = 10
+
+
+class TierRequestForm(forms.Form):
+    wanted = forms.ModelChoiceField(
+        Tier.objects.none(), label="Tier", empty_label=None, error_messages={"required": "Choose a tier."}
+    )
+    why = forms.CharField(
+        label="Why",
+        max_length=TierRequest._meta.get_field("why").max_length,
+        validators=[refuse_unprintable],
+        help_text="A sentence on what you build, and what your tier lacks for it.",
+        error_messages={"required": "Say in a sentence why."},
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, current: Tier, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        wanted = self.fields["wanted"]
+        assert isinstance(wanted, forms.ModelChoiceField)  # noqa: S101 - declared above
+        wanted.queryset = Tier.objects.exclude(pk=current.pk)
 
 
 @settings_form

@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from accounts.models import User
-from accounts.pruning import KINDS, remove_some
+from accounts.pruning import old_rows, remove_some
 from tests.factories import make_account, make_tiers, make_user
 
 pytestmark = pytest.mark.django_db
@@ -43,8 +43,8 @@ def stranger(settings: Settings) -> User:
 def removed(after: timedelta = KEPT + timedelta(hours=1)) -> int:
     """How many users, by all that is pruned."""
     before = User.objects.count()
-    for kind in KINDS:
-        remove_some(kind, timezone.now() + after)
+    for old in old_rows(timezone.now() + after):
+        remove_some(old)
     return before - User.objects.count()
 
 

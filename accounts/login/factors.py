@@ -1,18 +1,49 @@
-"""Pages on which somebody's second factors change, before allauth's own addresses of the same: each change
-is an event that is kept and a mail that is sent, so that neither may be had without end. The form is apart
-from the others, because allauth's reads the settings when it is imported."""
+"""Second factors: the pages on which they change, and what is told of each change.
+
+The pages stand before allauth's own at the same addresses: each change is kept as an event and sent by mail,
+and neither may be had without end. The form is here and not among the others, because allauth's reads the
+settings when it is imported."""
 
 from collections.abc import Callable
 from typing import Any
 
+from allauth.account.internal.flows.login import record_authentication
 from allauth.decorators import rate_limit
+from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.views import generate_recovery_codes
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from allauth.mfa.totp.views import activate_totp, deactivate_totp
 from allauth.mfa.webauthn.forms import AddWebAuthnForm
 from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponseBase
+from django.db import transaction
+from django.dispatch import Signal
+from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
+
+from accounts.models import Account, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+
+
+KINDS = {
+    authenticator_added: EventKind.FACTOR_ADDED,
+    authenticator_removed: EventKind.FACTOR_REMOVED,
+    authenticator_reset: EventKind.FACTOR_RENEWED,
+}
+
+
+@transaction.atomic
+def tell(signal: Signal, request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    if signal is authenticator_added and authenticator.type in FACTORS:
+        # Whoever adds one has just used it.
+        record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
+    for account in Account.objects.filter(user_id=user.pk):
+        ControlEvent.objects.publish(
+            KINDS[signal], by=user.get_username(), account=account.pk, factor=str(authenticator.type)
+        )
 
 
 class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
