@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from types import TracebackType
 
-from core.background import cancel_and_wait
+from tests.local_http import LocalHttp, whole_answer
 
 Say = Callable[[asyncio.StreamWriter], Awaitable[None]]
 Answer = bytes | Say
 
 
-class FeedServer:
+class FeedServer(LocalHttp):
     """Answers each path with what is put there; `asked` holds the heads of the requests as they came."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.paths: dict[str, Answer] = {}
         self.asked: list[str] = []
-        self._server: asyncio.Server | None = None
-        self._talks: set[asyncio.Task[None]] = set()
 
-    @property
-    def url(self) -> str:
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def __aenter__(self) -> FeedServer:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
-        await cancel_and_wait(*self._talks)
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.current_task()
-        assert talk is not None
-        self._talks.add(talk)
-        try:
-            await self._talk(reader, writer)
-        finally:
-            writer.close()
-            self._talks.discard(talk)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.asked.append(head)
-            answer = self.paths.get(head.split()[1], reply(b"", status="404 Not Found"))
-            if isinstance(answer, bytes):
-                writer.write(answer)
-                await writer.drain()
-            else:
-                await answer(writer)
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.asked.append(head)
+        answer = self.paths.get(head.split()[1], reply(b"", status="404 Not Found"))
+        if isinstance(answer, bytes):
+            writer.write(answer)
+            await writer.drain()
+        else:
+            await answer(writer)
 
 
 def reply(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
-    named = {"Content-Type": "application/rss+xml", "Content-Length": str(len(body)), "Connection": "close"}
-    named |= {name.replace("_", "-"): value for name, value in headers.items()}
-    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in named.items())]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return whole_answer(body, status, **{"Content-Type": "application/rss+xml"} | headers)
 
 
 def redirect(to: str, status: str = "302 Found") -> bytes:

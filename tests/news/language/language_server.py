@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from news.language.endpoint import Endpoint
 from news.language_models import LanguageModel
+from tests.local_http import LocalHttp, read_request, whole_answer
 
 KEY = "sk-secret-1234"
 
@@ -29,9 +29,7 @@ def answer(status: int, body: object, **headers: str) -> Act:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
 
     async def act(writer: asyncio.StreamWriter) -> None:
-        more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-        head = f"HTTP/1.1 {status} So\r\nContent-Length: {len(content)}\r\nConnection: close\r\n{more}\r\n"
-        writer.write(head.encode() + content)
+        writer.write(whole_answer(content, f"{status} So", **headers))
         await writer.drain()
 
     return act
@@ -57,17 +55,13 @@ def says(protocol: str, content: str) -> Act:
     return answer(200, (envelope % content).encode())
 
 
-class LanguageServer:
+class LanguageServer(LocalHttp):
     """Takes its acts in order, and the last one again and again."""
 
     def __init__(self, *acts: Act) -> None:
+        super().__init__()
         self.acts = list(acts)
         self.asked: list[Asked] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def model(
         self, protocol: str = "openai", clock: Callable[[], float] = lambda: 0.0, **facts: Any
@@ -76,38 +70,9 @@ class LanguageServer:
         endpoint = Endpoint(protocol, f"{self.url}/v1", **(defaults | facts))  # type: ignore[arg-type]
         return LanguageModel(endpoint, clock)
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            self.asked.append(await read(reader))
-            act = self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
-            await act(writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            # The client went, as clients do.
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-
-async def read(reader: asyncio.StreamReader) -> Asked:
-    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-    method, path, _ = first.split(" ")
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-    content = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Asked(method, path, headers, json.loads(content) if content else None)
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await read_request(reader)
+        content = json.loads(request.body) if request.body else None
+        self.asked.append(Asked(request.method, request.target, request.headers, content))
+        act = self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
+        await act(writer)

@@ -9,8 +9,9 @@ import msgspec
 
 from core.times import iso_s
 from market.engine.feeds.venues.oanda import OandaFeed
+from tests.local_http import Request
 
-from .http_venue import HttpVenue, Reply, Request
+from .http_venue import HttpVenue, Reply
 from .venue import FakeVenue, Visit, make_pace
 
 TOKEN, ACCOUNT = "a-token-of-the-tests", "101-004-1-001"

@@ -22,8 +22,9 @@ from market.engine.feeds.venues.venue_history import (
     whole_minutes,
 )
 from market.prices.candles import MINUTE_MS
+from tests.local_http import Request
 
-from .http_venue import Answer, HttpVenue, Reply, Request
+from .http_venue import Answer, HttpVenue, Reply
 
 # 2023-07-06T19:20:00Z.
 START_MS = 1_688_671_200_000
@@ -60,7 +61,7 @@ async def test_binance_is_asked_for_the_minutes_between() -> None:
         end_ms = START_MS + 2 * MINUTE_MS
         minutes = await binance_history(wanted(client, venue.url, "BTCUSDT", end_ms))
 
-    assert venue.requests[0][1:3] == (
+    assert (venue.requests[0].path, venue.requests[0].query) == (
         "/api/v3/klines",
         {
             "symbol": "BTCUSDT",
@@ -91,7 +92,7 @@ async def test_kraken_is_asked_for_what_came_since() -> None:
     ):
         await kraken_history(wanted(client, venue.url, "BTC/USD", START_MS + MINUTE_MS))
 
-    assert venue.requests[0][1:3] == (
+    assert (venue.requests[0].path, venue.requests[0].query) == (
         "/0/public/OHLC",
         {"pair": "XBTUSD", "interval": "1", "since": "1688671199"},
     )
@@ -103,7 +104,7 @@ async def test_oanda_is_asked_for_the_price_of_the_candles_and_the_ask(price: st
         end_ms = START_MS + MINUTE_MS
         await oanda_history(wanted(client, venue.url, "EUR_USD", end_ms), price)
 
-    assert venue.requests[0][1:3] == (
+    assert (venue.requests[0].path, venue.requests[0].query) == (
         "/v3/instruments/EUR_USD/candles",
         {
             "price": asked_for,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from market.engine.feeds.venues.oanda import OandaFeed
+from tests.local_http import Request
 from tests.market.feeds.inlets import RecordingInlet, Waits, running
 
 from .fake_oanda import ACCOUNT, TOKEN
-from .http_venue import Answer, HttpVenue, Reply, Request
+from .http_venue import Answer, HttpVenue, Reply
 from .venue import make_pace
 
 NAMES = {"EURUSD": "EUR_USD", "XAUUSD": "XAU_USD"}

@@ -14,11 +14,12 @@ from market.engine.feeds.venues.kraken import KrakenFeed
 from market.engine.feeds.venues.venue_history import MinutesRequest
 from market.engine.feeds.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
+from tests.local_http import Request
 from tests.market.feeds.inlets import RecordingInlet, Waits, running
 
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
-from .http_venue import HttpVenue, Reply, Request
+from .http_venue import HttpVenue, Reply
 from .venue import NOON_MS, make_pace
 
 
