@@ -14,7 +14,7 @@ from core.clock import now_ms as now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import default_feed
-from market.engine.bus.bus_reader import BusReader
+from market.engine.bus.bus_reader import BusReader, NumberingListener
 from market.engine.bus.journal import RecentRecords, RecordListener, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.bus.redis_bus import RedisBus
@@ -32,10 +32,6 @@ from market.store.loading import reload_candles
 
 from .engine import status as engine_status
 from .models import EngineState
-
-NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
-"""Is given the epoch of the numbering, and where each instrument stands."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -134,9 +130,9 @@ class MarketRuntime:
         if settings.REDIS_URL:
             self._push_queue = PushQueue(settings.REDIS_URL)
             await self._push_queue.start()
-            self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._missed)
-            await self._reader.start()
-            self._begin(self._reader.place.epoch, self._reader.checkpoints)
+            self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._begin)
+            checkpoints = await self._reader.start()
+            self._begin(self._reader.place.epoch, checkpoints)
             self.liveness.start()
             return
         self.runner = self.own_engine()
@@ -222,10 +218,6 @@ class MarketRuntime:
     def _begin(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
         for _, begin in self._listeners:
             begin(epoch, checkpoints)
-
-    def _missed(self, epoch: str) -> None:
-        if self._reader is not None:
-            self._begin(epoch, self._reader.checkpoints)
 
     async def refresh_feeds(self, _: dict[str, Any]) -> None:
         if self.runner is not None and self.runner.is_running:

@@ -45,28 +45,18 @@ class Quote(msgspec.Struct):
         return self._fields
 
 
-class LastQuotes:
-    def __init__(self) -> None:
-        self._quotes: dict[str, Quote] = {}
+class LastQuotes(dict[str, Quote]):
+    """By symbol."""
 
     def put(self, tick: Tick | TickAccepted | SeriesBegan, digits: int, seq: int = 0) -> None:
         bid, ask = round(tick.bid, digits), round(tick.ask, digits)
-        self._quotes[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
-
-    def get(self, symbol: str) -> Quote | None:
-        return self._quotes.get(symbol)
-
-    def drop(self, symbol: str) -> None:
-        self._quotes.pop(symbol, None)
-
-    def clear(self) -> None:
-        self._quotes.clear()
+        self[tick.symbol] = Quote(tick.symbol, bid, ask, round(ask - bid, digits), tick.time_ms, seq)
 
     def state(self, facts: InstrumentFacts, now_ms: int) -> str:
         """open, closed or stale: stale is an open market whose source has gone quiet."""
         if not facts.hours.is_open(now_ms):
             return "closed"
-        quote = self._quotes.get(facts.symbol)
+        quote = self.get(facts.symbol)
         if quote is None or now_ms - quote.time_ms > facts.stale_after_s * 1000:
             return "stale"
         return "open"
@@ -118,7 +108,7 @@ class Prices:
         if record.bid:
             self.quotes.put(record, facts.digits, record.seq)
         else:
-            self.quotes.drop(facts.symbol)
+            self.quotes.pop(facts.symbol, None)
 
     def price_of(self, tick: Tick | TickAccepted, facts: InstrumentFacts) -> float:
         """What the candles are made of: the bid, or the mid where that is set."""

@@ -52,16 +52,10 @@ def load(prices: Prices, default_feed: str | None = None) -> LoadedMarket:
             continue
         known[facts.symbol] = checkpoint
         load_history(history, facts, simulated=checkpoint.simulated)
-        go_on(history, checkpoint, facts, prices)
-        if checkpoint.last is not None:
-            prices.quotes.put(checkpoint.last, facts.digits, checkpoint.seq)
+        if (last := checkpoint.last) is not None:
+            history.builder.resume_forming(checkpoint.minute, prices.price_of(last, facts), last.ask)
+            prices.quotes.put(last, facts.digits, checkpoint.seq)
     return LoadedMarket(known, JournalPosition(state.epoch, state.position))
-
-
-def go_on(history: History, checkpoint: Checkpoint, facts: InstrumentFacts, prices: Prices) -> None:
-    tick = checkpoint.last
-    if tick is not None:
-        history.builder.resume_forming(checkpoint.minute, prices.price_of(tick, facts), tick.ask)
 
 
 def load_history(

@@ -2,7 +2,6 @@
 the change from one to the other."""
 
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -19,14 +18,7 @@ from .checkpoints import Checkpoint, tick_of
 # Any number will do, as long as no other pair of numbers in the database is locked under it.
 SERIES_LOCK = 20_261
 QUOTE = ("simulated", "source", "bid", "ask", "quoted_at", "flow_state", "source_seqs")
-NONE: dict[str, Any] = {
-    "source": "",
-    "bid": None,
-    "ask": None,
-    "quoted_at": None,
-    "flow_state": None,
-    "source_seqs": {},
-}
+NONE = {field.name: field.get_default() for field in LastQuote._meta.fields if field.name in QUOTE}
 
 
 def wanted_kind(facts: InstrumentFacts | Instrument, default: str | None = None) -> bool:

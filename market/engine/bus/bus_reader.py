@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from redis.asyncio import Redis
@@ -19,13 +19,15 @@ from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, SeriesBegan
 from market.store.checkpoints import Checkpoint
-from market.store.loading import LoadedMarket, load, load_series
+from market.store.loading import load, load_series
 
 from .journal import STREAM, JournalPosition, RecordListener, decode, number_of
 
 logger = logging.getLogger(__name__)
 bus_away = LastingFault(logger, "The bus is not heard, trying again")
 database_away = LastingFault(logger, "The prices wait for the database")
+NumberingListener = Callable[[str, Mapping[str, Checkpoint]], None]
+"""Is given the epoch of the numbering, and where each instrument stands."""
 BLOCK_MS = 1000
 RETRY_S = 0.2
 COUNT = 500
@@ -50,7 +52,7 @@ class BusReader:
         url: str,
         prices: Prices,
         hear: RecordListener,
-        missed: Callable[[str], None],
+        missed: NumberingListener,
         quiet_s: float = QUIET_S,
     ) -> None:
         self._redis = Redis.from_url(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
@@ -59,41 +61,38 @@ class BusReader:
         self._quiet_s = quiet_s
         self._loop = BackgroundLoop(
             "market reader",
-            self._read_on,
+            self._read,
             fault=bus_away,
             broke="The market reader broke and goes on",
             passing=(RedisError, OSError),
             again=RETRY_S,
         )
         self.place = self._heard = JournalPosition("", 0)
-        self.checkpoints: dict[str, Checkpoint] = {}
-        """Where each instrument stood when the prices were loaded."""
         self._heard_s: float | None = None
         """When anything was heard last; None once its absence has been told."""
 
-    async def start(self) -> None:
-        self.checkpoints, self.place = await self._load(self._prices)
+    async def start(self) -> Mapping[str, Checkpoint]:
+        """Returns where each instrument stands."""
+        checkpoints, self.place = await in_thread(load, self._prices)
         self._heard_s = time.monotonic()
         await self._loop.start()
+        return checkpoints
 
     async def stop(self) -> None:
         await self._loop.stop()
         await self._redis.aclose()
 
-    async def _read_on(self) -> None:
-        try:
-            await self._read()
-        except OutOfStep as error:
-            logger.warning("The prices are loaded anew: %s", error)
-            await self._catch_up(error.place)
-
     async def _read(self) -> None:
         last: Any = f"{self.place.position}-0"
         answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
         self._watch(is_heard=bool(answer))
-        for _, entries in answer:
-            for entry_id, fields in entries:
-                await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+        try:
+            for _, entries in answer:
+                for entry_id, fields in entries:
+                    await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
+        except OutOfStep as error:
+            logger.warning("The prices are loaded anew: %s", error)
+            await self._catch_up(error.place)
 
     def _watch(self, *, is_heard: bool) -> None:
         if is_heard:
@@ -139,7 +138,7 @@ class BusReader:
         while True:
             fresh = Prices(self._prices.candle_price)
             try:
-                checkpoints, place = await self._load(fresh)
+                checkpoints, place = await in_thread(load, fresh)
             except UNANSWERED as error:
                 database_away.tell(error)
             else:
@@ -151,8 +150,5 @@ class BusReader:
                     break
             await asyncio.sleep(RETRY_S)
         self._prices.replace(fresh)
-        self.place, self.checkpoints = place, checkpoints
-        self._missed(place.epoch)
-
-    async def _load(self, prices: Prices) -> LoadedMarket:
-        return await in_thread(load, prices)
+        self.place = place
+        self._missed(place.epoch, checkpoints)

@@ -76,7 +76,6 @@ class RedisBus:
         self._must_begin_anew = False
         """Some of them were given up, or the stream is not claimed yet."""
         self._has_claimed = False
-        self._is_away = False
         self._wake = asyncio.Event()
         self._moved = asyncio.Event()
         """Set for a moment whenever fewer wait, or none will go any more."""
@@ -249,7 +248,6 @@ class RedisBus:
                 return
             except (RedisError, OSError) as error:
                 bus_waits.tell(error)
-                self._is_away = True
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
             except Exception:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
@@ -257,7 +255,6 @@ class RedisBus:
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
             else:
-                self._is_away = False
                 bus_waits.over()
                 # What comes within this time leaves together.
                 await asyncio.sleep(WINDOW_S)

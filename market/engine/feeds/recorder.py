@@ -26,12 +26,13 @@ class TickRecorder:
         self.refused: Counter[str] = Counter()
         self._late: Counter[int] = Counter()
         """How many ticks came so many milliseconds after their own time."""
-        self._fault: OSError | None = None
+        self.fault: OSError | None = None
+        """What kept it from writing."""
         self.ended = asyncio.Event()
         """Nobody reads any more, or the disk is full."""
 
     def take(self, ticks: list[Tick]) -> None:
-        if not ticks or self._fault is not None:
+        if not ticks or self.fault is not None:
             return
         try:
             self._out.write(encode(ticks))
@@ -40,7 +41,7 @@ class TickRecorder:
             at_ms = now_ms()
             self._late.update(at_ms - tick.time_ms for tick in ticks)
         except OSError as error:
-            self._fault = error
+            self.fault = error
             self.ended.set()
 
     def late_ms(self, share: float) -> int:
@@ -51,11 +52,6 @@ class TickRecorder:
             if left <= 0:
                 return late_ms
         return 0
-
-    def raise_fault(self) -> None:
-        """What kept it from writing, if anything did."""
-        if self._fault is not None:
-            raise self._fault
 
     def lost(self, why: str) -> None:
         logger.warning("The feed is lost: %s", why)

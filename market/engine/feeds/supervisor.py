@@ -12,15 +12,13 @@ from instruments.facts import InstrumentFacts
 from instruments.sources import PUSH
 from market.engine.admission import feeds_of
 from market.engine.engine import Engine
-from market.prices.candles import DAY_MS, PriceBar
+from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 from .feed import FeedPace, MarketFeed
+from .venues.venue_history import LONGEST_MS
 
 logger = logging.getLogger(__name__)
-
-# A longer gap is for an import, not for a venue's API.
-MOST_MISSING_MS = 3 * DAY_MS
 MakeFeed = Callable[[str, list[InstrumentFacts]], MarketFeed]
 Wanted = dict[str, tuple[tuple[str, str, str], ...]]
 """For each feed the instruments it serves: symbol, source and fallback."""
@@ -117,7 +115,7 @@ class EngineInlet:
         found = {}
         for symbol in self._symbols:
             state = self._engine.instruments.get(symbol)
-            since_ms = self._engine.missing_since(symbol, at_ms, MOST_MISSING_MS)
+            since_ms = self._engine.missing_since(symbol, at_ms, LONGEST_MS)
             if since_ms is not None and (state is None or state.choice.feed == self._name):
                 found[symbol] = since_ms
         return found

@@ -57,7 +57,8 @@ class Command(BaseCommand):
             sys.stderr.write(f"{line(recorder)}\n")
         try:
             with until_nobody_reads():
-                recorder.raise_fault()
+                if recorder.fault is not None:
+                    raise recorder.fault
         except OSError as error:
             raise CommandError(f"The recording cannot be written: {error.strerror}.") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.models import EngineState
 from market.prices.quotes import Prices
 from market.prices.records import AnyRecord, TickAccepted
+from market.store.checkpoints import Checkpoint
 from market.store.lease import LeaseLost
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
@@ -304,10 +305,13 @@ class Following:
         self.heard: list[int] = []
         self.missed: list[str] = []
         self.prices = Prices("bid")
-        self.reader = BusReader(url, self.prices, self.hear, self.missed.append)
+        self.reader = BusReader(url, self.prices, self.hear, self.miss)
 
     def hear(self, records: list[AnyRecord]) -> None:
         self.heard += [record.seq for record in records if isinstance(record, TickAccepted)]
+
+    def miss(self, epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+        self.missed.append(epoch)
 
 
 def write_place(place: JournalPosition) -> None:

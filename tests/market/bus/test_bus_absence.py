@@ -26,7 +26,9 @@ def test_absence_of_an_engine_is_told_once_and_its_return_too(
         return sum(what in record.message for record in caplog.records)
 
     async def come_late() -> None:
-        reader = BusReader(url, Prices("bid"), lambda records: None, lambda epoch: None, quiet_s=0.1)
+        reader = BusReader(
+            url, Prices("bid"), lambda records: None, lambda epoch, checkpoints: None, quiet_s=0.1
+        )
         await reader.start()
         await until(lambda: told("No market engine is heard") > 0)
         bus = await opened(url)

@@ -72,8 +72,7 @@ async def test_full_disk_ends_it() -> None:
     async with asyncio.timeout(PATIENCE_S):
         await record(EndlessFeed(), recorder)
 
-    with pytest.raises(OSError, match="No space left"):
-        recorder.raise_fault()
+    assert "No space left" in str(recorder.fault)
 
 
 async def test_feed_that_breaks_is_not_hidden() -> None:

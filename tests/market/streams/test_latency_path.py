@@ -169,7 +169,7 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
         engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
         await bus.open(JournalWriter(), JournalPosition("", 0))
         await asyncio.to_thread(keep, bus.place)
-        reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch: None)
+        reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch, checkpoints: None)
         await reader.start()
         stream.listener()
         latency = stream.hub.latency

@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Protocol
 
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
@@ -29,10 +28,6 @@ PIECE_MS = 1_000
 
 # The same for load tests, where a second has 50,000 ticks.
 RAPID_CATCH_UP_MS, RAPID_PIECE_MS = 1_000, 50
-
-
-class TickMaker(Protocol):
-    def ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]: ...
 
 
 def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
@@ -61,7 +56,7 @@ class DemoFeed:
         self._since_ms = since_ms
         self._known_ms = known_ms
         self._rate = rate
-        self._markets: dict[tuple[object, ...], TickMaker] = {}
+        self._markets: dict[tuple[object, ...], SimulatedMarket | RapidMarket] = {}
 
     async def run(self, inlet: Inlet) -> None:
         """Each tick when its time comes."""
@@ -102,7 +97,7 @@ class DemoFeed:
         ticks.sort(key=attrgetter("time_ms"))
         return ticks
 
-    def _market(self, facts: InstrumentFacts, rate: float) -> TickMaker:
+    def _market(self, facts: InstrumentFacts, rate: float) -> SimulatedMarket | RapidMarket:
         # By all it is made from, because somebody may change an instrument while the feed runs.
         key = facts.symbol, facts.digits, facts.pip_size, facts.type, facts.volume_kind, rate
         market = self._markets.get(key)
@@ -110,7 +105,7 @@ class DemoFeed:
             market = self._markets[key] = self._make_market(facts, rate)
         return market
 
-    def _make_market(self, facts: InstrumentFacts, rate: float) -> TickMaker:
+    def _make_market(self, facts: InstrumentFacts, rate: float) -> SimulatedMarket | RapidMarket:
         if not rate:
             return simulated(facts, self._seed)
         profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)

@@ -114,7 +114,7 @@ def _sent_ms(response: httpx2.Response) -> int | None:
         return None
 
 
-# Of a longer gap the last three days are filled: that is a weekend and a day more.
+# Of a longer gap only this is filled: a weekend and a day more. The rest is for an import.
 LONGEST_MS = 3 * DAY_MS
 
 # A day of such minutes fits the sixteen digits that the database has.
