@@ -55,7 +55,7 @@ def score_in_time(
     return [scorer(*each) if time.monotonic() < until else None for each in titles]
 
 
-class Builtin:
+class BuiltinModel:
     identifier = FILE.stem
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Builtin:
         return Score(model.score(title, category), model.identifier, model.version)
 
 
-builtin = Builtin()
+builtin = BuiltinModel()
 
 
 def current_model() -> SentimentModel:

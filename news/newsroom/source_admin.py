@@ -14,7 +14,7 @@ from news.models import Source
 
 # A single failure happens; this many in a row mean that the source is broken.
 BROKEN_FROM = 3
-GOING = ("state", ("polled_at", "next_poll"), ("failures", "last_error"), "outcome", "validators")
+STATE_FIELDS = ("state", ("polled_at", "next_poll"), ("failures", "last_error"), "outcome", "validators")
 
 
 @admin.register(Source)
@@ -29,7 +29,7 @@ class SourceAdmin(StaffAdmin[Source]):
     fieldsets = (
         (None, {"fields": ("name", "address", ("category", "language"))}),
         ("Polling", {"fields": (("is_active", "trust"), "interval_s")}),
-        ("How it is going", {"fields": GOING}),
+        ("How it is going", {"fields": STATE_FIELDS}),
     )
 
     def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:

@@ -13,7 +13,7 @@ import pytest
 from core.background import cancel_and_wait
 from news.background import checking_loop
 from news.scoring import (
-    Builtin,
+    BuiltinModel,
     builtin,
     current_model,
     score_by,
@@ -30,7 +30,7 @@ from tests.news.sentiment.tiny_onnx import make_onnx
 from tests.patience import PATIENCE_S
 
 
-class Failing(Builtin):
+class Failing(BuiltinModel):
     identifier = "failing-1"
 
     def __init__(self, fault: Exception) -> None:
@@ -41,7 +41,7 @@ class Failing(Builtin):
         raise self.fault
 
 
-class Beyond(Builtin):
+class Beyond(BuiltinModel):
     def score(self, title: str, category: str = "") -> Score:
         return Score(-7.0, "beyond", "")
 
@@ -174,7 +174,7 @@ def test_named_model_that_is_broken_leaves_it_to_the_built_in_one(tmp_path: Path
 
 async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None:
     models: list[SentimentModel] = [
-        Builtin(),
+        BuiltinModel(),
         OnnxModel(make_onnx(tmp_path / "tiny")),
         OnnxModel(tmp_path / "absent"),
     ]
@@ -188,7 +188,7 @@ async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None
     assert [model.is_healthy() for model in models] == [True, True, False]
 
 
-class Broken(Builtin):
+class Broken(BuiltinModel):
     identifier = "broken-1"
 
     def __init__(self) -> None:
