@@ -3,12 +3,14 @@ without what is secret in them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import Model
@@ -22,26 +24,12 @@ from accounts.models import Account, User
 
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
-if TYPE_CHECKING:
-    from django.contrib.auth.admin import GroupAdmin as GroupPages
-    from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-
-    UserPages = DjangoUserAdmin[User]
-else:
-    from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
-    from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-
-    class GroupPages(DjangoGroupAdmin, StaffAdmin): ...
-
-    class UserPages(DjangoUserAdmin, StaffAdmin): ...
-
-
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(GroupPages):
+class GroupAdmin(DjangoGroupAdmin, StaffAdmin[Group]):
     sortable_by = None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -52,7 +40,7 @@ class GroupAdmin(GroupPages):
 
 
 @admin.register(User)
-class UserAdmin(UserPages):
+class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     owner = ITSELF
     never = ("delete",)
     """Deactivate instead: what a user did stays on record."""

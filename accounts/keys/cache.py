@@ -242,7 +242,9 @@ class BrowserTokenCache(KeyCache[BrowserPage]):
         token = read_browser_token(key)
         if token is None or token.has_ended:
             return None
-        self._sweep()
+        if len(self._known) >= self._sweep_above:
+            self.forget(lambda page: page.expires_at <= time.time())
+            self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._known))
         return await self.remember(digest, self._page_of(token))
 
     async def _page_of(self, token: BrowserToken) -> BrowserPage | None:
@@ -253,12 +255,6 @@ class BrowserTokenCache(KeyCache[BrowserPage]):
         """A page can have many tokens at once, and all of them look for the same."""
         look = partial(in_thread_promptly, find_browser_caller, token.page_session)
         return await self._callers.ask(token.page_session, look)
-
-    def _sweep(self) -> None:
-        if len(self._known) >= self._sweep_above:
-            now = time.time()
-            self._known = {each: page for each, page in self._known.items() if page.expires_at > now}
-            self._sweep_above = max(self.SWEEP_ABOVE, 2 * len(self._known))
 
     def drop(self, facts: dict[str, Any]) -> None:
         changed = facts.get("account")

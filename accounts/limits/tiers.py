@@ -29,7 +29,6 @@ def save_user_access(account: Account, *, by: str) -> None:
     ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by=by, account=account.pk, active=active)
 
 
-State = TierRequest.State
 MOST_A_DAY = 5
 
 
@@ -55,19 +54,19 @@ def ask_for_tier(account: Account, wanted: Tier, why: str, *, by: str) -> TierRe
 
 @transaction.atomic
 def withdraw_request(request: TierRequest, *, by: str) -> None:
-    _decide(request, State.WITHDRAWN, by=by)
+    _decide(request, TierRequest.State.WITHDRAWN, by=by)
     ControlEvent.objects.publish(EventKind.TIER_WITHDRAWN, by=by, account=request.account_id)
 
 
 @transaction.atomic
 def accept_request(request: TierRequest, *, by: str) -> None:
-    _decide(request, State.ACCEPTED, by=by)
+    _decide(request, TierRequest.State.ACCEPTED, by=by)
     change_tier(request.account, request.wanted, by=by)
 
 
 @transaction.atomic
 def decline_request(request: TierRequest, answer: str, *, by: str) -> None:
-    _decide(request, State.DECLINED, by=by, answer=answer)
+    _decide(request, TierRequest.State.DECLINED, by=by, answer=answer)
     ControlEvent.objects.publish(
         EventKind.TIER_DECLINED, by=by, account=request.account_id, tier=request.wanted.name, answer=answer
     )

@@ -72,7 +72,10 @@ class MemoryWindow:
         admitted = len(stamps) < limit
         if admitted and cost:
             stamps.append(now)
-        return self._standing(stamps, admitted, limit, now)
+        used = len(stamps)
+        # A lowered limit can leave more than N in the window: a slot frees when enough of them are gone.
+        frees_in = (stamps[max(0, used - limit)] + WINDOW_NS - now) / 1e9 if used else 0.0
+        return Standing(admitted, limit, used, frees_in)
 
     def note(self, key: str, limit: int) -> None:
         """Count what was admitted elsewhere. More than `limit` of it would say nothing more."""
@@ -90,15 +93,6 @@ class MemoryWindow:
         while stamps and stamps[0] <= now - WINDOW_NS:
             stamps.popleft()
         return stamps
-
-    @staticmethod
-    def _standing(stamps: deque[int], admitted: bool, limit: int, now: int) -> Standing:
-        used = len(stamps)
-        if not used:
-            return Standing(admitted, limit, 0, 0.0)
-        # A lowered limit can leave more than N in the window: a slot frees when enough of them are gone.
-        leaver = stamps[max(0, used - limit)]
-        return Standing(admitted, limit, used, (leaver + WINDOW_NS - now) / 1e9)
 
     def _sweep(self, now: int) -> None:
         if len(self.admitted) < self.sweep_above:
