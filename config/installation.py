@@ -29,7 +29,7 @@ def known_secret(folder: Path) -> str:
 
 
 def tighten(folder: Path) -> None:
-    """Closes what an earlier version or a lax umask left open to others, unless the folder is shared."""
+    """Takes away what an earlier version or a lax umask let others read. A shared folder stays as it is."""
     try:
         found = folder.stat()
         is_ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX

@@ -84,8 +84,7 @@ AWAY = (RedisError, OSError)
 
 
 class Uptime:
-    """Counts from the start of the first process that is still followed by others; without Redis, from the
-    start of this one."""
+    """Since when there has always been a process of the service; without Redis, since when this one is up."""
 
     def __init__(self) -> None:
         self._since = time.time()

@@ -144,7 +144,7 @@ HANDLERS: dict[EventKind, tuple[Handler, ...]] = {
         ingest_key_cache.load_again,
     ),
 }
-"""Called in this order: what asks another one must not find what that still remembers."""
+"""Called in this order, so that none of them is told by another what is no longer true."""
 
 
 def market_states() -> Iterator[tuple[str, str]]:
