@@ -1,6 +1,6 @@
 """A stream in this process: who listens to it, and what it sent of late."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -8,7 +8,8 @@ from msgspec import UNSET
 
 from core import clock
 from core.plain_json import encode
-from market.streams.hub.hub import AT_ONCE, Hub, Make
+from market.streams.hub.hub import AT_ONCE, Hub
+from market.streams.hub.subscribers import ignore_end
 from market.streams.protocol import replies
 from market.streams.protocol.messages import ALL, StreamKind, Subscribe
 from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed
@@ -46,14 +47,24 @@ class Stream:
     def deactivate(self, gone: Collection[str]) -> None:
         """Tell those who named instruments that are not offered any more, or asked for all. They stay
         subscribed: signals that were published before still close."""
-        now_ms = clock.now_ms()
+        self.notify(
+            "deactivated", lambda named: gone if ALL in named else named.intersection(gone), clock.now_ms()
+        )
+
+    def notify(
+        self,
+        code: NoticeCode,
+        concerned: Callable[[set[str]], Collection[str]],
+        now_ms: int,
+        on_end: Callable[[], None] = ignore_end,
+    ) -> None:
+        """`concerned` picks out of the symbols that clients named, or "*", those of which they are told."""
 
         def make(topics: frozenset[str]) -> bytes | None:
-            symbols = self.symbols_of(topics)
-            ended = gone if ALL in symbols else symbols.intersection(gone)
-            return notice("deactivated", ended, now_ms) if ended else None
+            symbols = sorted(concerned(self.symbols_of(topics)))
+            return encode(Notice(code=code, symbols=symbols, time=now_ms)) if symbols else None
 
-        self.hub.notify(make)
+        self.hub.notify(make, on_end)
 
     def clear(self) -> None:
         """When the process ends, or the loop on which all of this lived."""
@@ -67,9 +78,9 @@ class NumberedStream(Stream):
     def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         super().__init__(kind, hub)
         self._changes = 0
-        """Of which not all have been told."""
+        """Of which not all have been told: a crowd is told part by part."""
         self._held: list[partial[None]] = []
-        """What is to be sent when all have been told of a change: no frame after it comes before that."""
+        """What is sent when all have been told: no frame that comes after a change goes out before it."""
         self.recent = RecentFrames()
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
@@ -92,7 +103,8 @@ class NumberedStream(Stream):
             self.recent.know(last)
         # Numbered as before; who listens is told that they are missing. Of a series that ends they hear.
         self._held = [held for held in self._held if held.func == self.begin_series]
-        self._tell_change(self._gap, SEQ)
+        self._changes += 1
+        self.hub.notify(self._gap, self._end_change, SEQ)
 
     def send(
         self,
@@ -117,11 +129,6 @@ class NumberedStream(Stream):
             if symbol == TEST:
                 self.faults.send(outgoing)
 
-    def _tell_change(self, make: Make, variant: int = 0) -> None:
-        """A crowd is told part by part, and what is sent meanwhile waits for the last of them."""
-        self._changes += 1
-        self.hub.notify(make, self._end_change, variant)
-
     def _end_change(self) -> None:
         self._changes -= 1
         if not self._changes:
@@ -142,22 +149,15 @@ class NumberedStream(Stream):
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
         self.recent.begin_series(symbol, last_tick)
-
-        def make(topics: frozenset[str]) -> bytes | None:
-            symbols = self.symbols_of(topics)
-            return notice("new_series", [symbol], now_ms) if {symbol, ALL} & symbols else None
-
-        self._tell_change(make)
+        self._changes += 1
+        concerned = {symbol, ALL}
+        self.notify(
+            "new_series", lambda named: [symbol] if concerned & named else [], now_ms, self._end_change
+        )
 
     def notify_liveness(self, is_heard: bool) -> None:
         """Nothing comes while no engine is heard, and it looks like a quiet market."""
-        code: NoticeCode = "live" if is_heard else "stale"
-        now_ms = clock.now_ms()
-
-        def make(topics: frozenset[str]) -> bytes | None:
-            return notice(code, self.symbols_of(topics), now_ms) if topics else None
-
-        self.hub.notify(make)
+        self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
 
     def deactivate(self, gone: Collection[str]) -> None:
         """Nobody is subscribed to them after this."""
@@ -201,7 +201,3 @@ class NumberedStream(Stream):
         variant = self.variant_of(subscribed)
         # Each is made when it is due.
         return reply, (frame(extended(data, seq, now_ms, variant)) for seq, data in opening.frames)
-
-
-def notice(code: NoticeCode, symbols: Iterable[str], now_ms: int) -> bytes:
-    return encode(Notice(code=code, symbols=sorted(symbols), time=now_ms))

@@ -129,13 +129,10 @@ class StreamSession(WebSocketSession):
 
     def end(self, why: Code | StreamRefused) -> None:
         """Be gone for everybody else, say why, and close."""
-        if not self.is_open:
-            return
-        self._let_go()
-        at_ms = now_ms()
         refused = why if isinstance(why, StreamRefused) else StreamRefused(why)
-        if refused.close is not None:
-            last = frame(encode(refused.frame(at_ms)))
+        if self.is_open and refused.close is not None:
+            self._let_go()
+            last = frame(encode(refused.frame(now_ms())))
             self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
 
     def leave(self) -> None:
