@@ -226,7 +226,7 @@ SAMPLE = proof_of(
     Evidence(
         source="tick",
         rule="target",
-        at=SAMPLE_SIGNAL.closed_at,
+        at=read_iso(CLOSED_SAMPLE.closed_at),
         epoch="k3v9x2q7",
         seq=1_204_511,
         bid=Decimal("2633.11"),
