@@ -1,5 +1,4 @@
-"""What the market did: candles, the last quote of each instrument, and how far imports and the engine
-came."""
+"""What the market did: candles, last quotes, and how far imports and the engine came."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -88,8 +87,7 @@ class FormingMinute(BarFields):
 
 
 class LastQuote(models.Model):
-    """The checkpoint of an instrument's quote, so that a restart knows it, on a closed market too. Without a
-    quote it says of which kind the instrument's prices are now."""
+    """The last quote, so that a restart knows it even on a closed market, and the kind of the prices."""
 
     instrument = models.OneToOneField(
         "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="last_quote"

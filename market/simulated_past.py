@@ -1,5 +1,5 @@
-"""The simulated market's past: 1m candles for 14 days, and 500 of each coarser interval. Only where nobody
-was sent a tick: a candle of ticks that were sent stays as it is."""
+"""The simulated market's past: 1m candles for 14 days, and 500 of each coarser interval. It is only made up
+where no ticks were sent."""
 
 from collections.abc import Iterator
 

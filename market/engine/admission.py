@@ -1,5 +1,4 @@
-"""Which ticks are let in: of which feed, and why others are refused: impossible values, times that are over,
-prices too far from the last one to be believed at once."""
+"""Which ticks are let in, by their feed, values, times and distance from the last price."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -17,18 +16,18 @@ FUTURE_MS = 5_000
 # What the database has room for: ten digits before the point.
 TOO_HIGH = 1e10
 
-# What cannot be taken says nothing of where the price is, but that it is another than before.
+# Such ticks do not say where the price is, only that it has changed.
 UNBELIEVED = frozenset({"not_finite", "not_positive", "crossed", "too_high", "future", "outlier"})
 
-# Who sends what is older than this, and nothing younger, has a clock that is behind.
+# A source that sends only what is older than this has a clock that is behind.
 STRAGGLES_MS = 60_000
 
 
 def reason_to_refuse(
     tick: Tick, last: Tick | None, closed_until_ms: int | None, facts: InstrumentFacts, now_ms: int
 ) -> str | None:
-    """None for a good tick; the last good value stays otherwise. Minutes that began before `closed_until_ms`
-    are closed; None where none is, because a file is read."""
+    """None for a good tick. Minutes that began before `closed_until_ms` are closed; it is None while a file
+    is read."""
     if not (isfinite(tick.bid) and isfinite(tick.ask) and isfinite(tick.volume)):
         return "not_finite"
     if tick.volume < 0 or round(tick.bid, facts.digits) <= 0:
@@ -96,9 +95,9 @@ KEPT_SPREADS = 100
 
 
 class Outliers:
-    """Of one instrument. A tick is refused where its mid is further from the last one than 50 median spreads,
-    15 mean ranges of a minute, and the instrument's share of the price, or the price of its trade as far from
-    its own mid."""
+    """Of one instrument. A tick is refused if its mid is further from the last one than 50 median spreads,
+    15 mean ranges of a minute and the instrument's share of the price, or if its trade is as far from its own
+    mid."""
 
     __slots__ = ("_agreeing", "_level", "_spreads", "last_price", "refused", "refused_ms")
 

@@ -90,8 +90,7 @@ class Engine:
         return None
 
     def keep_time(self, at_ms: int, late_ms: int = 0) -> None:
-        """Close what has ended and what nothing more is taken for, though no later tick came to say so. What
-        came within the last `late_ms` may not have been read yet."""
+        """Close what has ended, even if no later tick came. What came in the last `late_ms` may be unread."""
         until_ms = at_ms - self.grace_ms - late_ms
         for facts in catalogue.all():
             state = self.instrument(facts, at_ms)
@@ -238,8 +237,8 @@ class Engine:
         self.prices.history(state.facts).builder.price_by(state.source)
 
     def _note_late(self, state: InstrumentState, time_ms: int, at_ms: int) -> None:
-        """A minute that was missed and is filled now has its ticks close together: the clock lets it be
-        until no more come. What the price is by now nobody has said."""
+        """Ticks of a minute that was missed come close together: the clock closes it when no more come. What
+        the price is by now nobody has said."""
         if at_ms >= interval_start(time_ms, MINUTE_MS) + MINUTE_MS + self.grace_ms:
             state.late_at_ms = state.unsure_ms = at_ms
 

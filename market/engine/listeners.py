@@ -1,5 +1,4 @@
-"""Who follows the engine in its own process, and keeps what it made of it together with the engine's own
-state."""
+"""Who follows the engine in its own process, and writes what it makes of it with the engine's state."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
@@ -28,24 +27,21 @@ class SeriesEnding(NamedTuple):
 
 class EngineListener(Protocol):
     async def begin(self, start: EngineStart) -> None:
-        """The engine knows again what the database holds; nothing has come since, and nothing is written or
-        comes before this returns."""
+        """The engine has loaded what the database holds; nothing comes or is written before this returns."""
 
     async def stored(self, symbols: Collection[str]) -> None:
-        """Minutes of these instruments were written of which nobody was sent a tick. Nothing has come since
-        the beginning. Where this fails it judges them by itself, later."""
+        """Minutes were written of which nobody was sent a tick; nothing has come since the beginning. If this
+        fails, it judges them by itself later."""
 
     def hear(self, records: list[AnyRecord]) -> None:
-        """Everything that the engine decides, before anybody else hears of it. It may neither wait nor
-        raise."""
+        """All that the engine decides, before anybody else hears of it. It may neither wait nor raise."""
 
     def notes(self, *, is_behind: bool) -> Callable[[], None]:
-        """Called as the engine's state is about to be written, and the result within that transaction: what
-        it must know of all it has heard so far, if another is to go on from there. `is_behind` where it may
-        still be told of minutes that were `stored`."""
+        """Called before the engine's state is written, and the result within that transaction: it keeps what
+        another needs to go on from there. `is_behind` while minutes may still be `stored`."""
 
     async def series_ends(self, ending: SeriesEnding) -> Callable[[], None]:
-        """The prices of an instrument are of another kind from now on. The result is called within the
-        transaction that says so in the database, and may be called again if that fails."""
+        """An instrument's prices are of another kind from now on. The result is called within the transaction
+        that says so in the database, and may be called again if that fails."""
 
     async def end(self) -> None: ...

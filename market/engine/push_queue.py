@@ -1,7 +1,7 @@
-"""Pushed ticks on their way from a web process to the engine's, and the verdicts on their way back.
+"""Takes pushed ticks from a web process to the engine's, and the answers back.
 
-A request is popped off a list, so it is worked at most once whatever dies or is doubled; one whose
-sender has given up is not worked at all. Redis' clock decides, so no machine's own has to be right."""
+A request is popped off a list, so it is worked at most once, whatever dies, and never after its sender has
+given up. Redis' clock decides that, so no machine's own has to be right."""
 
 import asyncio
 import itertools
@@ -40,8 +40,8 @@ AT_ONCE = 32
 RETRY_S = 0.2
 FORGOTTEN_AFTER_S = 10
 
-# Each entry begins with the microsecond until which it may be begun. Those that are over make room first,
-# so an engine that was away finds no queue full of them.
+# Each entry begins with the microsecond until which it may be begun. Expired ones make room first, so an
+# engine that was away does not find a queue full of them.
 APPEND = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -31,15 +31,14 @@ TELL_S = 1.0
 AGAIN_S = 1.0
 REPEATED_AT_ONCE = 1_000
 
-
-# A look that comes later than this after the one before finds a machine that was asleep, stood still or is
-# overloaded: what came meanwhile waits to be read, and still counts.
+# A look at the clock so long after the last one finds a machine that slept, stood still or is overloaded:
+# what came meanwhile waits to be read, and still counts.
 AWAY_S = 1.0
 
 
 class Lateness:
-    """Told of every look at the clock. For a while after a late one, what came since the look before it may
-    be unread. Where all looks are late, that is still no more than one of them was."""
+    """Told of every look at the clock. For a while after a late one, what came since the look before may be
+    unread. If all looks are late, that is still no more than one of them was."""
 
     def __init__(self, while_s: float) -> None:
         self._while_s = while_s

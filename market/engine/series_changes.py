@@ -1,5 +1,5 @@
-"""Simulated and real prices of an instrument are two series: one ends and the other goes on where its feeds
-change, and minutes of the simulated market are made up for the time in which no engine ran."""
+"""Simulated and real prices of an instrument are two series: one ends and the other goes on when its feeds
+change. Simulated minutes are filled in for the time in which no engine ran."""
 
 import asyncio
 import logging
@@ -35,8 +35,8 @@ class SeriesChanges:
         self._changing = asyncio.Lock()
 
     async def settle(self) -> None:
-        """Where simulated prices give way to real ones or real ones to simulated, one series ends and the
-        other goes on. What cannot be done now is tried again with the next writing."""
+        """Change the series of instruments whose feeds are of the other kind now. What cannot be done is
+        tried again with the next writing."""
         async with self._changing:
             for facts in catalogue.all():
                 state = self._engine.instrument(facts, now_ms())

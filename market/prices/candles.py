@@ -1,5 +1,5 @@
-"""Candles from ticks. Ticks make minutes, minutes make everything coarser, so that each of the six intervals,
-aligned to UTC, is the aggregate of its 1m candles by construction."""
+"""Candles from ticks. Ticks make minutes, and minutes make the coarser intervals, aligned to UTC: each is the
+aggregate of its 1m candles by construction."""
 
 from __future__ import annotations
 
@@ -251,9 +251,8 @@ class CandleBuilder:
         return ended is not None and opened_ms <= ended.opened_ms
 
     def _merge(self, minute: PriceBar) -> Iterator[Closed]:
-        """Add a minute to what is coarser. Where a minute that was missed comes after its hour was closed,
-        the hour holds it too. It may be waiting to be written in a thread, so it is replaced rather than
-        changed."""
+        """Add a minute to what is coarser. A minute that was missed belongs to its hour even if that is
+        closed; as it may be waiting to be written in a thread, the hour is replaced rather than changed."""
         for timeframe, span_ms in COARSER.items():
             opened_ms = interval_start(minute.opened_ms, span_ms)
             ended, forming = self._ended.get(timeframe), self._coarser.get(timeframe)

@@ -181,8 +181,7 @@ class History:
                 self._keep(self.builder.close_again(timeframe, opened_ms, is_early=is_early))
 
     def _is_more(self, candle: PriceBar, timeframe: str) -> bool:
-        """Whether its minutes are those of the stored one and others: that was written before its time, and
-        nobody came to write it again."""
+        """Whether it has more minutes than the stored one, which was written early and never again."""
         stored = self._restored[timeframe]
         volume = round(stored.volume, VOLUME_DECIMALS)
         changes = candle.high - stored.high, stored.low - candle.low, candle.volume - volume
@@ -211,8 +210,7 @@ class History:
         return [*map(series.row, closed), *([row_of(forming, self.digits)] if forming is not None else [])]
 
     def _last(self, timeframe: str, count: int, closed_only: bool) -> tuple[_Series, range, PriceBar | None]:
-        """Which closed ones, and the one that forms. Only the engine says that one is closed, and never a
-        clock."""
+        """Which closed ones, and the one that forms. Only the engine closes candles, never a clock."""
         series, stored = self._series[timeframe], len(self._series[timeframe].opened_ms)
         forming = None if closed_only else self.builder.forming(timeframe)
         if forming is not None and stored and forming.opened_ms <= series.opened_ms[-1]:

@@ -1,5 +1,5 @@
-"""Order flow: the volume that lifted the ask and that hit the bid; and absorption, which is trading against
-one side, heavier than usual, that did not move the price."""
+"""Order flow, the volume that lifted the ask and that hit the bid; and absorption: trading against one side,
+heavier than usual, that did not move the price."""
 
 from bisect import bisect_right
 from collections import deque
@@ -172,11 +172,8 @@ class _Window:
 
 
 class AbsorptionWatch:
-    """One instrument, in windows of 5 s aligned to UTC.
-
-    A window counts if anything was traded in it. Each side is held against its own volumes, noughts among
-    them, in the last 60 windows that counted; the one that is judged is not among these.
-    """
+    """One instrument, in windows of 5 s aligned to UTC. A window counts if anything was traded in it. Each
+    side is compared with its own volumes, zeros too, in the 60 windows that counted before."""
 
     __slots__ = ("_begins_ms", "_digits", "_ends_ms", "_pip_size", "_scale", "_usual", "_window")
 
@@ -237,8 +234,7 @@ class AbsorptionWatch:
 
 
 class RecentVolumes:
-    """Mean and standard deviation of the last so many volumes. They are whole numbers, because sums of
-    those stay exact however long it runs."""
+    """Mean and standard deviation of the last volumes: whole numbers, whose sums stay exact for ever."""
 
     __slots__ = ("_many", "_squares", "_sum", "_volumes")
 
@@ -258,8 +254,7 @@ class RecentVolumes:
             self._squares -= oldest * oldest
 
     def strength(self, volume: int) -> float | None:
-        """How many (sample) standard deviations it is above the mean. None until so many are known, and
-        while they are all alike."""
+        """(Sample) standard deviations above the mean. None if too few are known or all alike."""
         count = len(self._volumes)
         spread = count * self._squares - self._sum * self._sum
         if count < self._many or not spread:

@@ -1,5 +1,4 @@
-"""A tick as it comes in, and the records of what the engine decides: the same records make the same prices in
-every process."""
+"""Ticks as they come in, and what the engine decides: the same records make the same prices everywhere."""
 
 import msgspec
 
@@ -87,8 +86,8 @@ class AbsorptionFound(JournalRecord, tag=5):
 
 
 class SeriesBegan(JournalRecord, tag=7):
-    """A series of the other kind begins, with the quote that ended it the last time. What is known of the
-    symbol is replaced by what is stored of that kind."""
+    """A series of the other kind begins, with the quote that ended it the last time. What is stored of it
+    replaces what is known of the symbol."""
 
     simulated: bool
     at_ms: int

@@ -51,15 +51,13 @@ def write(
     place: JournalPosition,
     notes: Sequence[Callable[[], None]] = (),
 ) -> None:
-    """Candles and the checkpoints that follow them in one transaction, as long as the lease is ours; and with
-    them what others note who heard of the same ticks."""
+    """Candles, checkpoints and the notes of listeners in one transaction, as long as the lease is ours."""
     try:
         with transaction.atomic():
             _begin(lease, place, notes)
             _put(rows, checkpoints)
     except (IntegrityError, DataError):
-        # What the database will never take, such as candles of an instrument that was deleted, would
-        # keep everything else waiting behind it.
+        # What the database will never take, say candles of a deleted instrument, would hold up the rest.
         with transaction.atomic():
             _begin(lease, place, notes)
             _put_each(rows, checkpoints)
@@ -73,8 +71,7 @@ def _begin(lease: Lease, place: JournalPosition, notes: Sequence[Callable[[], No
 
 
 def _put_each(rows: list[CandleToWrite], checkpoints: dict[int, Checkpoint]) -> None:
-    """All in the one transaction that says up to where is written: a kill between two of them would cost what
-    the second lacks."""
+    """All in the transaction that says up to where is written: a kill between two would lose the second."""
     wanted = {row[0] for row in rows} | checkpoints.keys()
     # A key that is missing would refuse everything at the end, so nobody takes one away meanwhile.
     there = Instrument.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")

@@ -25,8 +25,8 @@ GONE_S = 4.0
 # Who looks more seldom cannot tell whether the database answered all the time between: that counts as a beat.
 STEADY_S, BEAT_S = 2.0, 1.0
 
-# A writer that was silent for so long before anybody watched needs no watching, unless it is the database
-# that may have been away: one that others share, which a stand-in that started meanwhile does not know.
+# A writer that was silent for so long is gone, without being watched, unless others share the database:
+# that may have been away itself, which a stand-in that started meanwhile does not know.
 LONG_GONE = timedelta(seconds=60)
 
 
@@ -78,8 +78,7 @@ class Lease:
             raise LeaseLost
 
     def _beat(self, **place: Any) -> bool:
-        """False if the lease is another's. A flush of our own may hold the row, or have beaten since it was
-        read: it is waited for."""
+        """False if the lease is another's. A flush of our own may hold the row: this waits for it."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
         now = Now() if connection.vendor == "postgresql" else timezone.now()
         return bool(held.update(beats=F("beats") + 1, beat_at=now, **place))

@@ -37,8 +37,7 @@ class LoadedMarket(NamedTuple):
 
 @transaction.atomic
 def load(prices: Prices, default_feed: str | None = None) -> LoadedMarket:
-    """Fill the memory of a process from the database, as it is at one moment: of each instrument the series
-    that was going on."""
+    """Fill the memory of a process from one state of the database, with each instrument's present series."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -91,8 +90,8 @@ TRIES, AGAIN_S = 5, 0.1
 
 
 async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
-    """Beside what goes on forming. What was closed before this must be written; what closes while it reads is
-    not lost. Returns the stored quote, if it is newer than the one that is known."""
+    """What was closed before this must be written; what closes while it reads is not lost. Returns the stored
+    quote, if it is newer than the known one."""
     for _ in range(TRIES):
         old, fresh = prices.history(facts), History(facts.digits)
         stored = await in_thread(_load_present, fresh, facts)

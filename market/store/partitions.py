@@ -1,7 +1,5 @@
-"""The months of 1m candles. On PostgreSQL each is a table of its own, so that an old one goes at once.
-
-A candle without a month is kept as well, in the rest, and moves when its month is made.
-"""
+"""The months of 1m candles. On PostgreSQL each is a table of its own, so that an old one goes at once. A
+candle without a month is kept in the rest, and moves when its month is made."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime

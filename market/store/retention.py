@@ -1,7 +1,5 @@
-"""How long candles are kept: by the day, though always the last ones that a start reads into memory.
-
-Cut at midnight, so that a day has all of its 1m candles or none and every interval adds up.
-"""
+"""How many days candles are kept, though never fewer candles than a start reads into memory. Cut at midnight,
+so that a day has all of its 1m candles or none and every interval adds up."""
 
 import asyncio
 import logging
@@ -112,8 +110,8 @@ class InstrumentCandles(NamedTuple):
     importing: QuerySet[UnfinishedImport]
 
     def kept_from(self) -> datetime:
-        """The midnight before the oldest candle that a start reads, however old that is, or before the place
-        where an import goes on: a day is to be whole when its coarser candles are made."""
+        """The midnight before the oldest candle that a start reads, or before the place where an import goes
+        on: a day has to be whole when its coarser candles are made."""
         kept_from = midnight(_opened_at(self.candles.order_by("-opened_at"), KEPT - 1) or ALWAYS)
         goes_on_at = self.importing.aggregate(first=Min("minute_at"))["first"]
         return kept_from if goes_on_at is None else min(kept_from, midnight(goes_on_at))

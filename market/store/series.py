@@ -1,5 +1,5 @@
-"""Each instrument has two series that never mix: simulated prices and real ones. What is stored of them, and
-the change from one to the other."""
+"""An instrument's simulated and real prices are two series that never mix: what is stored of them, and the
+change from one to the other."""
 
 from datetime import timedelta
 

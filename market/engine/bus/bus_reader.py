@@ -133,8 +133,8 @@ class BusReader:
                 self._prices.apply(record, facts)
 
     async def _catch_up(self, needed: JournalPosition) -> None:
-        """Load what the engine has written, once it has written so much, or another has written instead: what
-        an engine sent that was killed before its first write is waited for in vain."""
+        """Load what the engine has written, once it has written that much or another engine has written
+        instead: an engine that was killed before its first write never will."""
         while True:
             fresh = Prices(self._prices.candle_price)
             try:

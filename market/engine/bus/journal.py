@@ -1,6 +1,5 @@
-"""The journal: positions in it, its entries in a Redis Stream and in files, and what was published of late.
-
-Entries are batches numbered without holes, so that a reader sees at once that it missed something."""
+"""The journal: numbered batches of records in a Redis Stream or in files, and what was published recently.
+The numbers have no holes, so a reader sees at once that it missed something."""
 
 import uuid
 import zlib
@@ -24,8 +23,7 @@ STREAM, HEAD = "tickwire:bus", "tickwire:bus:head"
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(list[AnyRecord]).decode
 
-# Only the writer that claimed the head may append, and each number once: where an answer was lost, the
-# question is asked again.
+# Only the writer that claimed the head may append, each number once: it asks again if an answer was lost.
 APPEND = """
 local head = redis.call('HMGET', KEYS[2], 'writer', 'epoch', 'n')
 if not head[1] then return 'empty' end

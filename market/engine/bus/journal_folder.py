@@ -1,5 +1,5 @@
-"""The folder in which an engine within its process keeps its journal: a head that says whose it is, segments
-that the database does not hold yet, and those that it does hold but the streams may send again."""
+"""The folder of a local journal: a head that says whose it is, segments that the database does not hold yet,
+and those that it holds but the streams may send again."""
 
 import fcntl
 import logging

@@ -1,5 +1,5 @@
-"""The engine's journal within the process that shows its prices. Files hold it until the database does, so
-that kill -9 loses nothing that was sent; a power cut may, as nothing waits for the disk. They stay for two
+"""The bus of an engine within the process that shows its prices. Files hold the journal until the database
+does: kill -9 loses nothing that was sent, but a power cut may, as nothing waits for the disk. They stay two
 minutes more, for streams that resume in the next process; the newest says how far the database must be."""
 
 import logging
@@ -230,8 +230,8 @@ class LocalBus:
         """Something was published since the last number was given."""
 
     async def open(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord]:
-        """What was published and not written. Where that is not known, the numbering starts anew, because
-        numbers given after the last checkpoint are not known either."""
+        """What was published and not written. If that is unknown, so are the numbers given since the last
+        checkpoint: the numbering starts anew."""
         self._is_open = False
         found = self._journal.open(place)
         if found is None:
@@ -258,8 +258,7 @@ class LocalBus:
         self._hear(records)
 
     def seal(self) -> JournalPosition:
-        """Everything published so far has a number; returns the last. None is given for nothing: between what
-        the database holds and what the journal does it would be missing."""
+        """Everything published so far has a number; returns the last. A number for nothing would be a gap."""
         if self._is_open:
             self._is_open = False
             self.place = JournalPosition(self.place.epoch, self.place.position + 1)

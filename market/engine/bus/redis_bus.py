@@ -137,8 +137,8 @@ class RedisBus:
             await self._moved.wait()
 
     def _is_kept(self, place: JournalPosition) -> bool:
-        # Before the database has the numbering, a successor looks for another one and leaves the stream. What
-        # was given up because the numbering began anew is written by then.
+        # A successor ignores the stream of a numbering that the database does not have. Once the database
+        # has it, what was given up for that numbering is written too.
         if self._must_begin_anew or self._written.epoch != self.place.epoch:
             return False
         if self._written.position < self._lacks_until:
@@ -215,8 +215,8 @@ class RedisBus:
         self._has_claimed, self._must_begin_anew = True, False
 
     async def _fill_up(self, writer: JournalWriter) -> None:
-        """Redis came back empty, or as it was some time ago: it is given again what it took last. Whoever
-        read that goes on without a gap."""
+        """Redis came back empty or with an older state, and gets again what it took last: whoever had read
+        that goes on without a gap."""
         logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
         first = (self._sent or self._sealed)[0][0]
         args = [writer.writer, self.place.epoch, first - 1, "anew", "own"]

@@ -1,5 +1,4 @@
-"""What the engine asks of a feed and a feed of the engine, how long live feeds wait, and ticks that are held
-back until the minutes before them are there."""
+"""What the engine and a feed ask of each other, how long feeds wait, and ticks that await their history."""
 
 import asyncio
 import random
@@ -21,8 +20,8 @@ class Inlet(Protocol):
         """The source is gone or silent: "the connection was closed (1006)"."""
 
     def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
-        """A message that made no tick is counted: "malformed", "unknown_symbol". `what` is a sentence for
-        staff, where they have to do something about it. Nothing comes for `symbols` until then."""
+        """Count a message that made no tick: "malformed", "unknown_symbol". `what` is a sentence for
+        staff who have to do something about it; until then nothing comes for `symbols`."""
 
     def missing(self) -> dict[str, int]:
         """For each symbol that lacks closed minutes up to now, when the first of them opened (ms)."""
@@ -71,8 +70,8 @@ AT_ONCE = 500
 
 
 class HeldTicks:
-    """Keeps ticks back until the past is filled. Candles only go forward: a tick that was let in, or even a
-    sign of life, would close minutes whose history is on its way."""
+    """Ticks that wait until the past is filled. Candles only go forward: a tick, or even a sign of life,
+    would close minutes whose history is on its way."""
 
     def __init__(self, inlet: Inlet, at_most: int, before: Sequence[Tick] = ()) -> None:
         """`before` is what another connection left behind."""

@@ -28,11 +28,11 @@ BATCH = 1_000
 
 
 class ReplayFeed:
-    """The first tick is as of now, and gaps keep their length, divided by the speed: to the engine the ticks
-    are as live as any, and a market that is closed now refuses them.
+    """The first tick is as of now, and gaps keep their length, divided by the speed: the engine takes the
+    ticks for live ones, and refuses them while the market is closed.
 
-    At speed 0 all of them come at once with the times they had. The engine takes that only where it knows
-    nothing later: a replay into an empty database makes the candles of the past, a second one is refused."""
+    At speed 0 they come all at once, with the times they had. The engine takes them only if it knows nothing
+    later: a replay into an empty database makes the candles of the past, and a second one is refused."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ BLOCK = 1 << 14
 
 
 class ReplayFiles:
-    """What lies in a folder for some instruments. Where a recording says nothing of one of them, all of it is
-    read for the first tick."""
+    """What lies in a folder for some instruments. If a recording lacks one of them, all of it is read before
+    the first tick."""
 
     def __init__(self, directory: Path, instruments: Sequence[InstrumentFacts]) -> None:
         self._directory = directory

@@ -1,5 +1,4 @@
-"""What every format of a file of ticks says of itself, and what formats are read with: lines, columns,
-times."""
+"""What a format of files of ticks says of itself, and how lines, columns and times are read."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple

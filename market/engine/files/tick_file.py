@@ -1,5 +1,4 @@
-"""A file of ticks, opened: plain, .gz, .zip with one member, or standard input. Its beginning tells its
-format."""
+"""Opens a file of ticks: plain, .gz, .zip with one member, or standard input. Its start tells its format."""
 
 import gzip
 import hashlib

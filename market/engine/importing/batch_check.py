@@ -1,7 +1,5 @@
-"""The rules for live ticks, over many ticks at once.
-
-Most batches hold nothing to refuse, and a few passes over their columns prove it; only the others are
-judged tick by tick."""
+"""The rules for live ticks, over many ticks at once. A few passes over the columns prove that most batches
+are good; only the others are judged tick by tick."""
 
 from itertools import pairwise
 from math import isfinite

@@ -1,5 +1,5 @@
-"""What the minutes of a day make of its coarser candles. Where retention has dropped minutes, the candles
-that were made of them are all that is known, so they are built upon and not made anew."""
+"""The coarser candles of a day, from its minutes. Where retention has dropped minutes, the candles made of
+them are all that is known, so they are added to and not made anew."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -38,8 +38,8 @@ class DayBefore:
         """Some of their minutes were dropped."""
 
     def rebuild(self, minutes: list[PriceBar], first_ms: int, last_ms: int, hours: TradingHours) -> Rebuilt:
-        """Everything that holds one of the minutes from the first to the last that were written; `minutes`
-        are all that are stored by now."""
+        """All that hold one of the written minutes, from the first to the last; `minutes` are all that are
+        stored by now."""
         after = {timeframe: dict(bars) for timeframe, bars in self._bars.items()}
         made, left = [], set[CoarserKey]()
         for timeframe, span_ms in COARSER.items():

@@ -60,8 +60,8 @@ class Importer:
         return True
 
     def _begun(self, digests: list[str]) -> int:
-        """The last file that an import before this one began. Those before it are stored; the last minute
-        of one of them is not to be stored again without what the next one added."""
+        """The last file that an import before this one began. The files before it are stored, and to store
+        one again would take from its last minute what the next one added."""
         known = set(self._of(digests).values_list("digest", flat=True))
         return max((number for number, digest in enumerate(digests) if digest in known), default=0)
 

@@ -27,8 +27,7 @@ class Changed(NamedTuple):
 
 
 def store_minutes(facts: InstrumentFacts, minutes: Sequence[PriceBar], basis: str, now_ms: int) -> Changed:
-    """Closed minutes in order, within a transaction: what is coarser is made of all that are stored then,
-    those that came another way too."""
+    """Closed minutes in order, within a transaction; what is coarser is made of all that are stored then."""
     for minute in minutes:
         minute.source = IMPORTED
     changed = Changed(set(), set())
@@ -73,8 +72,8 @@ def _of_day(facts: InstrumentFacts, day_ms: int) -> QuerySet[Candle]:
 def _closed(
     facts: InstrumentFacts, candles: list[tuple[str, PriceBar]], basis: str, now_ms: int
 ) -> Iterator[CandleToWrite]:
-    """Those whose interval is over, or which the market's next session does not reach. Of the others only
-    those are known that were stored before: they have to fit their minutes too."""
+    """Those whose interval is over, or ends before the market opens again, and those that were stored before,
+    which have to fit their minutes too."""
     is_open, reopens_ms = facts.hours.is_open(now_ms), facts.hours.next_open(now_ms)
     until_ms = now_ms if is_open else reopens_ms
     for timeframe, candle in candles:
@@ -91,8 +90,7 @@ def _is_stored(facts: InstrumentFacts, timeframe: str, candle: PriceBar) -> bool
 
 @transaction.atomic
 def keep_quote(facts: InstrumentFacts, tick: Tick) -> bool:
-    """As the last real one, if it is newer than that; False if it is not. While an instrument's prices are
-    simulated it waits until they are real."""
+    """As the last real quote, if it is newer than that; False if not. While prices are simulated it waits."""
     at = moment(tick.time_ms)
     bid, ask = round(tick.bid, facts.digits), round(tick.ask, facts.digits)
     quote: dict[str, Any] = {"bid": bid, "ask": ask, "quoted_at": at, "source": IMPORTED}

@@ -1,5 +1,4 @@
-"""When the ticks of a simulated instrument come, in bursts and pauses, and which of them are trades, on which
-side and how large."""
+"""When simulated ticks come, in bursts and pauses, and which are trades, on which side and how large."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -96,8 +95,8 @@ SimulatedQuote = tuple[int, int, int, int, int]
 Take = tuple[int, int]
 TRADE_SHARE = 0.75
 
-# Takers follow the price of the last seconds, and moods that last. So chosen that the side of a trade has a
-# lag-1 autocorrelation of 0.3, and that the delta of a minute goes with its move at 0.5.
+# Takers follow the price of the last seconds, and moods that last. With these values the side of a trade has
+# a lag-1 autocorrelation of 0.3, and the delta of a minute correlates with its move at 0.5.
 TREND_SECONDS, TREND = 8, 64
 MOODS_SECONDS, MOOD = (4, 64), 0.6
 PRESSED_SECONDS = 5
@@ -115,7 +114,7 @@ class Takers:
         self._moods = [(derive_key(seed, symbol, f"mood {length}"), length) for length in MOODS_SECONDS]
         self._plan = derive_key(seed, symbol, "absorption")
         move = profile.base_price * profile.yearly_volatility * sqrt(PRESSED_SECONDS / YEAR_SECONDS)
-        # Where the price seldom rests, more of its rests are used: one a minute or two for most
+        # The less often the price rests, the more of its rests are used: one in a minute or two for most
         # instruments, one in a quarter of an hour for bitcoin.
         self._share = min(1.0, (1 + (0.6 * move / profile.spread) ** 4) / ABSORBING)
         self._pressed = lru_cache(maxsize=8)(self._find_pressed)

@@ -48,7 +48,7 @@ class DemoFeed:
         clock: Callable[[], int] = now_ms,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`known_ms` is the time of each symbol's last tick that was kept; `rate` is in ticks a second of all
+        """`known_ms` has the time of each symbol's last kept tick; `rate` is in ticks a second of all
         instruments together, 0 for what their profiles say."""
         self._clock, self._sleep = clock, sleep
         self._seed = seed
@@ -120,8 +120,8 @@ def _due(ahead: deque[Tick], now_ms: int) -> list[Tick]:
 
 
 def open_parts(hours: TradingHours, start_ms: int, end_ms: int) -> Iterable[Span]:
-    """The sessions of a second or less. None is shorter than a minute, and to ask whether a market is open
-    costs a hundredth of asking for its sessions."""
+    """The sessions within a second or less; none is shorter than a minute. `is_open` costs a hundredth of
+    `sessions_between`."""
     is_open = hours.is_open(start_ms)
     if is_open == hours.is_open(end_ms - 1):
         return [(start_ms, end_ms)] if is_open else []

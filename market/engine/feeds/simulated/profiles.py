@@ -1,5 +1,4 @@
-"""What the simulated instruments are like. Their spreads and sizes are 256 equally likely values each, so
-that a byte of chance chooses one."""
+"""What simulated instruments are like. A random byte chooses one of 256 equally likely spreads or sizes."""
 
 from math import floor, log10
 from zlib import crc32

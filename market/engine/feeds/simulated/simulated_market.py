@@ -1,5 +1,4 @@
-"""Markets that are a pure function of seed, symbol and time: a lifelike one, and one at any rate for load
-tests."""
+"""Markets as pure functions of seed, symbol and time: a lifelike one, and one of any rate for load tests."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator

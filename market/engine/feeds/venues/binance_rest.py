@@ -1,5 +1,4 @@
-"""Binance's REST side: which names it knows, as it acknowledges a subscription to any, and its bars of
-trades."""
+"""Binance's REST side: its bars of trades, and the names it knows, as it acknowledges any subscription."""
 
 from collections.abc import Iterable
 from http import HTTPStatus

@@ -170,8 +170,7 @@ async def kraken_history(wanted: MinutesRequest) -> list[PriceBar]:
 
 
 def read_bars(body: bytes, end_ms: int, *, counted: bool) -> list[PriceBar]:
-    # The last one is always still forming. There is no way to ask for an end, so what comes after it is no
-    # fault.
+    # The last one is always still forming. No end can be asked for, so what comes after it is no fault.
     bars = [bar for bar in _bars(body)[:-1] if bar.opened_ms < end_ms]
     return [minute_of_trades(bar, counted=counted) for bar in bars]
 

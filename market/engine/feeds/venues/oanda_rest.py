@@ -1,5 +1,4 @@
-"""OANDA's REST side: who asks, why it does not answer as hoped, and its bars of the bid, the ask and the
-mid."""
+"""OANDA's REST side: credentials, the reasons of a refusal, and bars of the bid, the ask and the mid."""
 
 from http import HTTPStatus
 from typing import NamedTuple
@@ -106,8 +105,7 @@ ANSWER = msgspec.json.Decoder(OandaBars, strict=False)
 
 
 async def oanda_history(wanted: MinutesRequest, price: str = "bid") -> list[PriceBar]:
-    """One request: it may span 5,000 candles, and three days have 4,320. `price` is what the candles are made
-    of, bid or mid."""
+    """In one request, which may span 5,000 candles: three days have 4,320. `price` is bid or mid."""
     between = {"from": iso_s(wanted.start_ms), "to": iso_s(wanted.end_ms)}
     params: Params = {"price": "MA" if price == "mid" else "BA", "granularity": "M1", **between}
     answer = await wanted.ask(f"/v3/instruments/{quote(wanted.name, safe='')}/candles", params)

@@ -57,8 +57,8 @@ class VenueLine(NamedTuple):
     receive: Callable[[], Awaitable[bytes | str]]
     """The next message, or `FeedLost`."""
     read: Callable[[bytes | str, int], list[Tick]]
-    """The ticks of a message that came at this time (ms); it remembers what the connection has said so far. A
-    message that makes no sense is a ValueError."""
+    """The ticks of a message that came at this time (ms), which may depend on messages before it. A message
+    that makes no sense is a ValueError."""
 
 
 def not_served(name: str, why: str, example: str) -> str:
@@ -176,8 +176,8 @@ class VenueFeed(ABC):
                 self._failures = 0
 
     async def _fill(self, inlet: Inlet, held: HeldTicks) -> None:
-        """Ask for what is missing before the first live tick; in vain or too late, the live feed goes on.
-        What comes meanwhile is read as it comes: some of it has no time but that of its receipt."""
+        """Ask for what is missing before the first live tick; if that fails or is late, the live feed
+        goes on. Messages are read meanwhile, as the time of some is that of their receipt."""
         try:
             await self._fill_missing(inlet)
         except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on

@@ -1,5 +1,4 @@
-"""What one connection to a venue has said so far: last quotes and trade numbers, forgotten with the
-connection."""
+"""What one connection to a venue has said so far: its last quotes and the numbers of its trades."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -8,15 +7,15 @@ from math import isfinite
 from core.times import EPOCH, MILLISECOND
 from market.prices.records import Tick
 
-# Two channels of a venue are not in step, and where one gives no times we stamp it by a clock of our own.
-# One channel may be behind the other by as much as the engine lets a clock run ahead.
+# A venue's two channels are not in step, and we stamp one that gives no times by our own clock. One may be
+# behind the other by as much as the engine lets a clock run ahead.
 OUT_OF_STEP_MS = 5_000
 LONGEST_NAME = 40
 
 
 class VenueQuotes:
-    """Makes ticks, under our symbols, from quotes and trades under the venue's. A quote or a trade that must
-    not go on is counted with its reason; what is no number is a ValueError."""
+    """Makes ticks under our symbols from quotes and trades under the venue's. Bad ones are counted with their
+    reason; what is no number is a ValueError."""
 
     def __init__(self, symbols: Mapping[str, str], refuse: Callable[[str, str], None]) -> None:
         """`symbols` are the venue's names by ours; several of ours may follow one of theirs."""
