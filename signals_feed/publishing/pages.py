@@ -23,8 +23,6 @@ from signals_feed.rules import SignalRefused, SignalTerms, exit_price, result
 
 from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, publish
 
-PRICE = {"inputmode": "decimal", "autocomplete": "off"}
-
 
 def offered() -> list[tuple[str, str]]:
     found = sorted(catalogue.active(), key=lambda facts: facts.symbol)
@@ -32,12 +30,8 @@ def offered() -> list[tuple[str, str]]:
 
 
 def price_input(help_text: str) -> forms.DecimalField:
-    return forms.DecimalField(
-        max_digits=18,
-        decimal_places=8,
-        widget=forms.TextInput(attrs=PRICE),
-        help_text=help_text,
-    )
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+    return forms.DecimalField(max_digits=18, decimal_places=8, widget=widget, help_text=help_text)
 
 
 def traded(wanted: str) -> str:
@@ -57,11 +51,6 @@ class PublishForm(forms.Form):
     take_profit = price_input("On the other side.")
     # The same form sent twice is one signal.
     token = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
-
-    @property
-    def chosen_symbol(self) -> str:
-        """The instrument whose quote is shown beside the form."""
-        return traded(str(self["symbol"].value()))
 
 
 STATES = {
@@ -173,7 +162,7 @@ def live_signals(request: PersonRequest) -> HttpResponse:
 
 def page(request: PersonRequest, form: PublishForm, *, status: int = 200) -> HttpResponse:
     own = Signal.objects.filter(user=request.user).for_feed().select_related("instrument")
-    facts = catalogue.find(form.chosen_symbol)
+    facts = catalogue.find(traded(str(form["symbol"].value())))
     quote = {} if facts is None else quote_of(facts)
     context = {
         "form": form,
