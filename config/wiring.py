@@ -99,7 +99,7 @@ def hand_down() -> None:
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
     site.counts_as_shown = came_by_demo_link
-    publisher_page.statement_of = lambda user: STATEMENTS.get(user, "")
+    publisher_page.statements = STATEMENTS
 
 
 HANDLERS: dict[EventKind, tuple[Handler, ...]] = {

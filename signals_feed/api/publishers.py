@@ -137,7 +137,7 @@ def read_scorecard(user: str) -> bytes | None:
     publisher = find(user)
     if publisher is None:
         return None
-    return scorecards.read(publisher, lambda card: encode(record_of(publisher, card)))
+    return encode(record_of(publisher, scorecards.read(publisher)))
 
 
 def record_of(publisher: Publisher, card: Scorecard) -> PublisherRecord:
@@ -154,7 +154,7 @@ def record_of(publisher: Publisher, card: Scorecard) -> PublisherRecord:
         max_drawdown_r=float(card.drawdown.deepest_r),
         max_drawdown_signals=card.drawdown.longest,
         closed_by=ClosedBy(**{reason: card.by_reason[reason] for reason in Signal.CloseReason.values}),
-        by_symbol=[symbol_record(symbol, record) for symbol, record in sorted(card.by_symbol.items())],
+        by_symbol=[symbol_record(symbol, record) for symbol, record in card.by_symbol.items()],
         equity=[equity_sum(point) for point in card.equity.points],
     )
 

@@ -1,10 +1,9 @@
 """Publishers and their scorecards, which are kept in memory and completed when somebody asks."""
 
 from collections import OrderedDict
-from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
@@ -14,8 +13,6 @@ from accounts.models import User
 from signals_feed.models import Signal
 
 from .scorecards import Scorecard, ScoredSignal
-
-T = TypeVar("T")
 
 # The same for unknown names, so that nobody learns from it who has an account.
 NO_SUCH_PUBLISHER = "Nobody of this name has published a signal. The name is written as in the feed."
@@ -97,13 +94,13 @@ class Scorecards:
         self._kept: OrderedDict[int, KeptScorecard] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, publisher: Publisher, describe: Callable[[Scorecard], T]) -> T:
-        """What `describe` makes of the present scorecard, which nobody changes meanwhile."""
+    def read(self, publisher: Publisher) -> Scorecard:
+        """A copy, which nobody changes."""
         kept = self._get(publisher.user_id)
         closed = Signal.objects.filter(user_id=publisher.user_id, status=Signal.Status.CLOSED)
         with kept.lock:
             kept.add_to(publisher.closed, closed)
-            return describe(kept.scorecard)
+            return kept.scorecard.copy()
 
     def clear(self) -> None:
         with self._lock:

@@ -1,9 +1,11 @@
 """How well a publisher does, over every closed signal. Signals are added one by one: closed ones never
 change, so yesterday's scorecard needs only those that closed since."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
@@ -47,6 +49,10 @@ class TrackRecord:
         return share(Decimal(self.wins), self.signals)
 
     @property
+    def win_percent(self) -> Decimal | None:
+        return None if self.win_rate is None else 100 * self.win_rate
+
+    @property
     def expectancy_r(self) -> Decimal | None:
         return share(self.total_r, self.signals)
 
@@ -88,6 +94,17 @@ class Scorecard:
         self.equity.add(outcome.closed_at, self.all.total_r)
         self.best_r = furthest(max, self.best_r, outcome.best_r)
         self.worst_r = furthest(min, self.worst_r, outcome.worst_r)
+
+    def copy(self) -> Scorecard:
+        """As it is now, with its symbols in their order."""
+        return replace(
+            self,
+            all=replace(self.all),
+            by_symbol={symbol: replace(record) for symbol, record in sorted(self.by_symbol.items())},
+            by_reason=self.by_reason.copy(),
+            drawdown=replace(self.drawdown),
+            equity=replace(self.equity, points=self.equity.points.copy()),
+        )
 
     @property
     def too_few(self) -> bool:

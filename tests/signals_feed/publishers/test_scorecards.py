@@ -73,6 +73,15 @@ def test_drawdown_is_the_deepest_fall_and_the_longest_stay_below_a_peak(
     assert (drawdown.deepest_r, drawdown.longest) == (Decimal(deepest), longest)
 
 
+def test_copy_stays_as_it_is_when_signals_are_added() -> None:
+    card = scorecard(1, -1)
+    copy, same = card.copy(), scorecard(1, -1)
+    assert copy == same
+    card.add(outcome(Decimal(-2), 2))
+    assert copy == same
+    assert card != same
+
+
 def test_excursions_are_the_furthest_of_any_signal() -> None:
     card = Scorecard()
     for best, worst in (("0.5", "-1.2"), ("2.25", "0"), ("0", "-0.3")):
