@@ -24,7 +24,7 @@ from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
-from signals_feed.stream.consumer import SignalsConsumer  # noqa: E402
+from signals_feed.stream import SignalsConsumer  # noqa: E402
 
 from .checks import refuse_unsafe  # noqa: E402
 from .wiring import BACKGROUND, Act  # noqa: E402

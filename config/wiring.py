@@ -56,7 +56,7 @@ from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
 from signals_feed.publishers import page as publisher_page
-from signals_feed.stream.signal_stream import signals
+from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
 

@@ -11,9 +11,9 @@ import pytest
 from django.db import OperationalError
 
 from signals_feed.judging.closing import Closer, Closing
-from signals_feed.stream.signal_stream import SignalStream
+from signals_feed.stream import SignalStream
 from tests.patience import PATIENCE_S
-from tests.signals_feed.stream.announcing import Journal, heard, join, make_announced
+from tests.signals_feed.announcing import Journal, heard, join, make_announced
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 TRIES = 4

@@ -13,15 +13,15 @@ from django.utils import timezone
 from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.models import Announcement
-from signals_feed.stream.signal_stream import signals
+from signals_feed.stream import signals
 from tests.client import Server
 from tests.contract.streams.client import Socket
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.publishing import publish_signal
 from tests.databases.queries import around_statements
 from tests.factories import make_user
+from tests.signals_feed.announcing import AWAY
 from tests.signals_feed.published_signals import make_published
-from tests.signals_feed.stream.announcing import AWAY
 
 SIGNALS = "/ws/signals"
 

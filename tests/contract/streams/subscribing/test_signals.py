@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.models import User
 from instruments.models import Instrument
 from signals_feed.models import Signal
-from signals_feed.stream.signal_stream import signals
+from signals_feed.stream import signals
 from tests.client import Api, Server
 from tests.contract.answers import MILLISECONDS
 from tests.contract.streams.client import Frame, Socket, code_of

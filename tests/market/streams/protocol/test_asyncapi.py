@@ -14,7 +14,7 @@ from market.streams.protocol.messages import CHAOS, FEATURES, KINDS, AnyMessage
 from market.streams.protocol.reading import read
 from market.streams.protocol.refusals import CLOSES, REFUSALS, Code, StreamRefused
 from market.streams.protocol.replies import CONTROLS
-from signals_feed.stream.signal_stream import CHANNEL as SIGNALS
+from signals_feed.stream import CHANNEL as SIGNALS
 
 DOCUMENT = document((PRICES, FLOW, SIGNALS), "tickwire.example")
 MESSAGES = DOCUMENT["components"]["messages"]

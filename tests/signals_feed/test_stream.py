@@ -23,7 +23,7 @@ from core.threads import in_thread
 from instruments.models import Instrument
 from market.streams.wire import SENT
 from signals_feed.models import Announcement, Signal
-from signals_feed.stream.signal_stream import LATEST, SignalStream, position_of, read
+from signals_feed.stream import LATEST, SignalStream, position_of, read
 from signals_feed.wire import COLUMNS, encode_signal
 from tests.core.events.following import follow
 from tests.factories import NOON, make_instrument, make_signal, make_user

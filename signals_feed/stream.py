@@ -1,4 +1,4 @@
-"""Announced signals go to the hub of this process in commit order, and to clients that were away."""
+"""The stream /ws/signals: announced signals, in commit order, to whoever listens and to whoever was away."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
+from msgspec import UNSET
 
 from core.background import BackgroundLoop
 from core.clock import now_ms
@@ -15,8 +16,11 @@ from core.fault_log import LastingFault
 from core.threads import in_thread
 from market.streams.docs.asyncapi import Channel
 from market.streams.hub.subscribers import Subscriber
-from market.streams.protocol.messages import ALL, SIGNALS
+from market.streams.market_streams import is_known
+from market.streams.protocol import replies
+from market.streams.protocol.messages import ALL, SIGNALS, AnyMessage, Subscribe
 from market.streams.protocol.subscriptions import Subscriptions
+from market.streams.sessions.session import StreamSession
 from market.streams.stream import Stream
 from market.streams.wire import OutgoingFrame
 from serving.websocket.framing import frame
@@ -220,3 +224,41 @@ def send(subscriber: Subscriber, missed: list[Announced], variant: int) -> None:
 
 
 signals = SignalStream()
+
+
+class SignalsConsumer(StreamSession):
+    stream = signals
+
+    _goes_on_after: int | None = None
+    """The position after which a returning client continues."""
+
+    async def take(self, message: AnyMessage) -> None:
+        self._goes_on_after, missed = None, None
+        if isinstance(message, Subscribe) and message.since is not UNSET:
+            await self.identity.show(message.api_key)
+            self._goes_on_after = await signals.find(message.since)
+            if self._goes_on_after is not None:
+                # Before the reply, because a client that was promised a continuation must get it.
+                missed = await signals.look_back(self._goes_on_after)
+        await super().take(message)
+        if missed is not None and self.is_open:
+            topics, variant = signals.topics_of(self.subscriptions), signals.variant_of(self.subscriptions)
+            await signals.replay(self.subscriber, missed, topics, variant)
+
+    def subscribe(self, message: Subscribe) -> None:
+        wanted = self.subscriptions
+        change = wanted.subscribe(message, is_known)
+        unrecovered = wanted.symbols if self._goes_on_after is None else []
+        self.say(
+            replies.subscribed(
+                signals.kind.name,
+                wanted.symbols,
+                change.rejected,
+                now_ms(),
+                message.id,
+                since=since_of(signals.position if self._goes_on_after is None else self._goes_on_after),
+                unrecovered=UNSET if message.since is UNSET else unrecovered,
+            )
+        )
+        if self._goes_on_after is None:
+            self.listen()

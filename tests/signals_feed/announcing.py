@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.db import OperationalError
 
 from market.streams.hub.subscribers import Subscriber
-from signals_feed.stream.signal_stream import Announced, SignalStream
+from signals_feed.stream import Announced, SignalStream
 from tests.market.streams.hub.hubs import RecordedConnection
 
 
