@@ -22,7 +22,7 @@ from market.prices.quotes import Quote
 
 from . import runtime
 
-# Trades have no bid and ask: what was imported of them makes candles, and no quote.
+# Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
     "{symbol} has not been quoted yet, so there is no bid and ask to answer. Candles that were imported "
     "for it are stored all the same: `manage.py export_candles {symbol} 1m` reads them."

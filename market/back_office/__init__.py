@@ -1,1 +1,1 @@
-"""The staff's view of the market that is no list of rows."""
+"""Pages of the market in the back office."""

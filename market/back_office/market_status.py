@@ -1,4 +1,4 @@
-"""The admin's page "Market status": what is wrong stands first, and says so in words."""
+"""The admin's page "Market status", on which whatever is wrong comes first."""
 
 from collections import Counter
 from typing import Any
@@ -44,7 +44,7 @@ def shown(seen: Overview) -> dict[str, Any]:
     }
 
 
-# Icon and colour of a state; the word itself stands beside them.
+# The icon and colour of each state. The word itself is shown beside them.
 STATES = {
     "open": ("check_circle", "good"),
     "live": ("check_circle", "good"),
@@ -103,7 +103,7 @@ def day_row(seen: InstrumentOverview) -> dict[str, Any] | None:
         "high": as_price(day.high, digits),
         "low": as_price(day.low, digits),
         "volume": as_size(day.volume),
-        # Of the last price between low and high, in percent.
+        # Where the last price lies between low and high, in percent.
         "place": round(100 * (day.last - day.low) / reach) if reach else 50,
     }
 
@@ -153,10 +153,10 @@ def as_size(value: float) -> str:
 
 
 def with_sign(text: str) -> str:
-    """With the sign of a change."""
+    """Changes are shown with their sign."""
     return text if text.startswith(MINUS) or not any(digit in text for digit in "123456789") else f"+{text}"
 
 
 def as_change(percent: float) -> str:
-    # With 0.0 added there is no minus before a change of nothing.
+    # Adding 0.0 turns -0.0 into 0.0.
     return f"{with_sign(f'{round(percent, 2) + 0.0:.2f}'.replace('-', MINUS))} %"

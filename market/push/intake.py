@@ -17,7 +17,7 @@ from .refusals import MAX_TICKS, InvalidMessage, TooLarge, sentence
 NOT_ALLOWED = "symbol_not_allowed"
 SIDES = {None: 0, "buy": 1, "sell": -1}
 
-# In 2001: what is smaller was meant as seconds.
+# This is in 2001: a smaller number was meant as seconds.
 EARLIEST_MS = 10**12
 Milliseconds = Annotated[int, Meta(ge=EARLIEST_MS, lt=10**15)]
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -93,7 +93,7 @@ def read_batch(
 def _read_tick(item: Raw, now_ms: int) -> Tick:
     sent = _tick.decode(item)
     if sent.seq is not None and sent.time is None:
-        # Sent again it would be later each time, and look like a numbering that began anew.
+        # Sent again, it would get a later time each time, as if the numbering had started over.
         raise msgspec.ValidationError("A tick with a seq needs its own time")
     return Tick(
         symbol=sent.symbol.upper() if sent.symbol.isascii() else sent.symbol,
@@ -129,7 +129,7 @@ Push = Callable[[str, list[Tick]], Awaitable[list[str | None]]]
 
 
 class PushVerdict(msgspec.Struct):
-    """What became of a message: how many ticks were taken, and why each of the others was not."""
+    """How many ticks of a message were taken, and why each of the others was not."""
 
     accepted: int
     rejected: list[RejectedTick]
@@ -140,7 +140,7 @@ async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Pu
     if len(items) > MAX_TICKS:
         raise TooLarge("ticks", MAX_TICKS)
     ticks, rejected = read_batch(items, clock.now_ms(), source.symbols)
-    # An empty message says that the source is alive; one in which nothing can be used says nothing.
+    # An empty message is a sign of life; one without a usable tick is none.
     codes = await push(source.origin, list(ticks.values())) if ticks or not items else []
     for index, code in zip(ticks, codes, strict=True):
         if code is not None:

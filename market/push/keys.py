@@ -1,4 +1,4 @@
-"""Ingest keys: issued, changed and revoked, each told to every process in one transaction; and found."""
+"""Ingest keys: issued, changed and revoked, with an event to every process in the same transaction."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ LEAD = "tw_ingest_"
 
 @transaction.atomic
 def issue_ingest_key(name: str, symbols: str = "", *, by: str) -> tuple[IngestKey, str]:
-    """Make a key and return it with its secret, which exists nowhere else from then on."""
+    """Make a key and return it with its secret, which is not kept."""
     secret = generate_key(LEAD)
     key = IngestKey.objects.create(
         name=name,

@@ -50,7 +50,7 @@ class TooSlow(ApiError):
 
     def __init__(self) -> None:
         super().__init__()
-        # What still comes of it is no next request.
+        # The rest of the body must not be read as the next request.
         self.headers["Connection"] = "close"
 
 

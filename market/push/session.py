@@ -28,7 +28,7 @@ from .refusals import MAX_BYTES, AuthTimeout, Flood, InvalidIngestKey, InvalidMe
 
 MAX_ID_LENGTH = 64
 Echo = int | str | UnsetType
-"""The client's own name for the message that is answered."""
+"""The client's own id of the message that is answered."""
 
 # Statuses of refusals after which the same key may succeed later.
 CURED_BY_WAITING = {408, 429, 500, 503}
@@ -60,7 +60,7 @@ def error_frame(refusal: ApiError, echo: Echo = UNSET, *, is_fatal: bool) -> byt
 
 
 def decoded(value: Raw) -> Any:
-    """None for what was let through unread: a number out of all range, or bytes that are no text."""
+    """None for a value that cannot be read: a number out of range, or bytes that are not UTF-8."""
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -68,7 +68,7 @@ def decoded(value: Raw) -> Any:
 
 
 def take_id(message: list[Raw] | dict[str, Raw]) -> Echo:
-    """It is taken out of the message."""
+    """Removes the id from the message."""
     if isinstance(message, list) or "id" not in message:
         return UNSET
     sent = message.pop("id")
@@ -108,7 +108,7 @@ class IngestConsumer(WebSocketSession):
         connection.flooded = flooded
 
     def is_welcome(self) -> bool:
-        """A program, or a page of our own: a browser names the page it serves."""
+        """Programs and our own pages are welcome. A browser sends the origin of its page."""
         origin = header(self.scope, b"origin")
         try:
             return super().is_welcome() and (origin is None or is_ours(urlsplit(origin).netloc))
@@ -158,7 +158,7 @@ class IngestConsumer(WebSocketSession):
         self.end(AuthTimeout())
 
     def end(self, refusal: ApiError) -> None:
-        """In a task of its own: a client that does not read must not hold up others."""
+        """Runs as its own task, because a client that does not read must not hold up others."""
         self._ending = asyncio.create_task(self._refuse(refusal), name="ingest socket ends")
 
     async def authenticate(self, key: str) -> None:
@@ -168,7 +168,7 @@ class IngestConsumer(WebSocketSession):
             raise HttpsRequired
         source = await identify(key, address_of(self.scope))
         if not self.is_open or self._ending is not None:
-            # Its time ran out meanwhile, which it is or will be told.
+            # Its time ran out meanwhile, and the client is being told.
             return
         self._key, self.key_id = key, source.key_id
         note_known(self.scope)
@@ -181,7 +181,7 @@ class IngestConsumer(WebSocketSession):
     async def _take(self, message: list[Raw] | dict[str, Raw]) -> None:
         if self._key is None:
             raise MissingIngestKey
-        # Asked each time: no event of a revocation gets here while the database is away.
+        # The key is looked up each time: while the database is away, no revocation reaches this process.
         source: PushSource | None = await ingest_key_cache.find(self._key)
         if source is None:
             raise InvalidIngestKey

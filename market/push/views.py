@@ -21,7 +21,7 @@ METHODS = "POST, OPTIONS"
 
 
 class TickViewSet(ApiViewSet):
-    """Behind a door of its own: an ingest key, no tier and no window."""
+    """Asks for an ingest key. Tiers and rate limits do not apply."""
 
     BODY_WITHIN_S = 10.0
     source: PushSource
@@ -52,7 +52,7 @@ async def read_body(request: HttpRequest, within_s: float) -> bytes:
     """The whole body, or a refusal as soon as it is too much or too slow."""
     receive = getattr(request, "receive", None)
     if receive is None:
-        # Django's own handler has read it before anybody asked.
+        # Django's own handler has already read it.
         return bytes(within_bounds(request.read(MAX_BYTES + 1)))
     try:
         async with asyncio.timeout(within_s):

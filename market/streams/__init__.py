@@ -1,1 +1,1 @@
-"""Who hears of prices, order flow and signals, and how it gets to them."""
+"""How prices, order flow and signals get to the clients that subscribed to them."""

@@ -18,7 +18,7 @@ CYCLE_MS, STALE_AFTER_MS = 30_000, 15_000
 
 
 def copies(faults: Collection[Chaos], seq: int, sent_ms: int) -> int:
-    """How often a frame is sent. The frames left out and those that come twice are not the same."""
+    """How often a frame is sent. No frame is both left out and sent twice."""
     if "chaos:gap" in faults and seq % EVERY == 0:
         return 0
     if "chaos:stale" in faults and sent_ms % CYCLE_MS >= STALE_AFTER_MS:
@@ -27,7 +27,7 @@ def copies(faults: Collection[Chaos], seq: int, sent_ms: int) -> int:
 
 
 class TopicFault:
-    """What one topic is sent."""
+    """The faults of one topic."""
 
     def __init__(self, faults: Collection[Chaos]) -> None:
         self._faults = faults
@@ -35,7 +35,7 @@ class TopicFault:
         self._held: list[OutgoingFrame] = []
 
     def take(self, outgoing: OutgoingFrame) -> list[OutgoingFrame]:
-        """What is sent now."""
+        """The frames that are sent now."""
         self._held += [outgoing] * copies(self._faults, outgoing.seq, outgoing.sent_ms)
         return self.release() if len(self._held) >= self._least else []
 
@@ -45,7 +45,7 @@ class TopicFault:
 
 
 class TopicFaults:
-    """Those that somebody asked for."""
+    """The faults that somebody asked for."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -55,11 +55,11 @@ class TopicFaults:
         self._topics.clear()
 
     def topics(self, symbols: Collection[str], features: Collection[Wish]) -> set[str]:
-        """Where a client hears these symbols."""
+        """The topics on which a client hears these symbols."""
         faults = [fault for fault in CHAOS if fault in features]
         if not faults or TEST not in symbols:
             return set(symbols)
-        # Nobody who comes is sent what was held back before.
+        # A newcomer must not get what was held back before it came.
         self.release()
         topic = f"{TEST}/{','.join(faults)}"
         self._topics.setdefault(topic, TopicFault(faults))

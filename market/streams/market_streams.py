@@ -32,13 +32,13 @@ NEVER_QUOTED = Checkpoint(None, None)
 
 
 def hear(records: list[AnyRecord]) -> None:
-    """Each is encoded once, however many listen, and nothing is waited for."""
+    """Each record is encoded once, however many listen, and nothing is awaited."""
     sent_ms = clock.now_ms()
     for record in records:
         if isinstance(record, TickAccepted):
             symbol, since_ms = record.symbol, record.accepted_ms
             facts = catalogue.by_symbol.get(symbol)
-            # The engine may hear a little later than this process that an instrument is not offered any more.
+            # The engine may learn a little later than this process that an instrument is no longer offered.
             is_offered = facts is not None and facts.active
             if facts is not None:
                 price = OutgoingPrice(record, facts.digits, sent_ms)
@@ -63,7 +63,7 @@ def _begin_series(record: SeriesBegan, now_ms: int) -> None:
 
 
 def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
-    """Where the numbering stands. Whoever listened before may have missed something."""
+    """Start from where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()
     prices.begin(epoch, [_last_price(*each, past) for each in known])

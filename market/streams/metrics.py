@@ -1,4 +1,4 @@
-"""The streams of this process in Prometheus' words."""
+"""Metrics of the streams of this process."""
 
 from collections.abc import Callable, Iterator
 
@@ -25,7 +25,7 @@ class StreamMetrics(Collector):
         self._streams = streams
 
     def describe(self) -> list[Metric]:
-        """Nothing is looked at when this is registered."""
+        """Empty, so that registering it collects nothing."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""What a stream sent of late, so that a client that was away gets either all that it missed or nothing of it.
+"""What a stream sent lately, so that a client that was away gets everything that it missed, or nothing of it.
 
-Of each symbol, the frames of the last 120 s are kept, but at most 1,000. For 500 symbols, the market and the
-order flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
+The frames of the last 120 s are kept, but at most 1,000 of each symbol. For 500 symbols, prices and order
+flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
 """
 
 from collections import deque
@@ -18,9 +18,9 @@ from market.streams.protocol.messages import ALL, Resume
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions, upper
 
 Numbered = tuple[int, bytes]
-"""A frame without its number, beside it."""
+"""A frame's number, and the frame without it."""
 Kept = tuple[int, int, bytes]
-"""When it came, its number, the frame."""
+"""When a frame came, its number, and the frame."""
 
 
 class LastSent(NamedTuple):
@@ -38,17 +38,17 @@ class LastSent(NamedTuple):
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What follows a subscribe: both for the reply, and the frames after it."""
+    """What follows a subscribe: facts for the reply, and the frames after it."""
 
     positions: dict[str, int]
-    """The number after which each subscribed symbol's frames go on, those below among them."""
+    """The number after which the frames of each subscribed symbol go on, `frames` included."""
     unrecovered: list[str]
     frames: Iterable[Numbered]
-    """Each made when it is due."""
+    """Each is made when it is due."""
 
 
 class ReplayAllowance:
-    """What one socket was replayed: all that is kept, once in the time for which it is kept."""
+    """How much one socket may be replayed: everything that is kept, once in the time for which it is kept."""
 
     __slots__ = ("_frames", "_since_ms")
 
@@ -65,7 +65,7 @@ class ReplayAllowance:
 
 
 class SymbolFrames:
-    """One symbol's frames. Their numbers have no holes, so only the last is kept."""
+    """The frames of one symbol. Their numbers have no holes, so only the last number is kept."""
 
     __slots__ = ("_came_ms", "_ended_at", "_frames", "head", "last_tick")
 
@@ -79,12 +79,12 @@ class SymbolFrames:
         self._frames: deque[bytes] = deque(maxlen=max_frames)
         self._came_ms: deque[int] = deque(maxlen=max_frames)
         self.head = head
-        """None: frames may have been sent that this process knows nothing of."""
+        """The last number; None if frames may have been sent that this process does not know of."""
         self.last_tick = last_tick
         self._ended_at = ended_at
 
     def begin_series(self, last_tick: Numbered | None) -> None:
-        """Who was away meanwhile heard no notice of it, and must not take one series for the other."""
+        """A client that was away got no notice of it, and must not take one series for the other."""
         self._ended_at, self.last_tick = self.head or 0, last_tick
 
     def add(self, seq: int, frame: bytes, now_ms: int, since_ms: int) -> None:
@@ -99,22 +99,22 @@ class SymbolFrames:
             self._frames.popleft()
 
     def after(self, position: int, since_ms: int) -> Iterator[Kept] | None:
-        """All that came after it so far, or None where some of it is not known any more."""
+        """Everything that came after it so far, or None if some of that is no longer known."""
         if self.head is None or position > self.head or position <= self._ended_at:
             return None
         missed = self.head - position
         start = len(self._frames) - missed
-        # Who has no frame yet cannot tell how much was missed, so 0 goes on only where nothing came.
+        # A client without a frame cannot tell how much it missed, so 0 goes on only if nothing came.
         if missed and (start < 0 or position == 0 or self._came_ms[start] < since_ms):
             return None
-        # Copied, because more comes before all of it is read; a tuple for each is made only then.
+        # Copied, because more comes before all of it is read. The tuples are made as they are read.
         came, frames = list(islice(self._came_ms, start, None)), list(islice(self._frames, start, None))
         return zip(came, range(position + 1, self.head + 1), frames, strict=True)
 
 
 class RecentFrames:
-    """One stream. A subscriber must be heard by the hub in the same step in which `open` is asked, without
-    an await between them: then nothing is missed in between and nothing comes twice."""
+    """The recent frames of one stream. There must be no await between `open` and the hub's `subscribe`, so
+    that nothing is missed and nothing comes twice."""
 
     def __init__(self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES) -> None:
         self._keep_ms, self._max_frames = keep_ms, max_frames
@@ -123,7 +123,7 @@ class RecentFrames:
         self.epoch = ""
 
     def restart(self, epoch: str) -> None:
-        """The numbering began anew, or frames went by unseen."""
+        """The numbering started over, or frames went by unseen."""
         self.epoch = epoch
         self._tracks.clear()
 
@@ -141,7 +141,7 @@ class RecentFrames:
         self._tracks[last.symbol] = track
 
     def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
-        """`last_tick` is shown first from now on, as the one before is of prices that are over."""
+        """From now on `last_tick` is shown first: the one before belongs to a series that is over."""
         track = self._tracks.get(symbol)
         if track is not None:
             track.begin_series(last_tick)
@@ -156,7 +156,7 @@ class RecentFrames:
             track.last_tick = seq, frame
 
     def positions(self, symbols: Collection[str]) -> dict[str, int]:
-        """After which frames go on, of these or of all."""
+        """The numbers after which the frames of these symbols, or of all, go on."""
         named = self._tracks if ALL in symbols else symbols
         tracks = ((symbol, self._tracks.get(symbol)) for symbol in sorted(named))
         return {symbol: (track.head or 0) if track is not None else 0 for symbol, track in tracks}
@@ -169,7 +169,7 @@ class RecentFrames:
         now_ms: int,
         spent: ReplayAllowance | None = None,
     ) -> Opening:
-        """What a client is due that has just subscribed. `spent` is what its socket was replayed before."""
+        """What is due to a client that has just subscribed. `spent` counts what it was replayed before."""
         given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
         given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
@@ -197,8 +197,8 @@ class RecentFrames:
             wants_tick = position is not None or "snapshot" in subscribed.features
             if missed is None and track.last_tick and wants_tick and change.brings(symbol):
                 ticks.append(track.last_tick)
-        # By time alone: what came together stays in the order of its numbers. One by one, as the client
-        # reads: of 500 symbols it is half a million frames.
+        # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
+        # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))
         return Opening(positions, unrecovered, chain(ticks, ((seq, frame) for _, seq, frame in merged)))
 

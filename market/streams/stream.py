@@ -1,4 +1,4 @@
-"""A stream in this process: who listens to it, and what it sent of late."""
+"""A stream in this process: who listens to it, and what it sent lately."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -23,7 +23,7 @@ from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
 class SymbolListener(Protocol):
     def drop(self, gone: frozenset[str]) -> None:
-        """Instruments that are not offered any more."""
+        """These instruments are no longer offered."""
 
 
 class Stream:
@@ -36,17 +36,17 @@ class Stream:
         return set(subscribed.symbols)
 
     def variant_of(self, subscribed: Subscriptions) -> int:
-        """Signals have no numbers: positions in the outbox have holes where nothing was lost."""
+        """Signals have no numbers, because positions in the outbox have holes where nothing was lost."""
         variant = variant_of(subscribed.features)
         return variant if self.kind.is_numbered else variant & SENT
 
     def symbols_of(self, topics: frozenset[str]) -> set[str]:
-        """What was asked for by those who hear these topics."""
+        """The symbols, or "*", that clients with these topics named."""
         return {topic.partition("/")[0] for topic in topics}
 
     def deactivate(self, gone: Collection[str]) -> None:
-        """Tell those who named instruments that are not offered any more, or asked for all. They stay
-        subscribed: signals that were published before still close."""
+        """Tell those who named instruments that are no longer offered, or asked for all. They stay
+        subscribed, because signals that were published before still close."""
         self.notify(
             "deactivated", lambda named: gone if ALL in named else named.intersection(gone), clock.now_ms()
         )
@@ -58,7 +58,7 @@ class Stream:
         now_ms: int,
         on_end: Callable[[], None] = ignore_end,
     ) -> None:
-        """`concerned` picks out of the symbols that clients named, or "*", those of which they are told."""
+        """`concerned` picks what a client is told of from the symbols, or "*", that it named."""
 
         def make(topics: frozenset[str]) -> bytes | None:
             symbols = sorted(concerned(self.symbols_of(topics)))
@@ -78,9 +78,9 @@ class NumberedStream(Stream):
     def __init__(self, kind: StreamKind, hub: Hub | None = None) -> None:
         super().__init__(kind, hub)
         self._changes = 0
-        """Of which not all have been told: a crowd is told part by part."""
+        """Those of which not all clients have been told yet: a crowd is told part by part."""
         self._held: list[partial[None]] = []
-        """What is sent when all have been told: no frame that comes after a change goes out before it."""
+        """What is sent when all have been told, so that no later frame overtakes the notice of a change."""
         self.recent = RecentFrames()
         self.faults = TopicFaults(self.hub)
         self._besides = (ALL,) if kind.takes_all else ()
@@ -92,7 +92,7 @@ class NumberedStream(Stream):
         self._held, self._changes = [], 0
 
     def topics_of(self, subscribed: Subscriptions) -> set[str]:
-        """Who lets the demo's test instrument misbehave hears it on a topic of their own."""
+        """Clients that make the demo's test instrument misbehave get it on topics of their own."""
         return self.faults.topics(subscribed.symbols, subscribed.features)
 
     def begin(self, epoch: str, known: Iterable[LastSent]) -> None:
@@ -101,7 +101,7 @@ class NumberedStream(Stream):
         self.recent.restart(epoch)
         for last in known:
             self.recent.know(last)
-        # Numbered as before; who listens is told that they are missing. Of a series that ends they hear.
+        # Held frames have the old numbers: the gap tells clients that they are missing. New series are kept.
         self._held = [held for held in self._held if held.func == self.begin_series]
         self._changes += 1
         self.hub.notify(self._gap, self._end_change, SEQ)
@@ -115,7 +115,7 @@ class NumberedStream(Stream):
         is_tick: bool = True,
         since_ms: int = 0,
     ) -> None:
-        """A frame of an instrument that is not offered is numbered, and sent to nobody."""
+        """A frame of an instrument that is not offered is numbered, but sent to nobody."""
         if self._changes:
             self._held.append(
                 partial(
@@ -144,7 +144,7 @@ class NumberedStream(Stream):
         )
 
     def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
-        """Its prices are of another kind from now on, and `last_tick` is of that kind."""
+        """From now on its prices are of another kind, as `last_tick` is."""
         if self._changes:
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
             return
@@ -156,16 +156,16 @@ class NumberedStream(Stream):
         )
 
     def notify_liveness(self, is_heard: bool) -> None:
-        """Nothing comes while no engine is heard, and it looks like a quiet market."""
+        """While no engine is heard nothing comes, which would look like a quiet market."""
         self.notify("live" if is_heard else "stale", lambda named: named, clock.now_ms())
 
     def deactivate(self, gone: Collection[str]) -> None:
-        """Nobody is subscribed to them after this."""
+        """Nobody stays subscribed to them."""
         super().deactivate(gone)
         self._drop(list(self.listeners), frozenset(gone))
 
     def _drop(self, listeners: list[SymbolListener], gone: frozenset[str]) -> None:
-        """A crowd part by part; who says something meanwhile looks by itself."""
+        """A crowd part by part. A client that says something meanwhile drops them by itself."""
         for listener in listeners[:AT_ONCE]:
             listener.drop(gone)
         if further := listeners[AT_ONCE:]:
@@ -183,7 +183,7 @@ class NumberedStream(Stream):
         hub's subscribe."""
         resume = None if message.resume is UNSET else message.resume
         for symbol in change.joined:
-            # An instrument that is newer than the numbering: nothing was ever sent of it.
+            # An instrument that is newer than the numbering has never been sent.
             if symbol != ALL and not self.recent.knows(symbol):
                 self.recent.know(LastSent(symbol, 0))
         opening = self.recent.open(subscribed, change, resume, now_ms, spent)

@@ -1,4 +1,4 @@
-"""The data frames: exactly the specification's fields, and what was asked for beyond them."""
+"""The data frames: exactly the fields of the specification, and what a client asked for beyond them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from market.streams.protocol.replies import Conflated
 
 _encode = msgspec.json.Encoder().encode
 
-# A price of so many is never below 0.00001.
+# A price with so many digits is never below 0.00001.
 PLAIN_DIGITS = 5
 
 
@@ -58,12 +58,12 @@ class AbsorptionSignal(msgspec.Struct, gc=False, tag="absorption"):
 def price_tick(taken: TickAccepted, digits: int) -> bytes:
     spread = round(taken.ask - taken.bid, digits)
     data = _encode(PriceTick(taken.symbol, taken.bid, taken.ask, spread, taken.time_ms, taken.volume))
-    # Compared rather than looked for in the text, and seldom so: five digits have no exponent.
+    # Comparing is cheaper than searching the text, and seldom needed: five digits have no exponent.
     return spelled_out(data) if digits > PLAIN_DIGITS or 0 < taken.volume < TINY else data
 
 
 def order_flow_tick(taken: TickAccepted) -> bytes | None:
-    """None for a tick that is none of the order flow's."""
+    """None for a tick that is not part of the order flow."""
     if not taken.flow_seq:
         return None
     sold, bought = taken.bid_volume, taken.ask_volume
@@ -97,7 +97,7 @@ SEQ, SENT = 1, 2
 
 
 def extended(frame: bytes, seq: int, sent_ms: int, variant: int) -> bytes:
-    """The same frame with its number, or when it was sent, or both: spliced in, not encoded again."""
+    """The same frame with its number, its time of sending or both spliced in, not encoded again."""
     if not variant:
         return frame
     if variant == SEQ:
@@ -107,7 +107,7 @@ def extended(frame: bytes, seq: int, sent_ms: int, variant: int) -> bytes:
     return b'%b,"seq":%d,"sent":%d}' % (frame[:-1], seq, sent_ms)
 
 
-# Volumes are whole hundred-millionths: their sums are rounded to these.
+# Volumes are whole hundred-millionths, and their sums are rounded to them.
 VOLUME_DIGITS = 8
 
 
@@ -126,7 +126,7 @@ class OutgoingFrame:
 
 
 class OutgoingPrice(OutgoingFrame):
-    """It can stand for the ticks before it, for clients that asked for the latest alone."""
+    """It can replace the ticks before it, for clients that asked for the latest alone."""
 
     __slots__ = ("digits", "taken")
 
@@ -144,6 +144,6 @@ class OutgoingPrice(OutgoingFrame):
 
 
 def outgoing_flow(record: TickAccepted | AbsorptionFound, sent_ms: int) -> OutgoingFrame | None:
-    """None for a tick that is none of the order flow's."""
+    """None for a tick that is not part of the order flow."""
     frame = absorption(record) if isinstance(record, AbsorptionFound) else order_flow_tick(record)
     return None if frame is None else OutgoingFrame(frame, record.flow_seq, sent_ms)

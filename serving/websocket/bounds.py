@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol with bounds on what a client can make it hold or do."""
+"""uvicorn's WebSocket protocol with bounds on what a client can make it keep or do."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from .framing import frame
 
 NOT_UTF8, TOO_BIG, TOO_MANY = 1007, 1009, 4413
 
-# So much is parsed before it can be refused: six bytes are a frame, and 4 KiB of them take 5 to 10 ms.
+# This much is parsed before it can be refused. A frame has at least six bytes, and 4 KiB take 5 to 10 ms.
 SLICE_BYTES = 4 * 1024
 MOST_CONTROLS_A_SECOND, MOST_UNREAD = 100, 200
 
-# Of a message of 1 MiB, and of a client with little to say.
+# For a message of 1 MiB, and for a client with little to say.
 MOST_FRAGMENTS, FEW_FRAGMENTS = 1_024, 128
 BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """Frames, fragments and what is parsed at once are bounded from the handshake on, whoever it is."""
+    """Bounds frames, fragments and what is parsed at once, from the handshake on and for every client."""
 
     flooded: Callable[[], bytes] | None = None
     _has_little_to_say = is_deaf = False
@@ -42,12 +42,12 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             if self.is_deaf or self.transport.is_closing():
                 return
             if not self.close_sent and self.queue.qsize() >= MOST_UNREAD:
-                # One read may hold tens of thousands of messages: the rest waits unparsed.
+                # One read may bring tens of thousands of messages. The rest waits unparsed.
                 self._kept = data[start:]
                 return
             super().data_received(data[start : start + SLICE_BYTES])
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            # uvicorn would leave it open without an answer: more headers than `websockets` takes, for one.
+            # uvicorn would leave it open unanswered, as after more headers than `websockets` takes.
             self.transport.write(BAD_REQUEST)
             self.transport.close()
 
@@ -62,7 +62,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         return message
 
     def handle_ping(self) -> None:
-        """The first ping of what was parsed at once answers all of them."""
+        """All pings that were parsed at once are answered with the first."""
         pong = b"".join(self.conn.data_to_send())
         self._count()
         if self.close_sent:
@@ -70,7 +70,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self.writable.is_set():
             self.transport.write(pong)
         elif pong:
-            # Only the newest: a client that sends pings and reads nothing must not fill the memory.
+            # Only the newest is kept: a client that sends pings and never reads must not fill the memory.
             self.owed_pong = pong
 
     def handle_pong(self, event: Frame) -> None:
@@ -102,7 +102,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self.owed_pong = b""
 
     def _count(self) -> None:
-        """Of what needs no reader: pings, pongs, and whatever comes behind our close."""
+        """Count what no reader takes: pings, pongs, and whatever comes after our close."""
         now = self.loop.time()
         if now - self._second > 1:
             self._second, self._controls = now, 0
@@ -116,8 +116,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._hear_no_more()
 
     def _hear_no_more(self) -> None:
-        """Its answer to the close may be among what is not parsed any more. So it is told that nothing
-        follows, and goes; or else the linger ends the socket."""
+        """Its answer to the close may be in what is no longer parsed. So our side is shut down, which makes
+        the client go; otherwise the socket ends when the linger is over."""
         self.is_deaf = True
         if self.transport.can_write_eof() and not self.transport.is_closing():
             self.transport.write_eof()

@@ -14,16 +14,16 @@ class ConnectionWatcher(Protocol):
         """There is room again."""
 
     def ended(self) -> None:
-        """A close frame went out or the socket is gone: nothing may be written any more."""
+        """A close frame went out or the socket is gone, so nothing may be written any more."""
 
 
 class WebSocketConnection(Protocol):
     watcher: ConnectionWatcher | None
     farewell: Callable[[], bytes] | None
-    """Makes the payload that goes before the close when the server is shut down."""
+    """Makes the last payload before the close when the server is shut down."""
 
     flooded: Callable[[], bytes] | None
-    """Makes the payload that goes before the close at a flood."""
+    """Makes the last payload before the close at a flood."""
 
     @property
     def write(self) -> Callable[[bytes], object]:
@@ -31,18 +31,17 @@ class WebSocketConnection(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """Of the kernel's socket, where frames may go straight there now; else `NO_DESCRIPTOR`."""
+        """The kernel's number of the socket if frames may go straight there now, else `NO_DESCRIPTOR`."""
 
     @property
     def waiting(self) -> int:
         """Bytes that were written and not yet sent."""
 
     def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
-        """Its client has little to say: close on a longer message, and on many that nobody has read.
-
-        Floods of pings, pongs and fragments close any connection."""
+        """Its client has little to say, so close on a longer message and on many unread ones. Floods of
+        pings, pongs and fragments close any connection."""
 
     def close(self, code: int, reason: str = "", last: bytes = b"") -> None:
-        """After what was written and the frames `last`; abort if the client does not read it."""
+        """Close after what was written and the frames `last`, or abort if the client does not read them."""
 
     def abort(self) -> None: ...

@@ -18,7 +18,7 @@ def frame(payload: bytes) -> bytes:
 
 
 def payloads(frames: bytes) -> Iterator[bytes]:
-    """What `frame` made, taken apart again."""
+    """Take apart what `frame` made."""
     at = 0
     while at < len(frames):
         start, end = _payload_of(frames, at)

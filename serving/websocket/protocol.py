@@ -1,7 +1,5 @@
-"""uvicorn's WebSocket protocol, opened for frames that are built once and written to many sockets.
-
-It stands on the inside of the uvicorn that is pinned in pyproject.toml.
-"""
+"""uvicorn's WebSocket protocol for frames that are built once and written to many sockets. It depends on the
+internals of the uvicorn that is pinned in pyproject.toml."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -18,19 +16,19 @@ from .framing import frame
 EXTENSION = "tickwire.wire"
 RESTARTING = 1012
 
-# The kernel doubles it; left to itself it would hold 4 MB for each client that does not read.
+# The kernel doubles it. By default it would keep 4 MB for each client that does not read.
 SEND_BUFFER_BYTES = 64 * 1024
 
-# How long a client has to take what is left and to answer a close; less if it does not read as it is.
+# How long a client has to read the rest and answer a close. It is less for one that is not reading already.
 LINGER_S, STALLED_LINGER_S = 5.0, 2.0
 
 
 class WebSocketProtocol(BoundedWebSocket):
-    """Whatever is written is whole frames, at once: what comes from different sides never mixes."""
+    """Only whole frames are written, each at once, so that different writers never mix."""
 
     watcher: ConnectionWatcher | None = None
     farewell: Callable[[], bytes] | None = None
-    # Given by the server's protocol of HTTP, if it has them.
+    # Set by the server's HTTP protocol, if it has them.
     extensions: Mapping[str, Any] = {}
     on_lost: Callable[[], None] | None = None
     write: Callable[[bytes], object]
@@ -56,7 +54,7 @@ class WebSocketProtocol(BoundedWebSocket):
         self.close_sent = True
         self.frames = []
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-        # Its answer to the close may be behind messages that nobody reads any more.
+        # Its answer to the close may come after messages that nobody reads any more.
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
@@ -67,17 +65,17 @@ class WebSocketProtocol(BoundedWebSocket):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        # The protocol of the request and its parser hold each other, and all that the request brought.
+        # The request's protocol and its parser refer to each other, and keep all of the request alive.
         transport.get_protocol().parser = None
         self.write = transport.write
         self._is_encrypted = transport.get_extra_info("sslcontext") is not None
         kernel = transport.get_extra_info("socket")
         kernel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        # Paused is all that the kernel does not take at once: it can be counted, and nothing passes it by.
-        # Under TLS a buffer is full when it has reached the limit, and 0 would be full of nothing.
+        # Writing is paused as soon as the kernel does not take everything, so that the rest can be counted
+        # and nothing overtakes it. Under TLS a buffer counts as full at the limit, so 0 would always be full.
         transport.set_write_buffer_limits(high=1 if self._is_encrypted else 0, low=0)
         if self.waiting:
-            # Of an answer that was asked for before: its protocol was told of it, and not this one.
+            # An earlier answer still waits, of which only the protocol of that request was told.
             self.writable.clear()
 
     def handle_connect(self, event: Any) -> None:
@@ -87,7 +85,7 @@ class WebSocketProtocol(BoundedWebSocket):
 
     def data_received(self, data: bytes) -> None:
         if self.handshake_initiated and not self.handshake_complete:
-            # A client that did not wait for the answer. Parsed now, a bad frame would end what has not begun.
+            # The client did not wait for the answer. A bad frame, parsed now, would end what has not begun.
             self._early += data
             self.read_paused = True
             self.transport.pause_reading()
@@ -96,7 +94,7 @@ class WebSocketProtocol(BoundedWebSocket):
 
     async def send(self, message: Any) -> None:
         if self.close_sent and self.handshake_complete:
-            # Closed from below, as at a flood, while the application had still something to say.
+            # The protocol closed it, as at a flood, while the application still had something to say.
             raise ClientDisconnected
         await super().send(message)
         if self._early and self.handshake_complete:
@@ -122,7 +120,7 @@ class WebSocketProtocol(BoundedWebSocket):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        # What was owed may have filled it again.
+        # The pong that was owed may have filled it again.
         if self.watcher is not None and self.writable.is_set():
             self.watcher.resumed()
 
@@ -137,7 +135,8 @@ class WebSocketProtocol(BoundedWebSocket):
         self._end()
 
     def handle_parser_exception(self) -> None:
-        """What goes on coming is ignored: closing on it would be a reset, and the client never hear why."""
+        """Whatever else comes is ignored: closing now would reset the socket, and the client would not hear
+        why."""
         if not self._is_over and (why := self.conn.close_sent) is not None:
             told = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
             self.queue.put_nowait(cast(Any, told))
@@ -161,15 +160,16 @@ class WebSocketProtocol(BoundedWebSocket):
             self.close_timer.cancel()
         if not self.writable.is_set():
             linger_s = STALLED_LINGER_S
-        # `transport.close()` would wait for ever for a client that does not read.
+        # `transport.close()` would wait forever for a client that does not read.
         self.close_timer = self.loop.call_later(linger_s, self.transport.abort)
         if self.watcher is not None:
             self.watcher.ended()
             self.watcher = None
 
 
-# permessage-deflate would take frames apart per client, and 300 KB of memory each. A peer that is gone is
-# noticed 25 s later at most. Messages may be as long as the longest that any socket takes: see `guard`.
+# permessage-deflate would need an encoding and 300 KB of memory for each client. A peer that is gone is
+# noticed within 25 s. The size is that of the longest message that any socket takes; `guard` sets a lower
+# one.
 WEBSOCKET_OPTIONS: dict[str, Any] = {
     "ws": WebSocketProtocol,
     "ws_per_message_deflate": False,

@@ -1,4 +1,4 @@
-"""A WebSocket as the application has it, from the handshake to its end."""
+"""A WebSocket as the application sees it, from the handshake to its end."""
 
 import asyncio
 import logging
@@ -24,9 +24,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class AsgiConnection:
-    """A connection under any other ASGI server than ours: frames are taken apart again and sent by one task.
-
-    The server's own buffers are out of sight: where it has no back-pressure nobody is ever slow."""
+    """A connection under another ASGI server than ours. Frames are taken apart again and sent by one task.
+    Where that server has no back-pressure, no client ever counts as slow."""
 
     def __init__(self, send: Send) -> None:
         self.watcher: ConnectionWatcher | None = None
@@ -40,7 +39,7 @@ class AsgiConnection:
         self._sending: asyncio.Task[None] | None = None
 
     def guard(self, max_bytes: int, flooded: Callable[[], bytes] | None = None) -> None:
-        """Left to the server and to whoever reads the messages."""
+        """This is left to the server and to whoever reads the messages."""
 
     def write(self, frames: bytes) -> None:
         if not self._is_over:
@@ -53,7 +52,7 @@ class AsgiConnection:
             self._end()
 
     def abort(self) -> None:
-        """ASGI has no such thing: stop, and let the server notice the rest."""
+        """ASGI has no such thing, so stop and leave the rest to the server."""
         if self._sending is not None and self._sending is not asyncio.current_task():
             self._sending.cancel()
         self._end()
@@ -92,22 +91,22 @@ class AsgiConnection:
 
 
 def connection_of(scope: Scope, send: Send) -> WebSocketConnection:
-    """The socket itself, or under a server that is not ours, such as daphne, what ASGI has. It is taken out:
-    a socket that holds its scope, and is held by it, would be there until garbage is collected."""
+    """Our server's own, else one over ASGI, as under daphne. It is taken out of the scope: each would keep
+    the other alive until garbage is collected."""
     found: WebSocketConnection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
     return found or AsgiConnection(send)
 
 
 class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """What is said on it, a subclass knows. Each message is answered before the next one is read."""
+    """Subclasses know what is said on it. Each message is answered before the next one is read."""
 
     FIRST_WITHIN_S: ClassVar[float] = 10.0
-    """How long a client may take to say something that lets it stay."""
+    """How long a client has to say something that lets it stay."""
     is_open = False
     _timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        """Without a channel layer, and the tasks that Channels waits in."""
+        """As in Channels, without a channel layer and the tasks that it waits in."""
         self.scope, self.base_send = scope, send
         try:
             while True:
@@ -119,7 +118,8 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self.leave()
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Without Channels' tidying of database connections, for which all sockets would share a thread."""
+        """As in Channels, without tidying database connections, for which all sockets would share a
+        thread."""
         try:
             await getattr(self, get_handler_name(message))(message)
         except StopConsumer:
@@ -150,12 +150,12 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
             self._timer.cancel()
 
     def leave(self) -> None:
-        """Be gone for everybody else."""
+        """Let go of everything that others have of it."""
         self.is_open = False
         self.stay()
 
     def is_welcome(self) -> bool:
-        """Whether it means this service. Pages of any origin may connect: only a key opens anything."""
+        """Whether it names this host. Pages of any origin may connect, because only a key opens anything."""
         return is_ours(header(self.scope, b"host") or "")
 
     @abstractmethod
@@ -169,4 +169,4 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     @abstractmethod
     async def answer_fault(self, error: Exception) -> None:
-        """A refusal, or whatever else went wrong with a message."""
+        """Answer a refusal, or whatever else went wrong with a message."""

@@ -1,4 +1,4 @@
-"""What waits for a client that reads too slowly or is sent what it missed while it was away."""
+"""Frames that wait for a client because it reads too slowly, or because it is sent what it missed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serving.websocket.framing import count, frame
 
 MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S = 1024 * 1024, 2_000, 5.0
 
-# Written at once when there is room: more than the kernel takes would only be copied.
+# How much is written at once: whatever the kernel does not take would only be copied.
 PORTION_BYTES = 64 * 1024
 
 
@@ -24,17 +24,17 @@ class Publication(Protocol):
 
 
 class ReplaceablePublication(Publication, Protocol):
-    """One that stands for those of its topic before it, for clients that asked for that."""
+    """It can replace the earlier ones of its topic, for clients that asked for that."""
 
     def over(self, older: ReplaceablePublication) -> ReplaceablePublication:
-        """Itself, with what must not get lost of an older one that nobody will see."""
+        """This one, with what must be kept of an older one that is left out."""
 
     def notice(self, dropped: int) -> bytes:
-        """The text that says how many were left out before it."""
+        """The text that says how many were left out."""
 
 
 class Backlog:
-    """Frames in order; nothing is skipped, and there is a bound."""
+    """Frames in their order, none skipped, up to a bound."""
 
     def __init__(self, now: float, waiting: int) -> None:
         self._frames: deque[bytes] = deque()
@@ -73,7 +73,7 @@ class Backlog:
 
 
 class LatestBacklog(Backlog):
-    """Of each topic only the newest message waits; replies are kept as they are and go first."""
+    """Keeps the newest message of each topic. Replies are all kept, and go first."""
 
     def __init__(self, now: float, waiting: int) -> None:
         super().__init__(now, waiting)
@@ -91,7 +91,7 @@ class LatestBacklog(Backlog):
             self._newest.pop(topic, None)
 
     def line_up(self) -> None:
-        """What waits keeps its place before all that comes from now on: nothing newer stands for it."""
+        """What waits now goes out before anything newer, and is not replaced by it."""
         while newest := self._pop_newest():
             self.put(newest)
 
@@ -107,8 +107,8 @@ class LatestBacklog(Backlog):
 
 
 class Replay(Backlog):
-    """Goes out portion by portion, as the client reads, before what is published meanwhile: only that is
-    bounded, and the client still has to read on."""
+    """Goes out as the client reads, before what is published meanwhile. Only the latter is bounded, but the
+    client has to keep reading."""
 
     def __init__(self, now: float, waiting: int, older: Backlog | None, frames: Iterator[bytes]) -> None:
         super().__init__(now, waiting)

@@ -1,9 +1,8 @@
 """Frames to many at once, and how long their writes took.
 
-Nearly all of a busy process's time is spent in the kernel, which has the caches to itself: after each frame
-the interpreter would have to come back into them. So all is prepared before the first frame leaves, and
-between two of them runs no Python. Where frames go straight to the kernel, nothing of a connection but its
-number is looked at.
+A busy process spends nearly all of its time in the kernel, which fills the caches: after each frame the
+interpreter would have to get back into them. So everything is prepared before the first frame leaves, and no
+Python runs between two frames. Where they go straight to the kernel, only the socket's number is read.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from .subscribers import Audience, EncodedGroup, Group, Subscriber, Write
 PendingFrame = tuple[Audience, bytes]
 UnsentTail = tuple[Subscriber, bytes]
 
-# `os.write` and `socket.send` let go of the interpreter at each call: while another thread is busy, many of
-# them wait for it 5 ms of each 10. A call through PyDLL keeps it. None of these sockets blocks.
+# `os.write` and `socket.send` release the interpreter's lock at each call, and wait for it 5 ms of each 10
+# while another thread is busy. A call through PyDLL keeps the lock. None of these sockets blocks.
 _send = ctypes.PyDLL(None).send
 
 
 class FlushPlan(NamedTuple):
-    """What is owed, joined for each group. Groups of one subscriber are sent theirs in one go."""
+    """The frames that are due, joined for each group. Groups of one subscriber are all served in one call."""
 
     alone: list[Group]
     descriptors: list[int]
     frames: list[bytes]
     shared: list[tuple[EncodedGroup, bytes]]
     others: list[Subscriber]
-    """To whom nothing can go straight, and in `their_frames` what they are due."""
+    """Subscribers that the kernel's `send` cannot serve; `their_frames` are due to them."""
     their_frames: list[bytes]
     number: int
-    """Of all frames, for everybody."""
+    """Of all frames to all subscribers."""
 
     @classmethod
     def of(cls, owed: Iterable[PendingFrame], now: float) -> FlushPlan:
@@ -81,7 +80,7 @@ class FlushPlan(NamedTuple):
 
 
 def owe(owed: Iterable[PendingFrame]) -> list[Group]:
-    """The groups that are due something, and it lies with them."""
+    """Leaves the frames with the groups that are due them, and returns those groups."""
     touched: list[Group] = []
     for audience, data in owed:
         for group in audience.groups:
@@ -96,7 +95,7 @@ def owe(owed: Iterable[PendingFrame]) -> list[Group]:
 
 
 def send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
-    """To whom it can go straight. Returns what the kernel did not take."""
+    """Sends to those that the kernel's `send` can serve. Returns what it did not take."""
     size = len(data)
     sent = send_each(encoded.descriptors, repeat(data), repeat(size))
     if sent.count(size) == len(sent):
@@ -106,13 +105,13 @@ def send_to_all(encoded: EncodedGroup, data: bytes) -> list[UnsentTail]:
 
 
 def send_each(descriptors: Iterable[int], frames: Iterable[bytes], sizes: Iterable[int]) -> list[int]:
-    """How much of each the kernel took; -1 where nothing: there is no room, or the socket is broken."""
+    """How much the kernel took of each; -1 where there was no room or the socket is broken."""
     return list(map(_send, descriptors, frames, sizes, repeat(0)))
 
 
 def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Callable[[int], None]) -> None:
-    """`for write, data in zip(writes, frames): write(data)`, in C. `on_broken` is told which one failed while
-    its exception is handled; the others get theirs."""
+    """`for write, data in zip(writes, frames): write(data)`, in C. Where one fails, `on_broken` is called
+    with its index while the exception is handled, and the rest go on."""
     left = iter(writes)
     calls = map(call, left, frames)
     while True:
@@ -127,15 +126,15 @@ def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Call
 QUANTILES = (0.5, 0.95, 0.99)
 MINUTE_MS = 60_000
 
-# So that a minute is at most so many numbers, whatever a clock does.
+# Bounds how many different numbers a minute can have, whatever a clock does.
 LONGEST_MS = 60_000
 
-# A Counter would take three times as long for each.
+# A Counter would take three times as long.
 Counts = defaultdict[int, int]
 
 
 class WriteLatency:
-    """Minute by minute. Whole milliseconds are counted as they are, so nothing is estimated."""
+    """Counts each whole millisecond, minute by minute, so that nothing is estimated."""
 
     def __init__(self) -> None:
         self._start_ms = self._end_ms = 0
@@ -153,7 +152,7 @@ class WriteLatency:
         return self._sum_ms + sum(took_ms * number for took_ms, number in self._this.items())
 
     def add(self, since_ms: int, now_ms: int) -> None:
-        """Clocks of two machines may differ a little: nothing took less than no time."""
+        """The clocks of two machines may differ a little, so negative times count as 0."""
         if not self._start_ms <= now_ms < self._end_ms:
             self._turn(now_ms)
         took_ms = now_ms - since_ms
@@ -162,8 +161,8 @@ class WriteLatency:
         self._this[took_ms] += 1
 
     def quantiles(self, now_ms: int) -> dict[float, int]:
-        """Of the last full minute, the smallest value that so large a share of all does not exceed; empty
-        where nothing was measured."""
+        """Of the last full minute: the smallest value that so large a share does not exceed. Empty if nothing
+        was measured."""
         if not self._start_ms <= now_ms < self._end_ms:
             self._turn(now_ms)
         counts = sorted(self._last.items())

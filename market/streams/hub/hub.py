@@ -1,6 +1,6 @@
-"""Topic → connections, in this process. It knows nothing of prices and nothing of sockets.
+"""From topics to the connections of this process. The hub knows nothing of prices and nothing of sockets.
 
-What is published in one turn of the loop leaves in one write for each connection. Nothing here waits, and no
+What is published in one turn of the loop leaves in one write per connection. Nothing here waits, and no
 recipient has a task or an encoding of its own: 500 recipients are 500 calls of the kernel's `send`.
 """
 
@@ -25,10 +25,10 @@ from .subscribers import Audience, Memberships, Subscriber, Write, ignore_end
 NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
 
-# So many are told in one turn of the loop: some milliseconds.
+# How many are notified in one turn of the loop, which takes some milliseconds.
 AT_ONCE = 500
 Make = Callable[[frozenset[str]], bytes | None]
-"""Makes the notice for clients with these topics, or None where it does not concern them."""
+"""Makes the notice for clients with these topics; None if it does not concern them."""
 logger = logging.getLogger(__name__)
 
 
@@ -43,7 +43,7 @@ class Hub:
         self._pending: list[PendingFrame] = []
         self._is_flushing = False
         self._notices = deque[tuple[Iterator[tuple[Subscriber, bytes]], Callable[[], None]]]()
-        """One after the other, so that everybody hears them in their order."""
+        """They go out one after the other, so that all clients get them in the same order."""
         self.slow = SlowReaders(self)
         self.frames = 0
         """Handed to connections since the start."""
@@ -67,7 +67,7 @@ class Hub:
         return topic in self._members.topics
 
     def join(self, connection: WebSocketConnection, on_slow: Callable[[], None]) -> Subscriber:
-        """`on_slow` is called once, after the subscriber was given up; `end` still works then."""
+        """`on_slow` is called once, after the subscriber was given up; `end` can still be called then."""
         subscriber = Subscriber(self, connection, self._members.group(), on_slow)
         subscriber.join_group(subscriber.group)
         connection.watcher = subscriber
@@ -82,14 +82,14 @@ class Hub:
             self._members.tidy(subscriber.group)
 
     def end(self, subscriber: Subscriber, code: int, reason: str = "", last: bytes = b"") -> None:
-        """Close after all that it was due; a slow reader is due only `last`."""
+        """Close after everything that it was due; a slow reader only gets `last`."""
         self.flush()
         self.leave(subscriber)
         self.closed[code] += 1
         subscriber.connection.close(code, reason, last)
 
     def subscribe(self, subscriber: Subscriber, topics: Iterable[str], variant: int = 0) -> None:
-        """To these topics alone. What was published before is for those who were there before."""
+        """To these topics alone, from the next message on."""
         self.flush()
         if not subscriber.is_open:
             return
@@ -119,10 +119,10 @@ class Hub:
                 self.loop.call_soon(self.flush)
 
     def notify(self, make: Make, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
-        """Tell everybody what `make` says of their topics, after all that was published before; with a
-        `variant`, those who asked for that. `on_end` is called when all have been told."""
+        """Send what `make` says of their topics to all clients, or to those with this `variant`, after
+        everything that was published before. `on_end` is called when all have been told."""
         self.flush()
-        # Settled now: a client that subscribes later learns it from the answer.
+        # Who is told is decided now: a client that subscribes later learns it from the reply.
         groups = [group for group in self._members.groups.values() if group.has(variant)]
         due = [(list(group.subscribers), group.topics) for group in groups]
         self._notices.append((notices(due, make), on_end))
@@ -130,12 +130,12 @@ class Hub:
             self._notify_next()
 
     def _notify_next(self) -> None:
-        """A crowd is told part by part, so that nobody else waits for it."""
+        """A crowd is told part by part, so that it does not hold up others."""
         while self._notices:
             each, on_end = self._notices[0]
             some = list(islice(each, AT_ONCE))
             for subscriber, data in some:
-                # What was published before comes before it, and nothing newer stands for that.
+                # What waits was published before the notice, and must not be replaced by anything newer.
                 if isinstance(subscriber.backlog, LatestBacklog):
                     subscriber.backlog.line_up()
                 subscriber.send(data)
@@ -146,7 +146,8 @@ class Hub:
             on_end()
 
     def flush(self) -> None:
-        """All get what they are due: at the end of a turn, and before one gets anything of its own."""
+        """Write everything that is due: at the end of a turn, and before anything that is for one client
+        alone."""
         self._is_flushing = False
         if self._pending:
             owed, self._pending = self._pending, []
@@ -162,7 +163,7 @@ class Hub:
             self._break(subscriber)
 
     def _deliver(self, owed: list[PendingFrame]) -> None:
-        """To whom, is settled before the first write: that may come back here."""
+        """The recipients are fixed before the first write, because a write may call back into the hub."""
         now = self.loop.time()
         if len(owed) == 1:
             ((audience, data),) = owed
@@ -205,7 +206,7 @@ class Hub:
 def notices(
     due: list[tuple[list[Subscriber], frozenset[str]]], make: Make
 ) -> Iterator[tuple[Subscriber, bytes]]:
-    """Each list of topics is encoded once."""
+    """Encoded once for each set of topics."""
     for subscribers, topics in due:
         text = make(topics)
         if text is not None:

@@ -1,4 +1,4 @@
-"""Clients that read too slowly: what they are due waits with a bound, and they come back or are given up."""
+"""Clients that read too slowly. Their frames wait, up to a bound, until they catch up or are given up."""
 
 import logging
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ class SlowReaders:
         self._is_sweeping = False
 
     def hold(self, subscriber: Subscriber) -> None:
-        """Called from inside a write: from the next one on, frames wait here."""
+        """Called from inside a write. From the next one on, frames wait."""
         kind = LatestBacklog if subscriber.wants_latest else Backlog
         backlog = subscriber.backlog = kind(self.hub.loop.time(), subscriber.connection.waiting)
         subscriber.redirect(subscriber.put)
@@ -37,7 +37,7 @@ class SlowReaders:
     def release(self, subscriber: Subscriber) -> None:
         """Nothing waits any more."""
         if subscriber.is_conflating:
-            # What the others of its group are still due, it has had.
+            # It has already had what the others of its group are still due.
             self.hub.flush()
         subscriber.attach()
         self.drop(subscriber)
@@ -69,18 +69,18 @@ class SlowReaders:
             self.hub.loop.call_later(SWEEP_S, self._sweep)
 
 
-# So many are written with the reply and need no queue.
+# Up to this many are written with the reply and need no queue.
 FEW = 64
 
 
 def replay(slow: SlowReaders, subscriber: Subscriber, frames: Iterator[bytes]) -> None:
-    """Before all that is published from now on."""
+    """Send these before anything that is published from now on."""
     first = list(islice(frames, FEW))
     subscriber.send(b"".join(first))
     if len(first) < FEW or not subscriber.is_open:
         return
     if isinstance(subscriber.backlog, Replay):
-        # Who asks for more before it has read what it asked for would fill the memory.
+        # A client that asks again before it has read what it asked for would fill the memory.
         slow.give_up(subscriber)
         return
     if subscriber.backlog is None:

@@ -23,7 +23,7 @@ class AnySlowReaders(Protocol):
 
 
 class AnyHub(Protocol):
-    """What a subscriber asks of its hub."""
+    """What a subscriber asks of its hub, whose module imports this one."""
 
     @property
     def loop(self) -> AbstractEventLoop: ...
@@ -35,7 +35,7 @@ class AnyHub(Protocol):
 
 
 class Audience:
-    """Of one topic in one variant."""
+    """The groups that get one topic in one variant."""
 
     __slots__ = ("encoded", "groups", "topic", "variant", "wrote_at")
 
@@ -43,12 +43,12 @@ class Audience:
         self.topic, self.variant = topic, variant
         self.groups: dict[Group, None] = {}
         self.wrote_at = 0.0
-        """When it was last due something while nothing else was."""
+        """When its frame was last the only one that was due."""
         self.renew()
 
     def renew(self) -> None:
         self.encoded: EncodedGroup | None = None
-        """All of its groups as one, where that is known since the last change."""
+        """All of its groups joined, if that was made since the last change."""
 
     def encode(self) -> EncodedGroup:
         self.encoded = encoded = EncodedGroup.joined(
@@ -58,7 +58,7 @@ class Audience:
 
 
 class Group:
-    """Subscribers with the very same subscriptions: what they are due is collected and joined once."""
+    """Subscribers with exactly the same subscriptions. Their frames are collected and joined once."""
 
     __slots__ = ("audiences", "descriptor", "due", "encoded", "more", "subscribers", "wrote_at")
 
@@ -66,18 +66,18 @@ class Group:
         self.audiences = audiences
         self.subscribers: dict[Subscriber, None] = {}
         self.wrote_at = 0.0
-        # Where thousands are due something, most of the time goes by in waiting for the memory: a list for
-        # a single frame and a look at the subscriber for a single descriptor would each lie elsewhere.
+        # With thousands of groups most of the time is spent waiting for memory. A list for a single frame, or
+        # a look at the subscriber for a single descriptor, would each be one more place in it.
         self.due = b""
-        """The first frame that is not written yet; most often it is the only one."""
+        """The first frame that is not written yet, and most often the only one."""
         self.more: list[bytes] | None = None
         self.renew()
 
     def renew(self) -> None:
-        """Somebody came or went, or takes frames in another way."""
+        """Called when somebody comes or goes, or takes frames in another way."""
         self.encoded: EncodedGroup | None = None
         self.descriptor = NO_DESCRIPTOR
-        """Where frames go if that is one place, and known since the last change."""
+        """Where its frames go, if that is one socket and known since the last change."""
         for audience in self.audiences:
             audience.renew()
 
@@ -145,7 +145,7 @@ class Subscriber:
         return max(self._said_at, self.group.wrote_at, *to_many)
 
     def has_been_silent_since(self, at: float) -> bool:
-        """Asked of thousands each second: after something of late, its audiences are not looked at."""
+        """Asked of thousands each second, so audiences are only looked at if nothing else answers it."""
         return max(self._said_at, self.group.wrote_at) <= at and self.wrote_at <= at
 
     @property
@@ -153,13 +153,13 @@ class Subscriber:
         return self in self._hub.slow.conflating
 
     def send(self, frames: bytes) -> None:
-        """To this one alone, after all that was published before and before all that comes."""
+        """To this one alone, between what was published before and what comes later."""
         self._hub.flush()
         self._said_at = self._hub.loop.time()
         self._hub.hand(self, self.write, frames)
 
     async def drained(self) -> None:
-        """Until nothing waits for this client outside of the kernel, or it is gone."""
+        """Wait until the kernel has everything for this client, or the client is gone."""
         if self.backlog is not None:
             waiter = self._hub.loop.create_future()
             self._waiters.append(waiter)
@@ -170,13 +170,13 @@ class Subscriber:
         group.add(self)
 
     def attach(self) -> None:
-        """What is due goes to the connection, or past it as long as nothing waits there. The group has to be
-        renewed after it."""
+        """Frames go to the connection, or straight to the kernel while nothing waits in the connection. The
+        group has to be renewed afterwards."""
         self.write: Write = self.connection.write
         self.descriptor = self.connection.descriptor
 
     def redirect(self, write: Write) -> None:
-        """What is due goes there from now on."""
+        """Frames go there from now on."""
         self.write, self.descriptor = write, NO_DESCRIPTOR
         self.group.renew()
 
@@ -225,15 +225,15 @@ class Subscriber:
 
 
 class EncodedGroup:
-    """Subscribers and where their frames go, side by side. It stays what it is while somebody goes through
-    it, whoever comes and goes."""
+    """Subscribers beside the places to which their frames go. It is never changed, so it can be gone through
+    while subscribers come and go."""
 
     __slots__ = ("descriptors", "direct", "others", "size")
 
     def __init__(self, direct: list[Subscriber], descriptors: array[int], others: list[Subscriber]) -> None:
         self.direct, self.descriptors = direct, descriptors
         self.others = others
-        """Whose frames do not go straight to the kernel."""
+        """Their frames do not go straight to the kernel."""
         self.size = len(direct) + len(others)
 
     @classmethod
@@ -295,8 +295,8 @@ class Memberships:
 
 
 def ignore_end() -> None:
-    """Where nobody has to hear of it any more."""
+    """Stands in for a callback that is not needed."""
 
 
 def ignore_frames(frames: bytes) -> None:
-    """Where the frames of a connection go that is over."""
+    """The `write` of a connection that is over."""

@@ -1,4 +1,4 @@
-"""From what a socket received to a message, or to the refusal that says what is wrong with it."""
+"""Reads what a socket received into a message, or refuses it and says what is wrong."""
 
 import json
 import re
@@ -35,11 +35,11 @@ class Inbound:
 
     def __init__(self) -> None:
         self._free_ms = 0
-        """When all that was said would have been said at 10 messages a second."""
+        """When everything so far would have been said at 10 messages a second."""
         self._invalid_ms: deque[int] = deque(maxlen=MAX_INVALID)
 
     def take(self, now_ms: int) -> None:
-        """Count a message, or refuse it as one too many."""
+        """Count a message, or refuse it if it is one too many."""
         free_ms = max(self._free_ms, now_ms) + SPACING_MS
         if free_ms - now_ms > BURST * SPACING_MS:
             raise StreamRefused("too_many_messages")
@@ -102,7 +102,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read(text: bytes, kind: StreamKind) -> AnyMessage:
-    """The message; a refusal carries its id, if that could be read."""
+    """Read a message. A refusal carries its id, if that could be read."""
     named = UNSET
     try:
         given = _without_nulls(text)
@@ -121,14 +121,14 @@ def unknown_features() -> StreamRefused:
 
 
 def _without_nulls(text: bytes) -> bytes:
-    """Many encoders write null for what is not there; what must be there is missed all the same."""
+    """Many encoders write null for what is absent. A required member is reported as missing all the same."""
     if b"null" not in text:
         return text
     try:
         members = _members.decode(text)
     except (ValueError, RecursionError):
         return text
-    # Not spelled out: what a stranger writes may have a billion digits.
+    # Values stay raw: a number that a stranger writes may have a billion digits.
     return msgspec.json.encode({name: value for name, value in members.items() if bytes(value) != b"null"})
 
 
@@ -152,7 +152,7 @@ def _explain(error: str) -> StreamRefused:
 
 
 def _refuse_repeated_names(text: bytes) -> None:
-    """Readers differ in which of two they take; a client that sends both is told so."""
+    """JSON readers differ in which of two they take, so a client that sends both is refused."""
     try:
         # Numbers are left as text: int() would refuse thousands of digits in a field that is ignored.
         json.loads(text.decode(), object_pairs_hook=_once, parse_int=str, parse_float=str)

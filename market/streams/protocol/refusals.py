@@ -25,7 +25,7 @@ Id = int | str
 
 class StreamRefusal(msgspec.Struct, frozen=True):
     status: int
-    """As REST would say it."""
+    """The status that REST would answer with."""
     close: int | None
     """None: the socket stays open."""
     can_retry: bool
@@ -97,7 +97,7 @@ class ErrorDetails(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class StreamRefused(Exception):
-    """A message is refused, or the socket ends: `close` says which."""
+    """A message is refused, or with a `close` code the socket ends."""
 
     def __init__(self, code: Code, message: str = "", **details: Any) -> None:
         refusal = REFUSALS[code]

@@ -25,7 +25,7 @@ class SubscriptionChange(msgspec.Struct, frozen=True):
     rejected: list[Rejected] = []
 
     def brings(self, symbol: str) -> bool:
-        """Whether its frames come from now on and did not before."""
+        """Whether its frames come from now on, but did not before."""
         return symbol in self.joined or (ALL in self.joined and symbol not in self.left)
 
 
@@ -50,7 +50,7 @@ class Subscriptions:
 
     @property
     def symbols(self) -> list[str]:
-        """As replies tell it: ["*"] for all."""
+        """As in replies: ["*"] for all."""
         return sorted(self._symbols)
 
     def covers(self, symbol: str) -> bool:
@@ -62,7 +62,7 @@ class Subscriptions:
         if message.symbols is UNSET:
             return self._join({ALL}, [])
         wanted = dict.fromkeys(message.symbols)
-        # What is subscribed to stays so: a symbol never stands in both lists of a reply.
+        # Subscriptions are kept, so that a symbol is never in both lists of a reply.
         known = {
             upper(symbol)
             for symbol in wanted

@@ -1,5 +1,5 @@
-"""The authenticated sessions of this process: who they are, what becomes of their keys, one timer for all of
-them, and their end when nothing was heard of revocations for too long.
+"""The authenticated sessions of this process: whose they are, what happens when a key changes, one timer for
+all of them, and their end when revocations could not be read for too long.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from core.fault_log import EachFault
 from market.streams.protocol.refusals import StreamRefused, invalid
 from serving.websocket.session import Scope
 
-# After a restart everybody comes at once: sockets wait for each other, so that the queue in front of the
-# database is never full of them. It refuses whom it cannot serve soon.
+# After a restart everybody comes at once. The queue in front of the database refuses whom it cannot serve
+# soon, so sockets wait for each other and never fill it.
 ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
 
-# Still 4401: no waiting makes the same key valid, and a client that hears 4429 would try it again.
+# The code stays 4401: waiting does not make a key valid, and after 4429 a client would try it again.
 TOO_MANY_FAILURES = "Too many attempts without a valid API key from this address. Wait, then send one."
 
 
 class Identity:
-    """The key that a socket showed last. Cookies and the address say nothing here."""
+    """The key that a socket showed last. Cookies and addresses do not count."""
 
     __slots__ = ("_scope", "_sent", "caller", "key")
 
@@ -52,7 +52,7 @@ class Identity:
         return self.expires_at is not None and self.expires_at <= time.time()
 
     async def show(self, key: str | UnsetType) -> Caller:
-        """The caller, by the key of a message, else by the one shown before or with the handshake."""
+        """The caller, by the key in a message, or by the one shown before or with the handshake."""
         shown = (self.key or self._sent or "") if key is UNSET else key
         if self.caller is not None and shown == self.key:
             return self.caller
@@ -71,7 +71,7 @@ class Identity:
         return self.caller
 
     async def _checked(self, caller: Caller | None) -> Caller:
-        """Failures are counted with those of REST. Whoever had too many is told when to stop guessing."""
+        """Failures are counted with those of REST. After too many, a client is told how long to wait."""
         if caller is not None and (not caller.is_demo or self._is_local()):
             return caller
         standing = await throttle.note_failure(address_of(self._scope))
@@ -87,13 +87,13 @@ class AuthenticatedSession(Protocol):
     identity: Identity
 
     def renew(self, caller: Caller | None) -> None:
-        """Its key has changed; None: it opens nothing any more."""
+        """Its key has changed; with None, it is no longer valid."""
 
     def look(self, now_s: float) -> None:
-        """Time went by."""
+        """Called every second."""
 
     def give_up(self) -> None:
-        """Nobody can tell any more whether its key still holds."""
+        """Called when nobody can tell any more whether its key is valid."""
 
 
 LOOK_EVERY_S = 1.0
@@ -102,14 +102,14 @@ LOOK_EVERY_S = 1.0
 class AuthenticatedSessions:
     LOOK_EVERY_S = LOOK_EVERY_S
     PARTS = 19
-    """That take turns: a look at 10,000 at once would hold everybody up for 15 ms. A prime, so that addresses
-    in memory, of which hashes are made, spread over all of them."""
+    """They take turns, because a look at 10,000 at once would take 15 ms. It is a prime, so that hashes,
+    which are made of addresses in memory, spread over all parts."""
 
     def __init__(self, cache: ApiKeyCache) -> None:
         self._cache = cache
         self.clear()
         self.changes = 0
-        """How often something changed that a caller, once found, does not know of."""
+        """How often something changed that a caller found before does not reflect."""
 
     def clear(self) -> None:
         self._of: defaultdict[int, set[AuthenticatedSession]] = defaultdict(set)
@@ -119,8 +119,8 @@ class AuthenticatedSessions:
         self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
 
     async def find(self, key: str, *, again: bool = False) -> Caller | None:
-        """Who holds a key, as of now: no event went by while the database was asked. `again` is for a key
-        that its socket has shown before."""
+        """Who holds a key now: it is asked again if an event came meanwhile. `again` is for a key that its
+        socket has shown before."""
         while True:
             changes = self.changes
             async with self._asking:
@@ -141,7 +141,7 @@ class AuthenticatedSessions:
         return tuple(socket for held in self._of.values() for socket in held)
 
     def watch(self, socket: AuthenticatedSession) -> None:
-        """Let it look at the time every second."""
+        """Call its `look` every second."""
         self._part_of(socket).add(socket)
         if not self._is_watching:
             self._is_watching = True
@@ -170,7 +170,7 @@ class AuthenticatedSessions:
         self._end(facts, lambda who: who.caller is not None and who.caller.key_id == facts["key"])
 
     async def roll(self, facts: dict[str, Any]) -> None:
-        """A key that ends at once is told as such, whether the database answers or not."""
+        """A key that ends at once counts as revoked, whether the database answers or not."""
         if "ends_at" in facts and facts["ends_at"] <= time.time():
             self.revoke(facts)
         else:
@@ -183,7 +183,7 @@ class AuthenticatedSessions:
             self._end(facts, lambda who: True)
 
     async def end_pages(self, facts: dict[str, Any]) -> None:
-        """Which of an account's pages are meant only the database knows: without it all end."""
+        """Only the database knows which of an account's pages are meant. Without it, all of them end."""
         try:
             await self.look_again(facts)
         except TRANSIENT:
@@ -218,7 +218,7 @@ class AuthenticatedSessions:
 
 authenticated_sessions = AuthenticatedSessions(key_cache)
 
-# All at once would hold up those who ask for something else.
+# Ending all at once would hold up other requests.
 AT_ONCE, PAUSE_S = 100, 0.05
 
 
@@ -232,7 +232,7 @@ class TrustWatch(BackgroundLoop):
 
     async def _look(self) -> None:
         was_over, self._was_over = self._was_over, self._events.is_trust_over
-        # Twice: a process that was frozen finds much time gone, and reads what it missed at once.
+        # Over twice in a row: a process that was frozen finds much time gone, and then reads what it missed.
         ending = self._sockets.all() if was_over and self._was_over else ()
         if ending:
             logger.warning("%d streams end: revocations could not be read for too long", len(ending))

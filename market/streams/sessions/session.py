@@ -35,12 +35,12 @@ from .authenticated import Identity, authenticated_sessions
 
 logger = logging.getLogger(__name__)
 
-# Whoever tries to open a stream meanwhile would write a line.
+# Otherwise each attempt to open a stream would write a line.
 ended_without_database = RepeatedWarning(
     logger, "%d streams ended because the database does not answer, the last one of: %s"
 )
 
-# As final as a takeover: a client that came back by itself would have to be closed again and again.
+# As final as a takeover, or the client would come back by itself and have to be closed again.
 CLOSED = "This stream was closed in the settings panel of your account."
 UNTRUSTED = (
     "The database has been away for so long that nobody can tell whether your key still holds. Connect again "
@@ -98,11 +98,11 @@ class StreamSession(WebSocketSession):
 
     @abstractmethod
     def subscribe(self, message: Subscribe) -> None:
-        """Reply, then bring what was asked for. It does not await, so that no frame comes before it and
-        none is missed after it."""
+        """Reply, then send what was asked for. It is no coroutine, so that no frame comes before the reply
+        and none is missed after it."""
 
     def listen(self) -> None:
-        """To what is subscribed now."""
+        """Make the hub send what is subscribed now."""
         stream, wanted = self.stream, self.subscriptions
         stream.hub.subscribe(self.subscriber, stream.topics_of(wanted), stream.variant_of(wanted))
 
@@ -128,7 +128,7 @@ class StreamSession(WebSocketSession):
             self.end(refused)
 
     def end(self, why: Code | StreamRefused) -> None:
-        """Be gone for everybody else, say why, and close."""
+        """Leave, say why, and close."""
         refused = why if isinstance(why, StreamRefused) else StreamRefused(why)
         if self.is_open and refused.close is not None:
             self._let_go()
@@ -148,14 +148,14 @@ class StreamSession(WebSocketSession):
             self._slot.release()
 
     def _offers(self, features: frozenset[Wish]) -> bool:
-        """The demo has an instrument that misbehaves on request."""
+        """Only the demo has an instrument that misbehaves on request."""
         return (settings.DEMO and self.stream.kind.is_numbered) or features.isdisjoint(CHAOS)
 
     async def _claim(self, *, takeover: bool) -> None:
         changes = authenticated_sessions.changes
         caller = await self.identity.look_again()
         if not self.is_open:
-            # Nobody else's stream ends for a socket that is no more.
+            # A socket that is gone must not end somebody else's stream.
             return
         limit = caller.allowances.streams
         slot = await open_streams.claim(
@@ -168,7 +168,7 @@ class StreamSession(WebSocketSession):
         if not self.is_open:
             slot.release()
         elif changes != authenticated_sessions.changes:
-            # Its tier may have been lowered before anybody knew of this stream.
+            # Its tier may have been lowered before this stream was counted.
             caller = await self.identity.look_again()
             await open_streams.enforce(caller.account_id, caller.allowances.streams)
 
@@ -177,8 +177,6 @@ class StreamSession(WebSocketSession):
         self.stream.listeners.add(self)
         if "heartbeat" in self.subscriptions.features or self.identity.expires_at is not None:
             authenticated_sessions.watch(self)
-
-    # What others tell it.
 
     def renew(self, caller: Caller | None) -> None:
         if caller is None:
@@ -200,7 +198,8 @@ class StreamSession(WebSocketSession):
             self.say(Heartbeat(time=now_ms()))
 
     def drop(self, gone: frozenset[str]) -> None:
-        """Where instruments that are not offered any more are still told of."""
+        """Called when these instruments are no longer offered. A session that does not override it stays
+        subscribed to them."""
 
     def _lost_slot(self, code: EndCode) -> None:
         if code == "taken_over":
@@ -219,7 +218,8 @@ class StreamSession(WebSocketSession):
 
 
 def too_big() -> StreamRefused:
-    """The wire closes with 1009 before; other servers let it in, and daphne cannot close with that."""
+    """Our server closes with 1009 before this. Other servers let the message in, and daphne cannot close with
+    it."""
     refused = invalid("A message has at most 16 KiB.", max=MAX_BYTES)
     refused.close = TOO_MANY_INVALID
     return refused
