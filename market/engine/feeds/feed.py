@@ -10,8 +10,8 @@ from market.prices.candles import PriceBar
 from market.prices.records import Tick
 
 
-class Inlet(Protocol):
-    """The engine as one feed sees it. Nothing here waits or raises."""
+class FeedReceiver(Protocol):
+    """What a feed hands its ticks to: the engine, or a recorder. Nothing here waits or raises."""
 
     def take(self, ticks: list[Tick]) -> None:
         """What the source sent, in its order; an empty list says that it is alive."""
@@ -33,7 +33,7 @@ class Inlet(Protocol):
 class MarketFeed(Protocol):
     """Made from the symbols it is to follow and its settings; reconnects by itself."""
 
-    async def run(self, inlet: Inlet) -> None:
+    async def run(self, receiver: FeedReceiver) -> None:
         """Until cancelled, or until there is nothing more to come. Closes what it opened."""
 
 
@@ -73,9 +73,9 @@ class HeldTicks:
     """Ticks that wait until the past is filled. Candles only go forward: a tick, or even a sign of life,
     would close minutes whose history is on its way."""
 
-    def __init__(self, inlet: Inlet, at_most: int, before: Sequence[Tick] = ()) -> None:
+    def __init__(self, receiver: FeedReceiver, at_most: int, before: Sequence[Tick] = ()) -> None:
         """`before` is what another connection left behind."""
-        self._inlet = inlet
+        self._receiver = receiver
         self._at_most = at_most
         self._ticks = list(before)
         self._was_heard = self._is_over = False
@@ -84,7 +84,7 @@ class HeldTicks:
 
     def take(self, ticks: list[Tick]) -> None:
         if self._is_over:
-            self._inlet.take(ticks)
+            self._receiver.take(ticks)
         else:
             self._was_heard = True
             self._ticks += ticks
@@ -93,10 +93,10 @@ class HeldTicks:
     async def release(self) -> None:
         """Hand on what came meanwhile, then everything as it comes."""
         if self._was_heard and not self._ticks:
-            self._inlet.take([])
+            self._receiver.take([])
         while self._ticks:
             first, self._ticks = self._ticks[:AT_ONCE], self._ticks[AT_ONCE:]
-            self._inlet.take(first)
+            self._receiver.take(first)
             await asyncio.sleep(0)
         # No await since the last look: nothing came between.
         self._is_over, self.is_full = True, False
@@ -106,5 +106,5 @@ class HeldTicks:
         """The connection is over: hand on what has no history to wait for, and return the rest."""
         ticks, self._ticks = self._ticks, []
         if free := [tick for tick in ticks if tick.symbol not in awaited]:
-            self._inlet.take(free)
+            self._receiver.take(free)
         return [tick for tick in ticks if tick.symbol in awaited]

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class TickRecorder:
-    """The inlet of a feed that is recorded: everything it sends, good or bad."""
+    """The receiver of a recorded feed: everything it sends, good or bad."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

@@ -20,7 +20,7 @@ from market.engine.files.format import BadFile
 from market.engine.files.tick_file import TickFile
 from market.prices.records import Tick
 
-from .feed import Inlet
+from .feed import FeedReceiver
 
 logger = logging.getLogger(__name__)
 STEP_S = 0.05
@@ -48,19 +48,20 @@ class ReplayFeed:
         self._clock = clock
         self._sleep = sleep
 
-    async def run(self, inlet: Inlet) -> None:
-        async with aclosing(ReplayFiles(self._directory, self._instruments).pieces(inlet, BATCH)) as pieces:
-            played = await self._play(pieces, inlet)
+    async def run(self, receiver: FeedReceiver) -> None:
+        files = ReplayFiles(self._directory, self._instruments)
+        async with aclosing(files.pieces(receiver, BATCH)) as pieces:
+            played = await self._play(pieces, receiver)
         logger.info("The replay of %s has ended: %d ticks", self._directory, played)
         if played:
-            inlet.lost("the replay has ended")
+            receiver.lost("the replay has ended")
 
-    async def _play(self, pieces: AsyncIterator[list[Tick]], inlet: Inlet) -> int:
+    async def _play(self, pieces: AsyncIterator[list[Tick]], receiver: FeedReceiver) -> int:
         played, first_ms, began_ms = 0, None, self._clock()
         async for piece in pieces:
             played += len(piece)
             if self._speed <= 0:
-                inlet.take(piece)
+                receiver.take(piece)
                 continue
             if first_ms is None:
                 first_ms, began_ms = piece[0].time_ms, self._clock()
@@ -70,19 +71,19 @@ class ReplayFeed:
                 )
                 for tick in piece
             ]
-            await self._play_in_time(moved, inlet)
+            await self._play_in_time(moved, receiver)
         return played
 
-    async def _play_in_time(self, ticks: list[Tick], inlet: Inlet) -> None:
+    async def _play_in_time(self, ticks: list[Tick], receiver: FeedReceiver) -> None:
         due = list[Tick]()
         for tick in ticks:
             while tick.time_ms > self._clock():
                 # Also where none is due: what is quiet is not lost.
-                inlet.take(due)
+                receiver.take(due)
                 due = []
                 await self._sleep(STEP_S)
             due.append(tick)
-        inlet.take(due)
+        receiver.take(due)
 
 
 # One for each symbol is held at a time. Small, because other threads wait while it is parsed.
@@ -101,7 +102,7 @@ class ReplayFiles:
         self._malformed = 0
         self._faults: list[str] = []
 
-    async def pieces(self, inlet: Inlet, size: int) -> AsyncGenerator[list[Tick]]:
+    async def pieces(self, receiver: FeedReceiver, size: int) -> AsyncGenerator[list[Tick]]:
         """The ticks of all symbols in the order of time, so many at once, with faults reported in between."""
         loop, ticks = asyncio.get_running_loop(), self._merged()
         # A thread of its own: a scan of gigabytes would keep one of the database's for minutes.
@@ -111,9 +112,9 @@ class ReplayFiles:
             while True:
                 piece, malformed, faults = await reading
                 for fault in faults:
-                    inlet.lost(fault)
+                    receiver.lost(fault)
                 for _ in range(malformed):
-                    inlet.refuse("malformed")
+                    receiver.refuse("malformed")
                 if not piece:
                     return
                 # The next is read while this one is played.

@@ -58,19 +58,19 @@ class FeedSupervisor:
         return {name: tuple(sorted(serving)) for name, serving in by_feed.items()}
 
     async def _run_feed(self, name: str) -> None:
-        inlet = EngineInlet(self._engine, name, self._serves(name), self._publish)
+        receiver = EngineReceiver(self._engine, name, self._serves(name), self._publish)
         pace, clock, failures = FeedPace(), asyncio.get_running_loop().time, 0
         while True:
             began_s = clock()
             try:
-                await self._make_feed(name, self._instruments(name)).run(inlet)
+                await self._make_feed(name, self._instruments(name)).run(receiver)
                 if self._engine.source(name).lost_ms is None:
-                    inlet.lost("it has nothing more to send")
+                    receiver.lost("it has nothing more to send")
                 logger.info("The %s feed has ended", name)
                 return
             except Exception as error:  # noqa: BLE001 - the top of a task: what broke is logged and tried again
                 logger.exception("The %s feed broke and starts again", name)
-                inlet.lost(f"it broke: {error}")
+                receiver.lost(f"it broke: {error}")
             if clock() - began_s >= pace.steady_s:
                 failures = 0
             await pace.sleep(pace.retry_s(failures))
@@ -88,7 +88,7 @@ class FeedSupervisor:
         return [facts for symbol in self._serves(name) if (facts := catalogue.find(symbol))]
 
 
-class EngineInlet:
+class EngineReceiver:
     """The engine as one feed sees it."""
 
     def __init__(self, engine: Engine, name: str, symbols: list[str], publish: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import Engine
-from market.engine.feeds.supervisor import EngineInlet
+from market.engine.feeds.supervisor import EngineReceiver
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
@@ -192,8 +192,8 @@ def test_nothing_is_flat_that_the_venue_does_not_serve(instrument: Instrument) -
     catalogue.load_now()
     day = quoted_day("kraken")
     day.go_on(130, "kraken")
-    inlet = EngineInlet(day.engine, "kraken", ["EURUSD"], lambda: None)
-    inlet.refuse("unknown_symbol", "EUR/USD is not served", ["EURUSD"])
+    receiver = EngineReceiver(day.engine, "kraken", ["EURUSD"], lambda: None)
+    receiver.refuse("unknown_symbol", "EUR/USD is not served", ["EURUSD"])
     day.go_on(300, "kraken")
 
     assert day.closed == [0, 1]

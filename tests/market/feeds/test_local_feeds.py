@@ -12,21 +12,21 @@ from instruments.catalogue import catalogue
 from market.engine.engine import Engine
 from market.engine.feeds import registry
 from market.engine.feeds.feed import MarketFeed
-from market.engine.feeds.supervisor import EngineInlet
+from market.engine.feeds.supervisor import EngineReceiver
 from market.prices.quotes import Prices
 from market.prices.records import TickAccepted
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
 from tests.patience import PATIENCE_S
 
-from .inlets import RecordingInlet, running
+from .receivers import RecordingReceiver, running
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 TICKS = 50
 
 
-class CountingInlet(EngineInlet):
-    """The engine's own inlet, and what it let in."""
+class CountingReceiver(EngineReceiver):
+    """The engine's own receiver, and what it let in."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, ["EURUSD"], self._publish)
@@ -59,27 +59,27 @@ def make_feed(name: str) -> MarketFeed:
 
 
 async def test_time_is_monotonic_and_no_quote_crossed_in_what_the_engine_lets_in(name: str) -> None:
-    inlet = CountingInlet(Engine(Prices("bid")), name)
+    receiver = CountingReceiver(Engine(Prices("bid")), name)
 
-    feeding = asyncio.create_task(make_feed(name).run(inlet))
+    feeding = asyncio.create_task(make_feed(name).run(receiver))
     async with asyncio.timeout(PATIENCE_S):
-        await inlet.has_enough.wait()
+        await receiver.has_enough.wait()
     feeding.cancel()
     await asyncio.wait([feeding])
 
-    times = [taken.time_ms for taken in inlet.taken]
+    times = [taken.time_ms for taken in receiver.taken]
     assert times == sorted(times)
-    assert all(0 < taken.bid <= taken.ask for taken in inlet.taken)
-    assert inlet.source.refused == ({"crossed": 1, "older_than_last": 1} if name == "replay" else {})
+    assert all(0 < taken.bid <= taken.ask for taken in receiver.taken)
+    assert receiver.source.refused == ({"crossed": 1, "older_than_last": 1} if name == "replay" else {})
 
 
 async def test_cancelled_feed_leaves_nothing_running(name: str, settings: Settings) -> None:
     settings.REPLAY_SPEED = 1.0
-    inlet, before = RecordingInlet(), asyncio.all_tasks()
+    receiver, before = RecordingReceiver(), asyncio.all_tasks()
 
-    async with running(make_feed(name), inlet) as task:
-        await inlet.until_ticks(1)
+    async with running(make_feed(name), receiver) as task:
+        await receiver.until_ticks(1)
 
     assert task.cancelled()
     assert asyncio.all_tasks() == before
-    assert inlet.losses == []
+    assert receiver.losses == []

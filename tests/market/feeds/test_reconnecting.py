@@ -11,7 +11,7 @@ from market.engine.feeds.feed import FeedPace
 from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
 from tests.patience import PATIENCE_S
 
-from .inlets import RecordingInlet, running
+from .receivers import RecordingReceiver, running
 
 MINUTE_MS = 60_000
 
@@ -26,74 +26,74 @@ class Waits(list[float]):
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 async def test_lost_connection_is_told_opened_again_and_subscribed_again(venue: FakeVenue, how: str) -> None:
-    inlet, name = RecordingInlet(), venue.symbols["EURUSD"]
+    receiver, name = RecordingReceiver(), venue.symbols["EURUSD"]
 
-    async with running(venue.make_feed(), inlet):
+    async with running(venue.make_feed(), receiver):
         first = await venue.visited()
         await (venue.close() if how == "close" else venue.reset())
-        await inlet.until_lost()
+        await receiver.until_lost()
         second = await venue.visited(2)
         await venue.send(venue.quote(name, 1.08, 1.0802, NOON_MS))
-        await inlet.until_ticks(1)
+        await receiver.until_ticks(1)
 
     assert second.asked == first.asked == set(venue.symbols.values())
-    assert venue.feed_class.venue in inlet.losses[0]
+    assert venue.feed_class.venue in receiver.losses[0]
 
 
 async def test_silence_on_a_half_open_connection_is_a_loss(venue: FakeVenue) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(venue.make_feed(silent_s=0.3, probe_s=0.05, close_s=0.05), inlet):
+    async with running(venue.make_feed(silent_s=0.3, probe_s=0.05, close_s=0.05), receiver):
         await venue.visited()
         venue.hush()
-        await inlet.until_lost()
+        await receiver.until_lost()
 
-    assert inlet.losses[0] == f"{venue.feed_class.venue} was silent for 0.3 s"
+    assert receiver.losses[0] == f"{venue.feed_class.venue} was silent for 0.3 s"
 
 
 async def test_heartbeats_keep_a_connection_without_ticks(venue: FakeVenue) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(venue.make_feed(silent_s=0.6, probe_s=60), inlet):
+    async with running(venue.make_feed(silent_s=0.6, probe_s=60), receiver):
         await venue.visited()
         clock = asyncio.get_running_loop().time
         end_s = clock() + 0.7
         while clock() < end_s:
-            heard = inlet.takes
+            heard = receiver.takes
             await venue.send(venue.heartbeat())
-            await inlet.until_takes(heard + 1)
+            await receiver.until_takes(heard + 1)
 
-    assert inlet.losses == []
+    assert receiver.losses == []
 
 
 async def test_what_a_connection_said_is_forgotten_with_it(trading_venue: FakeVenue) -> None:
     venue, name = trading_venue, trading_venue.symbols["EURUSD"]
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(venue.make_feed(), inlet):
+    async with running(venue.make_feed(), receiver):
         await venue.visited()
         await venue.send(venue.quote(name, 1.08, 1.0802, NOON_MS), venue.trade(name, 1.08, 1, 1, NOON_MS, 7))
-        await inlet.until_ticks(2)
+        await receiver.until_ticks(2)
         await venue.close()
         await venue.visited(2)
         await venue.send(venue.trade(name, 1.2, 1, 1, NOON_MS, 90), venue.quote(name, 1.3, 1.4, NOON_MS + 1))
-        ticks = await inlet.until_ticks(3)
+        ticks = await receiver.until_ticks(3)
 
     assert [(tick.bid, tick.price) for tick in ticks] == [(1.08, None), (1.08, 1.08), (1.3, None)]
-    assert inlet.refused == {}
+    assert receiver.refused == {}
 
 
 async def test_waits_double_up_to_the_cap_with_a_jitter(venue: FakeVenue) -> None:
     waits, chances = Waits(), cycle([0.0, 1.0])
     feed = venue.make_feed(first_retry_s=1.0, longest_retry_s=8.0, sleep=waits, chance=lambda: next(chances))
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
     await venue.stop()
 
-    async with running(feed, inlet):
-        await inlet.until_lost(7)
+    async with running(feed, receiver):
+        await receiver.until_lost(7)
 
     assert waits[:6] == [1.0, 1.0, 4.0, 4.0, 8.0, 4.0]
-    assert "cannot be reached" in inlet.losses[0]
+    assert "cannot be reached" in receiver.losses[0]
 
 
 @pytest.mark.parametrize(
@@ -106,86 +106,86 @@ async def test_wait_is_short_again_only_after_a_connection_that_held(
     feed = venue.make_feed(
         steady_s=steady_s, first_retry_s=1.0, longest_retry_s=60.0, sleep=waits, chance=lambda: 0.0
     )
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(feed, inlet):
+    async with running(feed, receiver):
         for visit in range(1, 4):
             await venue.visited(visit)
             await venue.close()
-            await inlet.until_lost(visit)
+            await receiver.until_lost(visit)
 
     assert waits == waited
 
 
-def missing_three_minutes(venue: FakeVenue) -> RecordingInlet:
+def missing_three_minutes(venue: FakeVenue) -> RecordingReceiver:
     name = venue.symbols["EURUSD"]
     venue.bars[name] = [(NOON_MS - minutes * MINUTE_MS, 1.0 + minutes / 10) for minutes in (3, 2, 1)]
-    return RecordingInlet({"EURUSD": NOON_MS - 3 * MINUTE_MS, "ELSEWHERE": NOON_MS - 3 * MINUTE_MS})
+    return RecordingReceiver({"EURUSD": NOON_MS - 3 * MINUTE_MS, "ELSEWHERE": NOON_MS - 3 * MINUTE_MS})
 
 
 async def test_missing_minutes_are_filled_before_the_first_live_tick(venue: FakeVenue) -> None:
-    inlet, feed = missing_three_minutes(venue), venue.make_feed()
+    receiver, feed = missing_three_minutes(venue), venue.make_feed()
     feed.now_ms = lambda: NOON_MS + 500
     venue.sent_after_asking = [venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, NOON_MS)]
 
-    async with running(feed, inlet):
-        await inlet.until_ticks(1)
+    async with running(feed, receiver):
+        await receiver.until_ticks(1)
 
-    minutes = inlet.backfilled["EURUSD"]
+    minutes = receiver.backfilled["EURUSD"]
     assert [(m.opened_ms, m.open) for m in minutes] == venue.bars[venue.symbols["EURUSD"]]
-    seen = [what for what in inlet.order if what.startswith(("missing", "backfill", "ticks"))]
+    seen = [what for what in receiver.order if what.startswith(("missing", "backfill", "ticks"))]
     assert seen == ["missing", f"backfill {feed.basis}", "ticks"]
 
 
 async def test_history_that_fails_does_not_stop_the_live_feed(venue: FakeVenue) -> None:
-    inlet, feed = missing_three_minutes(venue), venue.make_feed()
+    receiver, feed = missing_three_minutes(venue), venue.make_feed()
     feed.now_ms = lambda: NOON_MS + 500
     venue.has_broken_history = True
 
-    async with running(feed, inlet):
+    async with running(feed, receiver):
         await venue.visited()
         await venue.send(venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, NOON_MS))
-        await inlet.until_ticks(1)
+        await receiver.until_ticks(1)
 
     assert len(venue.history_asked) == 1
-    assert inlet.backfilled == {}
-    assert inlet.losses == []
+    assert receiver.backfilled == {}
+    assert receiver.losses == []
 
 
 async def test_history_that_takes_too_long_does_not_hold_up_the_live_feed(venue: FakeVenue) -> None:
-    inlet, feed = missing_three_minutes(venue), venue.make_feed(history_s=0.0)
+    receiver, feed = missing_three_minutes(venue), venue.make_feed(history_s=0.0)
     feed.now_ms = lambda: NOON_MS + 500
 
-    async with running(feed, inlet):
+    async with running(feed, receiver):
         await venue.visited()
         await venue.send(venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, NOON_MS))
-        await inlet.until_ticks(1)
+        await receiver.until_ticks(1)
 
-    assert inlet.backfilled == {}
-    assert inlet.losses == []
+    assert receiver.backfilled == {}
+    assert receiver.losses == []
 
 
 async def test_cancelled_feed_says_goodbye_and_leaves_nothing_running(venue: FakeVenue) -> None:
-    inlet, before = RecordingInlet(), asyncio.all_tasks()
+    receiver, before = RecordingReceiver(), asyncio.all_tasks()
 
-    async with running(venue.make_feed(), inlet):
+    async with running(venue.make_feed(), receiver):
         visit = await venue.visited()
         assert asyncio.all_tasks() > before
     await venue.left(visit)
 
     assert visit.is_closed_well
-    assert inlet.losses == []
+    assert receiver.losses == []
     # The fake's own tasks end with the connection, a moment later.
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*asyncio.all_tasks() - before, return_exceptions=True)
 
 
 async def test_feed_can_be_cancelled_while_it_waits_for_its_next_try(venue: FakeVenue) -> None:
-    inlet, feed = RecordingInlet(), venue.make_feed(first_retry_s=3600.0, longest_retry_s=3600.0)
+    receiver, feed = RecordingReceiver(), venue.make_feed(first_retry_s=3600.0, longest_retry_s=3600.0)
     await venue.stop()
 
-    async with running(feed, inlet) as task:
-        await inlet.until_lost()
+    async with running(feed, receiver) as task:
+        await receiver.until_lost()
 
     assert task.cancelled()
 

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from market.engine.feeds.feed import Inlet
+from market.engine.feeds.feed import FeedReceiver
 from market.engine.feeds.recorder import TickRecorder, record
 from market.engine.files.recording import encode
 from market.prices.records import Tick
@@ -29,10 +29,10 @@ class EndlessFeed:
     def __init__(self) -> None:
         self.was_cancelled = False
 
-    async def run(self, inlet: Inlet) -> None:
-        inlet.take([])
-        inlet.take(TICKS)
-        inlet.refuse("malformed")
+    async def run(self, receiver: FeedReceiver) -> None:
+        receiver.take([])
+        receiver.take(TICKS)
+        receiver.refuse("malformed")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -77,7 +77,7 @@ async def test_full_disk_ends_it() -> None:
 
 async def test_feed_that_breaks_is_not_hidden() -> None:
     class BrokenFeed:
-        async def run(self, inlet: Inlet) -> None:
+        async def run(self, receiver: FeedReceiver) -> None:
             raise ConnectionResetError("gone")
 
     with pytest.raises(ConnectionResetError, match="gone"):

@@ -13,7 +13,7 @@ import pytest
 from instruments.catalogue import catalogue
 from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.feeds.replay import ReplayFeed
-from market.engine.feeds.supervisor import EngineInlet
+from market.engine.feeds.supervisor import EngineReceiver
 from market.engine.files.recording import encode
 from market.models import Candle
 from market.prices.quotes import Prices
@@ -84,8 +84,8 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 async def replayed(directory: Path) -> Engine:
     engine = Engine(Prices("bid"))
-    inlet = EngineInlet(engine, "replay", ["EURUSD"], engine.records.clear)
-    await ReplayFeed(directory, catalogue.active(), speed=0).run(inlet)
+    receiver = EngineReceiver(engine, "replay", ["EURUSD"], engine.records.clear)
+    await ReplayFeed(directory, catalogue.active(), speed=0).run(receiver)
     # What comes as late as this is let be until no more comes.
     engine.keep_time(NOON_MS + CLOSE_GRACE_MS)
     return engine

@@ -19,7 +19,7 @@ from market.prices.records import Tick
 from tests.market.ticking import NOON_MS, make_facts, ms
 from tests.patience import PATIENCE_S
 
-from .inlets import RecordingInlet
+from .receivers import RecordingReceiver
 
 # Gaps of 0.4 s, 0 s, 10 s and, as the source was late, -0.5 s.
 STAMPS = [ms("2012-02-01T05:00:03") + 660 + later for later in (0, 400, 400, 10_400, 9_900)]
@@ -38,7 +38,7 @@ class SlowClock:
         self.ms += seconds * 1000
 
 
-class TimingInlet(RecordingInlet):
+class TimingReceiver(RecordingReceiver):
     """Notes when each tick came."""
 
     def __init__(self, clock: SlowClock) -> None:
@@ -64,11 +64,11 @@ def quotes(stamps: list[int]) -> str:
     return "timestamp,bid,ask\n" + "".join(f"{at_ms},1.08,1.0802\n" for at_ms in stamps)
 
 
-async def play(directory: Path, clock: SlowClock, speed: float = 1.0, *symbols: str) -> TimingInlet:
+async def play(directory: Path, clock: SlowClock, speed: float = 1.0, *symbols: str) -> TimingReceiver:
     facts = [make_facts(symbol) for symbol in symbols or ("EURUSD",)]
-    inlet = TimingInlet(clock)
-    await ReplayFeed(directory, facts, speed, clock, clock.sleep).run(inlet)
-    return inlet
+    receiver = TimingReceiver(clock)
+    await ReplayFeed(directory, facts, speed, clock, clock.sleep).run(receiver)
+    return receiver
 
 
 @pytest.mark.parametrize(("speed", "length_ms"), [(1.0, 10_400), (20.0, 520), (0.5, 20_800)])
@@ -77,9 +77,9 @@ async def test_ticks_come_as_of_now_with_their_gaps_divided_by_the_speed(
 ) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS))
 
-    inlet = await play(tmp_path, clock, speed)
+    receiver = await play(tmp_path, clock, speed)
 
-    times = [tick.time_ms - NOON_MS for tick in inlet.ticks]
+    times = [tick.time_ms - NOON_MS for tick in receiver.ticks]
     assert times == [round((at_ms - STAMPS[0]) / speed) for at_ms in STAMPS]
     assert times[3] == length_ms
 
@@ -87,9 +87,9 @@ async def test_ticks_come_as_of_now_with_their_gaps_divided_by_the_speed(
 async def test_no_tick_comes_before_its_time_and_none_much_later(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS[:-1]))
 
-    inlet = await play(tmp_path, clock)
+    receiver = await play(tmp_path, clock)
 
-    late = [came - tick.time_ms for came, tick in zip(inlet.came_ms, inlet.ticks, strict=True)]
+    late = [came - tick.time_ms for came, tick in zip(receiver.came_ms, receiver.ticks, strict=True)]
     assert min(late) >= 0
     assert max(late) <= 50
 
@@ -97,17 +97,17 @@ async def test_no_tick_comes_before_its_time_and_none_much_later(tmp_path: Path,
 async def test_quiet_market_is_known_to_be_alive(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes([STAMPS[0], STAMPS[0] + 3_600_000]))
 
-    inlet = await play(tmp_path, clock)
+    receiver = await play(tmp_path, clock)
 
-    assert inlet.longest_silence_ms <= 50
+    assert receiver.longest_silence_ms <= 50
 
 
 async def test_at_once_all_ticks_come_with_the_times_they_had(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS))
 
-    inlet = await play(tmp_path, clock, 0.0)
+    receiver = await play(tmp_path, clock, 0.0)
 
-    assert [tick.time_ms for tick in inlet.ticks] == STAMPS
+    assert [tick.time_ms for tick in receiver.ticks] == STAMPS
     assert clock() == NOON_MS
 
 
@@ -115,27 +115,27 @@ async def test_symbols_are_played_together_in_the_order_of_time(tmp_path: Path, 
     (tmp_path / "EURUSD.csv").write_text(quotes([STAMPS[0], STAMPS[3]]))
     (tmp_path / "GBPUSD.csv").write_text(quotes([STAMPS[1]]))
 
-    inlet = await play(tmp_path, clock, 0.0, "EURUSD", "GBPUSD")
+    receiver = await play(tmp_path, clock, 0.0, "EURUSD", "GBPUSD")
 
-    assert [tick.symbol for tick in inlet.ticks] == ["EURUSD", "GBPUSD", "EURUSD"]
+    assert [tick.symbol for tick in receiver.ticks] == ["EURUSD", "GBPUSD", "EURUSD"]
 
 
 async def test_files_of_one_symbol_follow_each_other_by_name(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.2012-02-02.csv").write_text(quotes(STAMPS[3:4]))
     (tmp_path / "EURUSD.2012-02-01.csv").write_text(quotes(STAMPS[:2]))
 
-    inlet = await play(tmp_path, clock, 0.0)
+    receiver = await play(tmp_path, clock, 0.0)
 
-    assert [tick.time_ms for tick in inlet.ticks] == [*STAMPS[:2], STAMPS[3]]
+    assert [tick.time_ms for tick in receiver.ticks] == [*STAMPS[:2], STAMPS[3]]
 
 
 async def test_one_recording_serves_all_its_symbols(tmp_path: Path, clock: SlowClock) -> None:
     ticks = [Tick(symbol, 1.08, 1.0802, STAMPS[0]) for symbol in ("EURUSD", "GBPUSD", "USDJPY")]
     (tmp_path / "recording-1.jsonl").write_bytes(encode(ticks))
 
-    inlet = await play(tmp_path, clock, 0.0, "EURUSD", "USDJPY")
+    receiver = await play(tmp_path, clock, 0.0, "EURUSD", "USDJPY")
 
-    assert inlet.ticks == [ticks[0], ticks[2]]
+    assert receiver.ticks == [ticks[0], ticks[2]]
 
 
 def formats() -> Iterator[tuple[str, bytes]]:
@@ -165,9 +165,9 @@ async def test_every_format_is_played(tmp_path: Path, clock: SlowClock, name: st
 async def test_bad_line_is_counted(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS[:1]) + "oops\n")
 
-    inlet = await play(tmp_path, clock, 0.0)
+    receiver = await play(tmp_path, clock, 0.0)
 
-    assert (len(inlet.ticks), inlet.refused) == (1, {"malformed": 1})
+    assert (len(receiver.ticks), receiver.refused) == (1, {"malformed": 1})
 
 
 async def test_end_of_the_files_is_told(tmp_path: Path, clock: SlowClock) -> None:
@@ -190,10 +190,10 @@ async def test_missing_file_is_told_with_the_way_out(
 async def test_symbol_without_a_file_does_not_keep_the_others(tmp_path: Path, clock: SlowClock) -> None:
     (tmp_path / "EURUSD.csv").write_text(quotes(STAMPS[:1]))
 
-    inlet = await play(tmp_path, clock, 0.0, "GBPUSD", "EURUSD")
+    receiver = await play(tmp_path, clock, 0.0, "GBPUSD", "EURUSD")
 
-    assert len(inlet.ticks) == 1
-    assert "GBPUSD" in inlet.losses[0]
+    assert len(receiver.ticks) == 1
+    assert "GBPUSD" in receiver.losses[0]
 
 
 async def test_unknown_format_is_told_with_the_formats_there_are(tmp_path: Path, clock: SlowClock) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from market.engine.engine import Engine
-from market.engine.feeds.feed import Inlet
+from market.engine.feeds.feed import FeedReceiver
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
@@ -25,9 +25,9 @@ class ShortFeed:
         self.runs = 0
         self.is_back = asyncio.Event()
 
-    async def run(self, inlet: Inlet) -> None:
+    async def run(self, receiver: FeedReceiver) -> None:
         self.runs += 1
-        inlet.take([Tick("EURUSD", 1.08, 1.0802, NOON_MS - 100 + self.runs)])
+        receiver.take([Tick("EURUSD", 1.08, 1.0802, NOON_MS - 100 + self.runs)])
         if self.runs > 1:
             self.is_back.set()
             await asyncio.Event().wait()

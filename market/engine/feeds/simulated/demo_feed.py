@@ -8,7 +8,7 @@ from operator import attrgetter
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
 from instruments.hours import Span, TradingHours
-from market.engine.feeds.feed import Inlet
+from market.engine.feeds.feed import FeedReceiver
 from market.prices.records import Tick
 
 from .profiles import profile_for
@@ -58,7 +58,7 @@ class DemoFeed:
         self._rate = rate
         self._markets: dict[tuple[object, ...], SimulatedMarket | RapidMarket] = {}
 
-    async def run(self, inlet: Inlet) -> None:
+    async def run(self, receiver: FeedReceiver) -> None:
         """Each tick when its time comes."""
         least_s = RAPID_LEAST_S if self._rate else LEAST_S
         ahead = deque[Tick]()
@@ -67,11 +67,11 @@ class DemoFeed:
             if self._since_ms < begun_ms + LEAST_AHEAD_MS:
                 for ticks in self.ticks_until(begun_ms + AHEAD_MS):
                     ahead.extend(ticks)
-                    inlet.take(_due(ahead, self._clock()))
+                    receiver.take(_due(ahead, self._clock()))
                     await self._sleep(0)
             now_ms = self._clock()
             # Also where none is due: what is quiet is not lost.
-            inlet.take(_due(ahead, now_ms))
+            receiver.take(_due(ahead, now_ms))
             next_ms = self._since_ms - LEAST_AHEAD_MS
             if ahead:
                 next_ms = min(next_ms, ahead[0].time_ms)

@@ -14,7 +14,7 @@ from core.background import cancel_and_wait
 from core.clock import clock as market_clock
 from core.clock import now_ms as market_ms
 from instruments.catalogue import catalogue
-from market.engine.feeds.feed import FeedPace, HeldTicks, Inlet
+from market.engine.feeds.feed import FeedPace, FeedReceiver, HeldTicks
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
 
@@ -115,25 +115,25 @@ class VenueFeed(ABC):
     async def history(self, wanted: MinutesRequest) -> list[PriceBar]:
         """Closed minutes, oldest first, not checked yet; whatever it raises is logged."""
 
-    async def run(self, inlet: Inlet) -> None:
+    async def run(self, receiver: FeedReceiver) -> None:
         self._failures = 0
         while True:
-            lost = await self._follow(inlet)
-            inlet.lost(str(lost))
+            lost = await self._follow(receiver)
+            receiver.lost(str(lost))
             wait_s = max(lost.wait_s, self.pace.retry_s(SELDOM if lost.is_lasting else self._failures))
             self._failures += 1
             logger.info("%s: the next try is in %.1f s", self.venue, wait_s)
             await self.pace.sleep(wait_s)
 
-    async def _follow(self, inlet: Inlet) -> FeedLost:
+    async def _follow(self, receiver: FeedReceiver) -> FeedLost:
         """One connection, from its opening to its end."""
         try:
-            refuse = self._refuser(inlet)
+            refuse = self._refuser(receiver)
             async with self.open(refuse) as line:
                 logger.info("%s: connected for %d instruments", self.venue, len(self.symbols))
-                held, self._left = HeldTicks(inlet, self.pace.held_at_most, self._left), []
+                held, self._left = HeldTicks(receiver, self.pace.held_at_most, self._left), []
                 self._awaited.clear()
-                filling = asyncio.create_task(self._fill(inlet, held), name=f"{self.venue} history")
+                filling = asyncio.create_task(self._fill(receiver, held), name=f"{self.venue} history")
                 try:
                     # It ends in its first step where nothing is missing.
                     await asyncio.sleep(0)
@@ -175,17 +175,17 @@ class VenueFeed(ABC):
             if heard_s - began_s >= self.pace.steady_s:
                 self._failures = 0
 
-    async def _fill(self, inlet: Inlet, held: HeldTicks) -> None:
+    async def _fill(self, receiver: FeedReceiver, held: HeldTicks) -> None:
         """Ask for what is missing before the first live tick; if that fails or is late, the live feed
         goes on. Messages are read meanwhile, as the time of some is that of their receipt."""
         try:
-            await self._fill_missing(inlet)
+            await self._fill_missing(receiver)
         except Exception:  # noqa: BLE001 - the top of a task: the live feed goes on
             logger.exception("%s: what is missing could not be filled", self.venue)
         self._awaited.clear()
         await held.release()
 
-    async def _fill_missing(self, inlet: Inlet) -> None:
+    async def _fill_missing(self, receiver: FeedReceiver) -> None:
         failed: dict[str, str] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.history_s):
@@ -193,11 +193,11 @@ class VenueFeed(ABC):
                 # A minute that ended meanwhile was heard in part, if at all.
                 while (end_ms := interval_start(self.now_ms(), MINUTE_MS)) > upto_ms:
                     upto_ms = end_ms
-                    await self._fill_until(end_ms, inlet, failed)
+                    await self._fill_until(end_ms, receiver, failed)
         self._log_failures(failed)
 
-    async def _fill_until(self, end_ms: int, inlet: Inlet, failed: dict[str, str]) -> None:
-        missing = inlet.missing().items()
+    async def _fill_until(self, end_ms: int, receiver: FeedReceiver, failed: dict[str, str]) -> None:
+        missing = receiver.missing().items()
         wanted = {name: ms for name, ms in missing if name in self.symbols and ms < end_ms}
         gate = asyncio.Semaphore(self.pace.history_at_once)
         self._awaited.update(wanted)
@@ -207,7 +207,7 @@ class VenueFeed(ABC):
             try:
                 async with gate:
                     minutes = await self._minutes(self._request(symbol, start_ms, end_ms))
-                inlet.backfill(symbol, minutes, self.basis)
+                receiver.backfill(symbol, minutes, self.basis)
                 del failed[symbol]
             except Exception as error:  # noqa: BLE001 - the top of a task: whatever it is, the live feed goes on
                 failed[symbol] = str(error) or repr(error)
@@ -236,12 +236,12 @@ class VenueFeed(ABC):
             symbols = ", ".join(symbol for symbol in failed if failed[symbol] == why)
             logger.warning("%s: no history of %s from %s: %s", self.venue, symbols, at, why)
 
-    def _refuser(self, inlet: Inlet) -> Refuse:
+    def _refuser(self, receiver: FeedReceiver) -> Refuse:
         logged: set[str] = set()
 
         def refuse(reason: str, what: str, name: str = "") -> None:
             symbols = [ours for ours, theirs in self.symbols.items() if theirs == name] if name else []
-            inlet.refuse(reason, what if reason in FOR_STAFF else "", symbols)
+            receiver.refuse(reason, what if reason in FOR_STAFF else "", symbols)
             if what not in logged and len(logged) < MOST_LOGGED:
                 logged.add(what)
                 logger.warning("%s: %s", self.venue, what)

@@ -15,7 +15,7 @@ from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.engine.feeds.simulated.demo_feed import CATCH_UP_MS, PIECE_MS, RAPID_PIECE_MS, DemoFeed, simulated
 from market.prices.records import Tick
-from tests.market.feeds.inlets import RecordingInlet, running
+from tests.market.feeds.receivers import RecordingReceiver, running
 from tests.market.ticking import HOURS, NOON_MS, make_facts
 
 BITCOIN = make_facts("BTCUSD", digits=2)
@@ -128,21 +128,21 @@ def test_rapid_market_keeps_its_hours() -> None:
 
 
 async def test_engine_hears_of_ticks_as_they_come() -> None:
-    inlet, since_ms = RecordingInlet(), time.time_ns() // 1_000_000 - 2_000
+    receiver, since_ms = RecordingReceiver(), time.time_ns() // 1_000_000 - 2_000
 
-    async with running(make_feed(since_ms=since_ms), inlet):
-        ticks = await inlet.until_ticks(3)
+    async with running(make_feed(since_ms=since_ms), receiver):
+        ticks = await receiver.until_ticks(3)
 
     assert ticks == market_ticks(BITCOIN, since_ms, ticks[-1].time_ms + 1)
 
 
 async def test_feed_without_ticks_gives_signs_of_life() -> None:
-    inlet, since_ms = RecordingInlet(), time.time_ns() // 1_000_000
+    receiver, since_ms = RecordingReceiver(), time.time_ns() // 1_000_000
 
-    async with running(DemoFeed(7, list, since_ms, NOTHING_KNOWN), inlet):
-        await inlet.until(lambda: inlet.takes > 3)
+    async with running(DemoFeed(7, list, since_ms, NOTHING_KNOWN), receiver):
+        await receiver.until(lambda: receiver.takes > 3)
 
-    assert set(inlet.order) == {"alive"}
+    assert set(receiver.order) == {"alive"}
 
 
 class Moved:
@@ -167,11 +167,11 @@ class Moved:
 
 
 async def test_each_tick_is_sent_when_its_time_comes() -> None:
-    moved, inlet = Moved(), RecordingInlet()
-    inlet.take = moved.take  # type: ignore[method-assign]
+    moved, receiver = Moved(), RecordingReceiver()
+    receiver.take = moved.take  # type: ignore[method-assign]
 
     with suppress(asyncio.CancelledError):
-        await make_feed(BITCOIN, ETHER, clock=moved, sleep=moved.sleep).run(inlet)
+        await make_feed(BITCOIN, ETHER, clock=moved, sleep=moved.sleep).run(receiver)
 
     assert set(moved.late) == {0}
     sent = {tick for tick in moved.ticks if tick.symbol == "BTCUSD"}
@@ -179,12 +179,12 @@ async def test_each_tick_is_sent_when_its_time_comes() -> None:
 
 
 async def test_ticks_that_are_late_already_go_at_once_and_in_order() -> None:
-    moved, inlet = Moved(), RecordingInlet()
-    inlet.take = moved.take  # type: ignore[method-assign]
+    moved, receiver = Moved(), RecordingReceiver()
+    receiver.take = moved.take  # type: ignore[method-assign]
     moved.now_ms += 30_000
 
     with suppress(asyncio.CancelledError):
-        await make_feed(clock=moved, sleep=moved.sleep).run(inlet)
+        await make_feed(clock=moved, sleep=moved.sleep).run(receiver)
 
     assert moved.ticks == market_ticks(BITCOIN, NOON_MS, moved.ticks[-1].time_ms + 1)
     assert set(moved.late[-10:]) == {0}

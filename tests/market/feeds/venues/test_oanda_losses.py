@@ -9,7 +9,7 @@ import pytest
 
 from market.engine.feeds.venues.oanda import OandaFeed
 from tests.local_http import Request
-from tests.market.feeds.inlets import RecordingInlet, Waits, running
+from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
 from .fake_oanda import ACCOUNT, TOKEN
 from .http_venue import Answer, HttpVenue, Reply
@@ -31,11 +31,11 @@ def says(status: str, body: bytes = b"", **headers: str) -> Answer:
 
 async def loss_of(answer: Answer, waits: Waits | None = None, **pace: Any) -> str:
     """Why a feed that is answered so says it is lost."""
-    inlet, waits = RecordingInlet(), waits or Waits()
+    receiver, waits = RecordingReceiver(), waits or Waits()
     pace = {"sleep": waits, "chance": lambda: 0.0, **pace}
-    async with HttpVenue(answer) as venue, running(make_oanda(venue.url, **pace), inlet):
-        await inlet.until(lambda: bool(waits.seconds))
-    return inlet.losses[0]
+    async with HttpVenue(answer) as venue, running(make_oanda(venue.url, **pace), receiver):
+        await receiver.until(lambda: bool(waits.seconds))
+    return receiver.losses[0]
 
 
 @pytest.mark.parametrize(
@@ -96,24 +96,24 @@ async def test_venue_that_asks_us_to_wait_is_heeded_within_reason(asked: str, wa
 async def test_nobody_is_asked_without_a_token_and_an_account(
     token: str, account: str, sentence: str
 ) -> None:
-    inlet, waits = RecordingInlet(), Waits()
+    receiver, waits = RecordingReceiver(), Waits()
 
     async with HttpVenue(says("200 OK")) as venue:
         feed = make_oanda(venue.url, token, account, sleep=waits)
-        async with running(feed, inlet):
-            await inlet.until(lambda: bool(waits.seconds))
+        async with running(feed, receiver):
+            await receiver.until(lambda: bool(waits.seconds))
 
-    assert inlet.losses == [sentence]
+    assert receiver.losses == [sentence]
     assert venue.requests == []
 
 
 async def test_account_cannot_lead_elsewhere() -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
     async with HttpVenue(says("404 Not Found")) as venue:
         feed = make_oanda(venue.url, account="../x?y", sleep=Waits())
-        async with running(feed, inlet):
-            await inlet.until(lambda: bool(inlet.losses))
+        async with running(feed, receiver):
+            await receiver.until(lambda: bool(receiver.losses))
 
     assert venue.requests[0].path == "/v3/accounts/..%2Fx%3Fy/pricing/stream"
 
@@ -150,24 +150,24 @@ async def test_refusal_that_never_ends_is_given_up() -> None:
     ],
 )
 async def test_address_that_leads_nowhere_is_told(url: str, sentence: str) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(make_oanda(url, sleep=Waits()), inlet):
-        await inlet.until(lambda: bool(inlet.losses))
+    async with running(make_oanda(url, sleep=Waits()), receiver):
+        await receiver.until(lambda: bool(receiver.losses))
 
-    assert inlet.losses[0].startswith(sentence)
+    assert receiver.losses[0].startswith(sentence)
 
 
 class TestToken:
     """The log, at its most talkative, never has the token."""
 
     async def run(self, answer: Answer) -> None:
-        inlet, waits = RecordingInlet(missing={"EURUSD": 0}), Waits()
+        receiver, waits = RecordingReceiver(missing={"EURUSD": 0}), Waits()
         async with HttpVenue(answer) as venue:
             feed = make_oanda(venue.url, sleep=waits)
-            async with running(feed, inlet):
-                await inlet.until(lambda: bool(waits.seconds))
-        logging.getLogger("losses").warning("lost: %s", inlet.losses)
+            async with running(feed, receiver):
+                await receiver.until(lambda: bool(waits.seconds))
+        logging.getLogger("losses").warning("lost: %s", receiver.losses)
 
     @pytest.mark.parametrize("status", ["401 Unauthorized", "200 OK", "307 Temporary Redirect"])
     async def test_is_in_no_record(self, status: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from market.engine.feeds.venues.venue_history import MinutesRequest
 from market.engine.feeds.venues.websocket_feed import MAX_BYTES
 from market.prices.candles import PriceBar
 from tests.local_http import Request
-from tests.market.feeds.inlets import RecordingInlet, Waits, running
+from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
 from .fake_binance import FakeBinance
 from .fake_kraken import FakeKraken
@@ -25,11 +25,11 @@ from .venue import NOON_MS, make_pace
 
 async def loss_at(url: str, waits: Waits | None = None, **pace: Any) -> str:
     """Why a feed with this address says it is lost."""
-    inlet, waits = RecordingInlet(), waits or Waits()
+    receiver, waits = RecordingReceiver(), waits or Waits()
     feed = KrakenFeed({"EURUSD": "EUR/USD"}, url, "", make_pace(sleep=waits, chance=lambda: 0.0, **pace))
-    async with running(feed, inlet):
-        await inlet.until_lost()
-    return inlet.losses[0]
+    async with running(feed, receiver):
+        await receiver.until_lost()
+    return receiver.losses[0]
 
 
 @pytest.fixture
@@ -87,70 +87,70 @@ async def test_refused_handshake_is_told_and_tried_again_in_its_time(
 
 
 async def test_venues_own_reason_is_passed_on(kraken: FakeKraken) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(kraken.make_feed(), inlet):
+    async with running(kraken.make_feed(), receiver):
         await kraken.visited()
         await kraken.close(1001, "maintenance")
-        await inlet.until_lost()
+        await receiver.until_lost()
 
-    assert inlet.losses == ["Kraken closed the connection: 1001 (going away) maintenance"]
+    assert receiver.losses == ["Kraken closed the connection: 1001 (going away) maintenance"]
 
 
 async def test_torn_connection_is_told_as_one(kraken: FakeKraken) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(kraken.make_feed(), inlet):
+    async with running(kraken.make_feed(), receiver):
         await kraken.visited()
         await kraken.reset()
-        await inlet.until_lost()
+        await receiver.until_lost()
 
-    assert inlet.losses == ["the connection to Kraken broke off"]
+    assert receiver.losses == ["the connection to Kraken broke off"]
 
 
 async def test_message_beyond_all_bounds_is_a_loss(kraken: FakeKraken) -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with running(kraken.make_feed(), inlet):
+    async with running(kraken.make_feed(), receiver):
         await kraken.visited()
         await kraken.send(b"x" * (MAX_BYTES + 1))
-        await inlet.until_lost()
+        await receiver.until_lost()
 
-    assert inlet.losses[0].startswith("the connection to Kraken was given up: 1009 (message too big)")
+    assert receiver.losses[0].startswith("the connection to Kraken was given up: 1009 (message too big)")
 
 
 async def test_server_that_announces_its_shutdown_is_left() -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with FakeBinance() as binance, running(binance.make_feed(), inlet):
+    async with FakeBinance() as binance, running(binance.make_feed(), receiver):
         await binance.visited()
         await binance.send(b'{"e":"serverShutdown","E":1770123456789}')
         await binance.visited(2)
 
-    assert inlet.losses == ["Binance shuts this server down"]
+    assert receiver.losses == ["Binance shuts this server down"]
 
 
 async def test_venue_without_heartbeats_is_asked_for_a_sign_of_life() -> None:
-    inlet = RecordingInlet()
+    receiver = RecordingReceiver()
 
-    async with FakeBinance() as binance, running(binance.make_feed(probe_s=0.01), inlet):
+    async with FakeBinance() as binance, running(binance.make_feed(probe_s=0.01), receiver):
         # The answer to the subscription, and to three probes.
-        await inlet.until_takes(4)
+        await receiver.until_takes(4)
 
-    assert inlet.losses == []
+    assert receiver.losses == []
 
 
 async def test_history_that_cannot_be_had_is_one_line_with_its_address(
     kraken: FakeKraken, caplog: pytest.LogCaptureFixture
 ) -> None:
-    inlet = RecordingInlet(dict.fromkeys(kraken.symbols, NOON_MS))
+    receiver = RecordingReceiver(dict.fromkeys(kraken.symbols, NOON_MS))
     kraken.has_broken_history = True
 
     with caplog.at_level(logging.WARNING):
-        async with running(kraken.make_feed(), inlet):
+        async with running(kraken.make_feed(), receiver):
             await kraken.visited()
             await kraken.send(kraken.quote("EUR/USD", 1.08, 1.0802, NOON_MS))
-            await inlet.until_ticks(1)
+            await receiver.until_ticks(1)
 
     assert caplog.messages == [
         f"Kraken: no history of EURUSD, XAUUSD from http://127.0.0.1:{kraken.port} (KRAKEN_REST_URL): "
@@ -168,15 +168,15 @@ class KrakenWithoutHistory(KrakenFeed):
 async def test_each_reason_against_history_is_told_with_its_own_instruments(
     kraken: FakeKraken, caplog: pytest.LogCaptureFixture
 ) -> None:
-    inlet = RecordingInlet(dict.fromkeys(kraken.symbols, NOON_MS))
+    receiver = RecordingReceiver(dict.fromkeys(kraken.symbols, NOON_MS))
     ws_url, rest_url = kraken.settings.values()
     feed = KrakenWithoutHistory(kraken.symbols, ws_url, rest_url, make_pace())
 
     with caplog.at_level(logging.WARNING):
-        async with running(feed, inlet):
+        async with running(feed, receiver):
             await kraken.visited()
             await kraken.send(kraken.quote("EUR/USD", 1.08, 1.0802, NOON_MS))
-            await inlet.until_ticks(1)
+            await receiver.until_ticks(1)
 
     reasons = [message.partition(" from ")[0] + message.rpartition(")")[2] for message in caplog.messages]
     assert reasons == [

@@ -13,7 +13,7 @@ from market.prices.records import Tick
 from tests.patience import PATIENCE_S
 
 
-class RecordingInlet:
+class RecordingReceiver:
     def __init__(self, missing: dict[str, int] | None = None) -> None:
         self.takes = 0
         self.ticks: list[Tick] = []
@@ -84,8 +84,8 @@ class Waits:
 
 
 @asynccontextmanager
-async def running(feed: MarketFeed, inlet: RecordingInlet) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(feed.run(inlet))
+async def running(feed: MarketFeed, receiver: RecordingReceiver) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(feed.run(receiver))
     try:
         yield task
     finally:

@@ -7,7 +7,7 @@ import pytest
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import Engine
-from market.engine.feeds.supervisor import EngineInlet
+from market.engine.feeds.supervisor import EngineReceiver
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
@@ -32,7 +32,7 @@ def name_source(source: str) -> None:
 
 def filled(engine: Engine, feed: str) -> list[str]:
     """The bases of the minutes that are written, after this feed has brought one."""
-    EngineInlet(engine, feed, ["EURUSD"], lambda: None).backfill("EURUSD", [MINUTE], "trades")
+    EngineReceiver(engine, feed, ["EURUSD"], lambda: None).backfill("EURUSD", [MINUTE], "trades")
     return [basis for _, timeframe, _, basis in engine.rows if timeframe == "1m"]
 
 
