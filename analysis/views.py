@@ -57,7 +57,7 @@ class AnalysisViewSet(KeyedViewSet):
         self.charge = charge = await AiCallCharge.of(self.caller)
         try:
             instrument = catalogue.get(symbol)
-            model = self.parameters(request, AnalysisQuerySerializer)["model"]
+            model = self.parameters(AnalysisQuerySerializer)["model"]
         except ApiError:
             # As everywhere, a used-up limit is reported before a mistake in the request.
             if charge.has_none_left:

@@ -18,19 +18,6 @@ from core.contract.parameters import QuerySerializer, read_parameters
 access_log = logging.getLogger("accounts.access")
 
 
-def scope_of(request: HttpRequest) -> dict[str, Any]:
-    """The ASGI scope, or the same made of the request where Django's synchronous handler runs."""
-    try:
-        return request.scope  # type: ignore[attr-defined, no-any-return]
-    except AttributeError:
-        headers = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
-        return {
-            "headers": headers,
-            "http_version": request.META.get("SERVER_PROTOCOL", "HTTP/1.1")[5:],
-            "query_string": request.META.get("QUERY_STRING", ""),
-        }
-
-
 class ApiViewSet(ViewSet):
     """Actions are coroutines that return an `Answer` and raise `ApiError`."""
 
@@ -48,7 +35,7 @@ class ApiViewSet(ViewSet):
         started_at = time.perf_counter()
         request_id = new_request_id()
         headers = {"X-Request-Id": request_id}
-        self.scope = scope_of(request)
+        self.scope = request.scope  # type: ignore[attr-defined]
         try:
             answer = await self.respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
@@ -78,13 +65,9 @@ class ApiViewSet(ViewSet):
             raise error
         return getattr(self, self.action_map["get"])  # type: ignore[no-any-return]
 
-    @staticmethod
-    def parameters(request: HttpRequest, serializer: type[QuerySerializer]) -> dict[str, Any]:
+    def parameters(self, serializer: type[QuerySerializer]) -> dict[str, Any]:
         # Broken UTF-8 becomes U+FFFD, which no parameter accepts.
-        query_string: bytes | str = scope_of(request)["query_string"]
-        if isinstance(query_string, bytes):
-            query_string = query_string.decode(errors="replace")
-        return read_parameters(serializer, query_string)
+        return read_parameters(serializer, self.scope["query_string"].decode(errors="replace"))
 
 
 def log_access(request: HttpRequest, status: int, request_id: str, started_at: float) -> None:

@@ -90,7 +90,7 @@ class SymbolViewSet(KeyedViewSet):
         refused_queries=["expand=leverage"],
     )
     async def list(self, request: HttpRequest) -> Answer:
-        expansions = self.parameters(request, SymbolsQuerySerializer)["expand"]
+        expansions = self.parameters(SymbolsQuerySerializer)["expand"]
         items = [describe(facts, expansions) for facts in catalogue.active()]
         return Answer(encode(InstrumentList(items, len(items))))
 

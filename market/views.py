@@ -103,7 +103,7 @@ class MarketViewSet(KeyedViewSet):
     )
     async def retrieve(self, request: HttpRequest, symbol: str) -> Answer:
         facts = catalogue.get(symbol)
-        wanted = self.parameters(request, BarsQuerySerializer)
+        wanted = self.parameters(BarsQuerySerializer)
         quote, headers = quoted(facts)
         bars = runtime.prices.history(facts).bars(
             wanted["timeframe"],

@@ -85,7 +85,7 @@ class NewsViewSet(KeyedViewSet):
         refused_queries=["category=stocks", "limit=501", "limit=many", "expand=author"],
     )
     async def list(self, request: HttpRequest) -> Answer:
-        found = self.parameters(request, NewsQuerySerializer)
+        found = self.parameters(NewsQuerySerializer)
         return Answer(await in_thread_promptly(read_feed, found["category"], found["limit"], found["expand"]))
 
 

@@ -88,7 +88,7 @@ class LedgerViewSet(KeyedViewSet):
         refused_queries=["limit=0", "after=-1"],
     )
     async def list(self, request: HttpRequest) -> Answer:
-        wanted = self.parameters(request, LedgerQuerySerializer)
+        wanted = self.parameters(LedgerQuerySerializer)
         return Answer(await in_thread_promptly(read_ledger, wanted["after"], wanted["limit"]))
 
 

@@ -70,11 +70,11 @@ class SignalViewSet(KeyedViewSet):
         ],
     )
     async def list(self, request: HttpRequest) -> Answer:
-        found = self.parameters(request, FilterSerializer)
+        found = self.parameters(FilterSerializer)
         symbol, user = found["symbol"], found["user"]
         instrument_id = None if symbol is None else catalogue.get_any(symbol).id
         try:
-            wanted = self.parameters(request, SignalsQuerySerializer)
+            wanted = self.parameters(SignalsQuerySerializer)
         except InvalidParameter:
             await in_thread_promptly(check_publisher, user)
             raise
