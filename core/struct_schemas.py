@@ -41,11 +41,6 @@ Moment = Annotated[str, openapi(format="date-time", pattern="Z$")]
 Date = Annotated[str, openapi(format="date")]
 
 
-def component_name(struct: type[msgspec.Struct]) -> str:
-    """The name of the class, unless it says `component: ClassVar[str] = "…"`."""
-    return str(vars(struct).get("component", struct.__name__))
-
-
 def schema_of(hint: Any, components: Components) -> Json:
     """The schema of a type. The Structs it refers to are added to the components."""
     if hint in BASIC:
@@ -67,7 +62,8 @@ def schema_of(hint: Any, components: Components) -> Json:
 
 
 def _of_struct(struct: type[msgspec.Struct], components: Components) -> Json:
-    name = component_name(struct)
+    # The name of the class, unless it says `component: ClassVar[str] = "…"`.
+    name = str(vars(struct).get("component", struct.__name__))
     if name not in components:
         components[name] = {}  # It may contain itself.
         fields = msgspec.structs.fields(struct)

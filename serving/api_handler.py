@@ -15,7 +15,6 @@ CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
 
 # A longer path is a mistake, and not worth remembering.
 LONGEST_REMEMBERED = 100
-Header = tuple[bytes, bytes]
 Route = tuple[Any, dict[str, Any]]
 
 
@@ -64,22 +63,20 @@ def _route(path: str) -> Route:
 _remembered_route = lru_cache(maxsize=1024)(_route)
 
 
+@cache
+def _name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+ENCODED_ON_EVERY_ANSWER = [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
+
+
 async def send_answer(answer: Answer, is_head: bool, send: Any) -> None:
     headers = [
-        *_on_every_answer(),
+        *ENCODED_ON_EVERY_ANSWER,
         *((_name(name), value.encode("latin-1")) for name, value in answer.headers.items()),
     ]
     if answer.status != 204:
         headers += ((b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else answer.body})
-
-
-@cache
-def _on_every_answer() -> list[Header]:
-    return [(_name(name), value.encode("latin-1")) for name, value in ON_EVERY_ANSWER.items()]
-
-
-@cache
-def _name(name: str) -> bytes:
-    return name.lower().encode("latin-1")

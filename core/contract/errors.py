@@ -148,15 +148,15 @@ class Overloaded(RetryLater):
     message = "The service is busy. Try again shortly."
 
 
+class InternalError(ApiError):
+    status_code, code = 500, "internal_error"
+    message = "Something failed on our side. Quote the request_id when you write to us."
+
+
 logger = logging.getLogger(__name__)
 
 # The SQLSTATE of a standby or a database that is read-only, and of a transaction that was idle too long.
 READ_ONLY, STOOD_STILL = "25006", "25P03"
-
-
-class InternalError(ApiError):
-    status_code, code = 500, "internal_error"
-    message = "Something failed on our side. Quote the request_id when you write to us."
 
 
 def answer_error(error: Exception, request_id: str) -> Answer:

@@ -56,19 +56,14 @@ MOST_DESCRIPTORS = 1_048_576
 LEAST_RESERVE, MOST_RESERVE = 32, 512
 
 
-def raise_limit() -> tuple[int, int]:
-    """As far as this user may. What the limit was, and what it is now."""
+def raise_limit() -> str:
+    """As far as this user may. Returns a sentence that says what it is now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return soft, soft
+        return f"Room for {soft:,} open files and connections."
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return soft, wanted
-
-
-def open_files(was: int, now: int) -> str:
-    raised = f", raised from {was:,}" if now > was else ""
-    return f"Room for {now:,} open files and connections{raised}."
+    return f"Room for {wanted:,} open files and connections, raised from {soft:,}."
 
 
 def descriptor_limit() -> int:

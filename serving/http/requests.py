@@ -70,7 +70,6 @@ def check_named(url: bytes, scheme: bytes | None, host: bytes | None) -> None:
 
 
 KEY_BYTES = 16
-Header = tuple[bytes, bytes]
 
 
 def begins_websocket(method: str, version: str, noted: Noted) -> bool:
@@ -93,7 +92,7 @@ def is_key(sent: list[bytes]) -> bool:
         return False
 
 
-def websocket_request(method: str, url: bytes, headers: Iterable[Header]) -> bytes:
+def websocket_request(method: str, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The head once more, for the protocol that reads it from its beginning."""
     lines = [
         method.encode() + b" " + url + b" HTTP/1.1",

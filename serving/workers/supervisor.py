@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
@@ -42,11 +43,9 @@ class Worker:
     def says(self) -> list[bytes]:
         """Since it was last asked."""
         words = []
-        try:
+        with suppress(OSError, EOFError):
             while self.pipe.poll():
                 words.append(self.pipe.recv_bytes())
-        except (OSError, EOFError):
-            pass
         return words
 
     @property

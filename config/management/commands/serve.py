@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from config.startup import banner, prepare
-from serving.http.connections import open_files, raise_limit
+from serving.http.connections import raise_limit
 from serving.server import UVICORN_OPTIONS, Server, take_port
 from serving.workers.supervisor import Supervisor
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
                 "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
             )
         listener = take_port(host, port)
-        self.stdout.write(open_files(*raise_limit()))
+        self.stdout.write(raise_limit())
         try:
             staff_link = prepare(self.stdout)
             self.serve(listener, host, workers, staff_link)
