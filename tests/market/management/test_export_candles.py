@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -87,11 +88,12 @@ def test_wrong_words_are_told(words: list[str], complaint: str) -> None:
 
 def test_reader_that_has_enough_is_no_fault() -> None:
     program = (
+        "import django\ndjango.setup()\n"
         f"from {until_nobody_reads.__module__} import until_nobody_reads\n"
         "with until_nobody_reads():\n    while True:\n        print('line')"
     )
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe) as process:
+    names, pipe = os.environ | {"DJANGO_SETTINGS_MODULE": "config.settings"}, subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], env=names, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
