@@ -40,10 +40,11 @@ def hear(records: list[AnyRecord]) -> None:
             facts = catalogue.by_symbol.get(symbol)
             # The engine may learn a little later than this process that an instrument is no longer offered.
             is_offered = facts is not None and facts.active
-            if facts is not None:
-                price = OutgoingPrice(record, facts.digits, sent_ms)
+            price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
+            flow = outgoing_flow(record, sent_ms)
+            if price is not None:
                 prices.send(symbol, price, is_offered=is_offered, since_ms=since_ms)
-            if (flow := outgoing_flow(record, sent_ms)) is not None:
+            if flow is not None:
                 order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)
         elif isinstance(record, AbsorptionFound):
             if (flow := outgoing_flow(record, sent_ms)) is not None:
