@@ -72,7 +72,7 @@ def connect() -> None:
     post_delete.connect(end_page_sessions, sender=Session)
     post_migrate.connect(put_up_triggers, sender=apps.get_app_config("signals_feed"))
     for changed in factors.KINDS:
-        changed.connect(factors.tell)
+        changed.connect(factors.publish_change)
     register(check_production, Tags.security)
     register(check_database, Tags.database)
     register(check_guards, Tags.database)
@@ -90,7 +90,7 @@ def hand_down() -> None:
     # The watcher of signals follows each decision of the engine, and writes within its transactions.
     market.engine_listeners = (watcher,)
     # They hear each record after it has been applied, the streams first.
-    market.listen(market_streams.hear, market_streams.begin)
+    market.listen(market_streams.publish, market_streams.begin_numbering)
     market.listen(flows.hear, flows.begin)
     for stream in market_streams.STREAMS:
         market.liveness.watchers.append(stream.notify_liveness)

@@ -23,7 +23,7 @@ def passed_ms() -> int:
     return time.clock_gettime_ns(_PASSED) // 1_000_000
 
 
-def _tell(change: ClockChange, step_ms: int) -> None:
+def _log_change(change: ClockChange, step_ms: int) -> None:
     if change is ClockChange.MET:
         logger.info("The machine's clock and the market's time agree again")
         return
@@ -43,5 +43,5 @@ def go_on_from(known_ms: int) -> None:
         clock.go_on_from(known_ms)
 
 
-clock = SteadyClock(time.time_ns, partial(time.clock_gettime_ns, _PASSED), _tell)
+clock = SteadyClock(time.time_ns, partial(time.clock_gettime_ns, _PASSED), _log_change)
 now_ms = clock.now_ms if settings.STEADY_CLOCK else machine_ms

@@ -44,11 +44,11 @@ class SteadyClock:
         self,
         machine: Callable[[], int],
         monotonic: Callable[[], int],
-        tell: Callable[[ClockChange, int], None] = lambda change, step_ms: None,
+        on_change: Callable[[ClockChange, int], None] = lambda change, step_ms: None,
     ) -> None:
-        """Both clocks are in nanoseconds. `tell` is called once for each change, with its step in
+        """Both clocks are in nanoseconds. `on_change` is called once for each change, with its step in
         milliseconds."""
-        self._machine, self._monotonic, self._tell = machine, monotonic, tell
+        self._machine, self._monotonic, self._on_change = machine, monotonic, on_change
         self._looked, self._now = monotonic(), machine()
         self._base = self._now - self._looked
         """How far `_now` is ahead of the monotonic clock; this holds until `_straight_until`."""
@@ -97,7 +97,7 @@ class SteadyClock:
             if self._is_slowed and abs(time - before) <= BELIEVED_MS * MS:
                 self._is_slowed, self._kept = False, machine - before
                 self._go_on(before, machine, is_straight=True)
-                self._tell(ClockChange.KEPT, (machine - before) // MS)
+                self._on_change(ClockChange.KEPT, (machine - before) // MS)
             elif abs(time - machine) <= BELIEVED_MS * MS and self._agreed < self._stepped:
                 self._go_on(self._follow(machine, now), machine, is_straight=True)
 
@@ -165,7 +165,7 @@ class SteadyClock:
         if self._agreed >= self._since:
             self.steps += 1
             self._since, self._kept = None, off
-            self._tell(ClockChange.KEPT, off // MS)
+            self._on_change(ClockChange.KEPT, off // MS)
         elif off > 0:
             return self._follow(went_on + off, went_on)
         else:
@@ -179,19 +179,19 @@ class SteadyClock:
     def _follow(self, machine: int, now: int) -> int:
         self.steps += 1
         self._since = self._kept = None
-        self._tell(ClockChange.FOLLOWED, (machine - now) // MS)
+        self._on_change(ClockChange.FOLLOWED, (machine - now) // MS)
         return machine
 
     def _slow(self, looked: int, now: int, off: int) -> None:
         self.steps += 1
         self._since = self._kept = None
         self._is_slowed, self._before = True, now - looked
-        self._tell(ClockChange.SLOWED, off // MS)
+        self._on_change(ClockChange.SLOWED, off // MS)
 
     def _meet(self) -> None:
         if self._is_slowed or self._kept is not None:
             self._is_slowed, self._kept = False, None
-            self._tell(ClockChange.MET, 0)
+            self._on_change(ClockChange.MET, 0)
 
 
 class OwnTime:

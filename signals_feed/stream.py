@@ -130,10 +130,10 @@ class SignalStream(Stream):
         self.position = 0
         """The position of the last announcement that the hub was given."""
         self._read, self._chunk = read, chunk
-        self._wake, self._telling = asyncio.Event(), asyncio.Lock()
+        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
         self._loop = BackgroundLoop(
             "signal stream",
-            self.tell,
+            self.send_new,
             fault=announcements_wait,
             broke="Announced signals could not be told, trying again",
             before=self._woken,
@@ -151,7 +151,7 @@ class SignalStream(Stream):
 
     async def start(self) -> None:
         """Start after the control events, so that whatever is announced from now on wakes it."""
-        self._wake, self._telling = asyncio.Event(), asyncio.Lock()
+        self._wake, self._sending = asyncio.Event(), asyncio.Lock()
         self.position = await in_thread(Announcement.objects.last_position)
         await self._loop.start()
 
@@ -162,9 +162,9 @@ class SignalStream(Stream):
     async def find(self, signal_id: str) -> int | None:
         return await in_thread(position_of, signal_id)
 
-    async def tell(self) -> None:
+    async def send_new(self) -> None:
         """Send everything new to the clients that listen."""
-        async with self._telling:
+        async with self._sending:
             is_more = True
             while is_more:
                 found = await self._read(self.position, LATEST, self._chunk)
@@ -179,7 +179,7 @@ class SignalStream(Stream):
     async def look_back(self, after: int) -> Missed:
         if after > self.position:
             # Another process sent it, which is ahead of this one.
-            await self.tell()
+            await self.send_new()
         upto = self.position
         return Missed(upto, await self._read(after, upto, self._chunk) if after < upto else [])
 

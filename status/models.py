@@ -59,7 +59,7 @@ class Minute(models.Model):
 
 
 class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
-    def tell(self, process: str, ages_s: dict[str, float]) -> None:
+    def put(self, process: str, ages_s: dict[str, float]) -> None:
         report = ProcessReport(process=process, at=Now(), ages_s=ages_s)
         self.bulk_create(
             [report], update_conflicts=True, unique_fields=["process"], update_fields=["at", "ages_s"]

@@ -36,7 +36,9 @@ KINDS = {
 
 
 @transaction.atomic
-def tell(signal: Signal, request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+def publish_change(
+    signal: Signal, request: HttpRequest, user: User, authenticator: Authenticator, **_: Any
+) -> None:
     if signal is authenticator_added and authenticator.type in FACTORS:
         # Whoever adds one has just used it.
         record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)

@@ -34,7 +34,7 @@ not_heard = LastingFault(logger, "No control events over Redis, trying again")
 COMMIT_ORDER_LOCK = 7_424_001
 
 # Whoever revokes a key must not wait for a Redis that accepts connections and never answers.
-TELL_WITHIN_S = 0.5
+REDIS_WITHIN_S = 0.5
 PING_EVERY_S = 1.0
 SILENT_S = 3.0
 TRY_AGAIN_S = 1.0
@@ -55,7 +55,7 @@ class ControlEventManager(models.Manager["ControlEvent"]):
         if not any(entry[1] is nudge for entry in connection.run_on_commit):
             transaction.on_commit(nudge)
         if settings.REDIS_URL and kind in ENDS_ACCESS:
-            transaction.on_commit(partial(tell, event.message))
+            transaction.on_commit(partial(send_to_processes, event.message))
         return event
 
     def newest(self) -> ControlEvent | None:
@@ -115,23 +115,23 @@ def nudge() -> None:
     for look_now in tuple(readers):
         look_now()
     if settings.REDIS_URL:
-        tell(EventMessage())
+        send_to_processes(EventMessage())
 
 
-def tell(event: EventMessage) -> None:
-    """Tell the other processes over Redis, which is faster than polling and works while the database is away.
-    Called from any thread, after the commit. Processes that miss it read the event from the database."""
+def send_to_processes(event: EventMessage) -> None:
+    """Over Redis, which is faster than polling and works while the database is away. Called from any thread,
+    after the commit. Processes that miss it read the event from the database."""
     try:
-        _teller(settings.REDIS_URL).publish(channel_of(settings.REDIS_URL), msgspec.json.encode(event))
+        _redis(settings.REDIS_URL).publish(channel_of(settings.REDIS_URL), msgspec.json.encode(event))
     except (RedisError, OSError) as error:
         logger.info("Could not tell the other processes: %s", error)
 
 
 @cache
-def _teller(url: str) -> SyncRedis:
+def _redis(url: str) -> SyncRedis:
     once = Retry(NoBackoff(), 0)
     return SyncRedis.from_url(
-        url, socket_timeout=TELL_WITHIN_S, socket_connect_timeout=TELL_WITHIN_S, retry=once
+        url, socket_timeout=REDIS_WITHIN_S, socket_connect_timeout=REDIS_WITHIN_S, retry=once
     )
 
 
@@ -164,7 +164,7 @@ class ChannelListener:
         ).run()
 
     async def _connect(self, url: str) -> None:
-        redis = Redis.from_url(url, socket_connect_timeout=TELL_WITHIN_S)
+        redis = Redis.from_url(url, socket_connect_timeout=REDIS_WITHIN_S)
         try:
             await self._listen(redis, channel_of(url))
         finally:

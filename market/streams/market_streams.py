@@ -31,7 +31,7 @@ NEVER_ENDED = (-1, -1)
 NEVER_QUOTED = Checkpoint(None, None)
 
 
-def hear(records: list[AnyRecord]) -> None:
+def publish(records: list[AnyRecord]) -> None:
     """Each record is encoded once, however many listen, and nothing is awaited."""
     sent_ms = clock.now_ms()
     for record in records:
@@ -63,7 +63,7 @@ def _begin_series(record: SeriesBegan, now_ms: int) -> None:
     prices.begin_series(record.symbol, tick, now_ms)
 
 
-def begin(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
+def begin_numbering(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Start from where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()

@@ -35,7 +35,7 @@ class Reports(Protocol):
     """What the processes tell each other over the database."""
 
     def of_others(self, process: str) -> list[dict[str, float]]: ...
-    def tell(self, process: str, ages_s: dict[str, float]) -> None: ...
+    def put(self, process: str, ages_s: dict[str, float]) -> None: ...
     def prune(self) -> None: ...
 
 
@@ -53,7 +53,7 @@ class DatabaseProbe:
         try:
             self.others = self._reports.of_others(self._process)
             self.reading, self.writing = OK, WAITS
-            self._reports.tell(self._process, self._ages_s)
+            self._reports.put(self._process, self._ages_s)
             self._reports.prune()
             self.writing = OK
         except DatabaseError as error:
@@ -97,7 +97,7 @@ class ReadinessMonitor:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._looking: tuple[DatabaseProbe, Future[None]] | None = None
         self._looked_at = float("-inf")
-        self._told: list[str] = []
+        self._logged: list[str] = []
         text = "Could not look what is in order"
         self._loop = BackgroundLoop(
             "readiness",
@@ -143,7 +143,7 @@ class ReadinessMonitor:
         self._look_at_database()
         if self._redis is not None:
             await self._look_at_redis(self._redis)
-        self._tell()
+        self._log_changes()
 
     def _look_here(self) -> None:
         now = time.monotonic()
@@ -181,7 +181,7 @@ class ReadinessMonitor:
         now = time.monotonic()
         try:
             async with asyncio.timeout(REDIS_PATIENCE_S):
-                told = await self._tell_redis(redis, now)
+                told = await self._exchange_over_redis(redis, now)
         except (RedisError, OSError, TimeoutError) as error:
             self.findings.note("redis", "full" if "OOM" in str(error) else "away", now)
             return
@@ -189,7 +189,7 @@ class ReadinessMonitor:
         for ages_s in told:
             self.findings.hear(ages_s, now)
 
-    async def _tell_redis(self, redis: Any, now: float) -> list[Ages]:
+    async def _exchange_over_redis(self, redis: Any, now: float) -> list[Ages]:
         """Each report has the time of Redis, so that nobody's own clock matters."""
         seconds, microseconds = await redis.time()
         at = seconds + microseconds / 1_000_000
@@ -212,12 +212,12 @@ class ReadinessMonitor:
             await redis.hdel(REPORTS, *gone)
         return told
 
-    def _tell(self) -> None:
+    def _log_changes(self) -> None:
         found = self.verdict()
         wrong = [f"{name} {found.checks[name]}" for name in found.degraded]
         wrong += [f"{name} for this process alone" for name in found.reasons if name in found.checks]
-        if wrong != self._told:
-            self._told = wrong
+        if wrong != self._logged:
+            self._logged = wrong
             if wrong:
                 logger.warning("Not in order: %s", ", ".join(wrong))
             else:

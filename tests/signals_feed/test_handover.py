@@ -60,7 +60,7 @@ async def come_back(
         for row in rows[there:]:
             await journal.pause()
             journal.rows.append(row)
-            await stream.tell()
+            await stream.send_new()
 
     async def client() -> None:
         for _ in range(comes_after):
@@ -68,7 +68,7 @@ async def come_back(
         await stream.replay(subscriber, await stream.look_back(after), topics, 0)
 
     async with asyncio.timeout(PATIENCE_S):
-        await asyncio.gather(commit(), client(), stream.tell())
+        await asyncio.gather(commit(), client(), stream.send_new())
     stream.hub.flush()
     assert journal.longest <= 2
     assert due(rows, after, topics) == heard(line)
@@ -120,7 +120,7 @@ async def test_what_a_client_heard_before_goes_on_while_more_is_replayed() -> No
     replaying = asyncio.create_task(stream.replay(subscriber, await stream.look_back(0), {"*"}, 0))
     await asyncio.sleep(0)
     journal.rows.append(make_announced(6, "XAUUSD"))
-    await stream.tell()
+    await stream.send_new()
     await replaying
     stream.hub.flush()
     assert sorted(heard(line)) == [1, 2, 3, 4, 5, 6]

@@ -270,7 +270,7 @@ async def test_announcement_waits_while_the_database_is_away(caplog: pytest.LogC
 async def test_two_who_tell_at_once_tell_it_once() -> None:
     stream = make_stream(Journal([make_announced(1), make_announced(2)], [2] * 99))
     _, line = join(stream, "*")
-    await asyncio.gather(stream.tell(), stream.tell())
+    await asyncio.gather(stream.send_new(), stream.send_new())
     stream.hub.flush()
     assert heard(line) == [1, 2]
 
@@ -279,7 +279,7 @@ async def test_lag_tells_when_a_frame_was_sent() -> None:
     stream = make_stream(Journal([make_announced(1), make_announced(2)]), position=1)
     subscriber, line = join(stream)
     await stream.replay(subscriber, await stream.look_back(0), {"*"}, SENT)
-    await stream.tell()
+    await stream.send_new()
     stream.hub.flush()
     assert [set(frame) for frame in frames(line)] == [{"n", "sent"}] * 2
 

@@ -27,7 +27,7 @@ NOBODY: Mapping[int, Audience] = MappingProxyType({})
 
 # How many are notified in one turn of the loop, which takes some milliseconds.
 AT_ONCE = 500
-Make = Callable[[frozenset[str]], bytes | None]
+MakeNotice = Callable[[frozenset[str]], bytes | None]
 """Makes the notice for clients with these topics; None if it does not concern them."""
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Hub:
                 self._is_flushing = True
                 self.loop.call_soon(self.flush)
 
-    def notify(self, make: Make, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
+    def notify(self, make: MakeNotice, on_end: Callable[[], None] = ignore_end, variant: int = 0) -> None:
         """Send what `make` says of their topics to all clients, or to those with this `variant`, after
         everything that was published before. `on_end` is called when all have been told."""
         self.flush()
@@ -204,7 +204,7 @@ class Hub:
 
 
 def notices(
-    due: list[tuple[list[Subscriber], frozenset[str]]], make: Make
+    due: list[tuple[list[Subscriber], frozenset[str]]], make: MakeNotice
 ) -> Iterator[tuple[Subscriber, bytes]]:
     """Encoded once for each set of topics."""
     for subscribers, topics in due:

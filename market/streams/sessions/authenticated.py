@@ -89,7 +89,7 @@ class AuthenticatedSession(Protocol):
     def renew(self, caller: Caller | None) -> None:
         """Its key has changed; with None, it is no longer valid."""
 
-    def look(self, now_s: float) -> None:
+    def check_time(self, now_s: float) -> None:
         """Called every second."""
 
     def give_up(self) -> None:
@@ -141,7 +141,7 @@ class AuthenticatedSessions:
         return tuple(socket for held in self._of.values() for socket in held)
 
     def watch(self, socket: AuthenticatedSession) -> None:
-        """Call its `look` every second."""
+        """Call its `check_time` every second."""
         self._part_of(socket).add(socket)
         if not self._is_watching:
             self._is_watching = True
@@ -158,7 +158,7 @@ class AuthenticatedSessions:
         part = next(self._turns)
         for socket in tuple(part):
             try:
-                socket.look(now_s)
+                socket.check_time(now_s)
             except Exception:  # noqa: BLE001 - the top of a timer: the others still want to be told
                 logger.exception("A socket could not be looked after")
                 part.discard(socket)

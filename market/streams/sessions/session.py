@@ -189,7 +189,7 @@ class StreamSession(WebSocketSession):
     def give_up(self) -> None:
         self.end(StreamRefused("internal_error", UNTRUSTED))
 
-    def look(self, now_s: float) -> None:
+    def check_time(self, now_s: float) -> None:
         if self.identity.has_expired:
             self.end("invalid_api_key")
         elif "heartbeat" in self.subscriptions.features and self.subscriber.has_been_silent_since(

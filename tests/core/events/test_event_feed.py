@@ -14,7 +14,7 @@ from core.contract.errors import Overloaded
 from core.events import event_feed
 from core.events.event_feed import BATCH, EventFeed, Handler
 from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent, EventMessage, tell
+from core.events.outbox import ControlEvent, EventMessage, send_to_processes
 from core.threads import in_thread
 from tests.patience import PATIENCE_S
 
@@ -321,7 +321,7 @@ async def test_an_event_of_another_database_takes_the_place_of_none(shared: str)
     newest = await in_thread(ControlEvent.objects.newest)
     place = newest.position + 1 if newest else 1
     while not foreign.heard:
-        tell(EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
+        send_to_processes(EventMessage(place, EventKind.CANDLES_IMPORTED, {"number": 1}))
         await asyncio.sleep(0.05)
     await publish(2)
     heard = await ours.hears(1)

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from core.background import cancel_and_wait
 from core.events.kinds import EventKind
-from core.events.outbox import ChannelListener, ControlEvent, EventMessage, tell
+from core.events.outbox import ChannelListener, ControlEvent, EventMessage, send_to_processes
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -57,7 +57,7 @@ async def test_installations_in_two_databases_of_one_redis_do_not_hear_each_othe
     for position, line in enumerate(lines, 1):
         line.hears.clear()
         settings.REDIS_URL = line.url
-        tell(EventMessage(position, EventKind.INSTRUMENTS_CHANGED))
+        send_to_processes(EventMessage(position, EventKind.INSTRUMENTS_CHANGED))
     await asyncio.wait_for(asyncio.gather(*(line.hears.wait() for line in lines)), PATIENCE_S)
     await cancel_and_wait(*listening)
 

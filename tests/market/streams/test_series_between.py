@@ -58,7 +58,7 @@ def test_nobody_goes_on_into_a_series_that_has_no_price_yet(
     make_instrument("EURUSD")
     catalogue.load_now()
 
-    market_streams.begin(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
+    market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
 
     assert is_gone_on(market_streams.prices, EPOCH, 7) is goes_on
     assert is_gone_on(market_streams.order_flow, EPOCH, 3) is goes_on
@@ -72,7 +72,7 @@ def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.
     past.add(at_ms, [ticks[0], SeriesBegan("EURUSD", False, at_ms, 6), ticks[1]])
     monkeypatch.setattr(market, "take_recent", lambda: past)
 
-    market_streams.begin(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
+    market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
 
     assert [is_gone_on(market_streams.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
     assert [is_gone_on(market_streams.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]

@@ -75,7 +75,7 @@ def test_replay_that_cannot_be_read_is_refused_instead_of_promised(
 ) -> None:
     first = publish_signal(symbol, publisher)
     publish_signal(symbol, publisher)
-    service.run(signals.tell())
+    service.run(signals.send_new())
     with Socket(service, SIGNALS, key=key) as socket, unreadable_announcements():
         socket.send({"action": "subscribe", "symbols": [symbol], "since": first})
         heard = socket.hear_all()

@@ -58,7 +58,7 @@ def published(service: Server, hasty: Publish) -> Publish:
 
     def new(name: str = "", **terms: Any) -> Signal:
         signal = hasty(name, **terms)
-        service.run(signals.tell())
+        service.run(signals.send_new())
         return signal
 
     return new

@@ -131,7 +131,7 @@ class Watched:
 
     def give_up(self) -> None: ...
 
-    def look(self, now_s: float) -> None:
+    def check_time(self, now_s: float) -> None:
         self.looked_s = now_s
         self.looks.release()
         if self.fault is not None:
