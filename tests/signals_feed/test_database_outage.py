@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from decimal import Decimal
 from uuid import uuid4
 
@@ -12,7 +10,7 @@ from django.db import OperationalError
 
 from signals_feed.judging.closing import Closer, Closing
 from signals_feed.stream import SignalStream
-from tests.patience import PATIENCE_S
+from tests.patience import until
 from tests.signals_feed.announcing import Journal, heard, join, make_announced
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
@@ -25,12 +23,6 @@ class NoAnnouncements(OperationalError):
 
 class NoClosing(OperationalError):
     """As above."""
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.01)
 
 
 def check(caplog: pytest.LogCaptureFixture, text: str, cause: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -18,7 +17,7 @@ from pytest_django.fixtures import Settings
 from accounts.login import mails
 from accounts.login.mails import MailQueue
 from tests.factories import make_account, make_tiers, make_user
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 PASSWORD = "a long walk 7"
 TAKEN, UNCONFIRMED = "ada@example.com", "eve@example.com"
@@ -73,13 +72,6 @@ def outgoing(monkeypatch: pytest.MonkeyPatch) -> Iterator[MailQueue]:
     made.start()
     yield made
     asyncio.run(made.stop())
-
-
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.01)
 
 
 def ask(name: str) -> int:
@@ -143,7 +135,7 @@ def test_mails_arrive(outgoing: MailQueue) -> None:
     mail.outbox = []
     for number in range(5):
         outgoing.send("kind", make_mail(str(number)))
-    until(lambda: len(mail.outbox) == 5)
+    wait_until(lambda: len(mail.outbox) == 5)
     assert {sent.subject for sent in mail.outbox} == set("01234")
 
 
@@ -154,5 +146,5 @@ def test_mail_that_cannot_be_made_ends_no_thread(
     for _ in range(mails.THREADS):
         outgoing.send("kind", make_mail("two\nlines"))
     outgoing.send("kind", make_mail("after"))
-    until(lambda: [sent.subject for sent in mail.outbox] == ["after"])
+    wait_until(lambda: [sent.subject for sent in mail.outbox] == ["after"])
     assert caplog.text.count("A mail could not be made") == mails.THREADS

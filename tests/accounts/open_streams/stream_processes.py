@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from tests.patience import PATIENCE_S
 from tests.reliability.services.processes import ROOT, tied
 
 from .claims import MARKET
@@ -73,10 +72,3 @@ def rush(processes: Sequence[StreamProcess], account_id: int, each: int, limit: 
     for process in processes:
         process.tell("claim", account_id=account_id, **asked)
     return sum(process.hear() for process in processes)
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.patience import wait_until
+
 from .claims import SIGNALS
-from .stream_processes import StreamProcess, rush, stream_processes, wait_until
+from .stream_processes import StreamProcess, rush, stream_processes
 
 PROCESSES, EACH, LIMIT, ROUNDS = 3, 34, 10, 20
 

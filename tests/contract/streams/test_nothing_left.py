@@ -17,8 +17,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from market.streams.hub.subscribers import Subscriber
 from market.streams.sessions.authenticated import Identity
 from serving.websocket.protocol import WebSocketProtocol
-from tests.accounts.open_streams.stream_processes import wait_until
 from tests.client import Server, drop_sockets
+from tests.patience import wait_until
 
 from .client import MARKET, ORDERFLOW, Socket
 from .conftest import Open

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from core.events.event_feed import BATCH, EventFeed, Handler
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent, EventMessage, send_to_processes
 from core.threads import in_thread
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 from .test_outbox import publish_and_fail
 
@@ -224,12 +224,6 @@ def go_back(refilled: int) -> None:
             )
         # Where both databases give the next position.
         ControlEvent.objects.create(position=lost[0].position + 1, kind=EventKind.CANDLES_IMPORTED).delete()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 - what other tasks do
-            await asyncio.sleep(0.01)
 
 
 async def test_handler_that_is_a_coroutine_is_awaited(feed: EventFeed) -> None:

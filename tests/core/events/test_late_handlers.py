@@ -15,9 +15,9 @@ from core.contract.errors import Overloaded
 from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
-from .test_event_feed import Listener, publish, until
+from .test_event_feed import Listener, publish
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 

@@ -21,7 +21,7 @@ from market.store.checkpoints import Checkpoint
 from market.store.lease import LeaseLost
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.programs.services import redis as redis_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
@@ -67,12 +67,6 @@ def seqs(client: Redis) -> list[int]:
     entries: Any = client.xrange(STREAM)
     records: list[AnyRecord] = [record for _, fields in entries for record in decode(fields[b"d"])]
     return [record.seq for record in records if isinstance(record, TickAccepted)]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 - another process' memory is looked at
-            await asyncio.sleep(0.01)
 
 
 async def publish(bus: RedisBus, first: int, last: int) -> None:

@@ -10,8 +10,9 @@ from redis import Redis
 from market.engine.bus.bus_reader import BusReader
 from market.prices.quotes import Prices
 from tests.factories import make_instrument
+from tests.patience import until
 
-from .test_bus import client, opened, publish, until, url
+from .test_bus import client, opened, publish, url
 
 __all__ = ["client", "url"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]

@@ -13,6 +13,7 @@ from redis import Redis
 from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from tests.databases.queries import around_statements
+from tests.patience import until
 
 from .test_bus import (
     Following,
@@ -22,7 +23,6 @@ from .test_bus import (
     number_of_entries,
     publish,
     taken,
-    until,
     url,
     write_place,
 )

@@ -12,10 +12,10 @@ from market.engine.bus import redis_bus
 from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RETRY_S, RedisBus
 from market.prices.records import AnyRecord, TickAccepted
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
 
-from .test_bus import NOWHERE, JournalWriter, client, number_of_entries, opened, publish, taken, until, url
+from .test_bus import NOWHERE, JournalWriter, client, number_of_entries, opened, publish, taken, url
 
 __all__ = ["client", "url"]
 

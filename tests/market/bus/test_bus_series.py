@@ -22,8 +22,9 @@ from market.prices.records import AnyRecord, SeriesBegan, Tick
 from tests.factories import make_instrument
 from tests.market.running import make_runner
 from tests.market.ticking import NOON_MS
+from tests.patience import until
 
-from .test_bus import Following, client, follow, publish, taken, until, url
+from .test_bus import Following, client, follow, publish, taken, url
 
 __all__ = ["client", "url"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]

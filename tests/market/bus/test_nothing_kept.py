@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.factories import make_instrument
 from tests.market.push.conftest import make_tick
 from tests.market.running import no_feed
 from tests.market.store.test_engine_store import broken_database
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -36,13 +35,6 @@ def client(settings: Settings, tmp_path: Path, transactional_db: None) -> Iterat
     with Server() as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         client.headers["X-Ingest-Key"] = key
         yield client
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.perf_counter() + PATIENCE_S
-    while not is_so():
-        assert time.perf_counter() < deadline
-        time.sleep(0.05)
 
 
 def test_ticks_are_taken_as_long_as_the_database_or_the_journal_keeps_them(
@@ -57,23 +49,23 @@ def test_ticks_are_taken_as_long_as_the_database_or_the_journal_keeps_them(
     journal = tmp_path / "journal"
     with broken_database("market_lastquote"):
         push()
-        until(lambda: market.runner is not None and market.runner.writer.is_refused)
+        wait_until(lambda: market.runner is not None and market.runner.writer.is_refused)
         assert push().status_code == 200
 
     journal.rename(tmp_path / "away")
     journal.write_text("")
     push()
-    until(lambda: push().status_code == 200 and "journal" in degraded())
+    wait_until(lambda: push().status_code == 200 and "journal" in degraded())
 
     with broken_database("market_lastquote"):
-        until(lambda: push().status_code == 503)
+        wait_until(lambda: push().status_code == 503)
         refused = push()
         assert refused.json()["error"]["code"] == "overloaded"
         assert refused.headers["Retry-After"] == "2"
 
     journal.unlink()
     journal.mkdir()
-    until(lambda: push().status_code == 200 and "journal" not in degraded())
+    wait_until(lambda: push().status_code == 200 and "journal" not in degraded())
 
 
 def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_in_it(

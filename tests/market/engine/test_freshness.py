@@ -4,8 +4,7 @@ and beside it."""
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from market.runtime import market
 from tests.client import Api, Server
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
 from tests.market.running import no_feed
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.programs.services import redis
 from tests.staff import staff_client
 
@@ -45,7 +44,7 @@ class Stage:
         """A tick of now, and wait until it is on the board."""
         tick = Tick("EURUSD", bid, bid + 0.0002, now_ms())
         self.server.run(self._push(tick))
-        self.until(lambda: (quote := self.api.ask(QUOTE)).status_code == 200 and quote.json()["bid"] == bid)
+        wait_until(lambda: (quote := self.api.ask(QUOTE)).status_code == 200 and quote.json()["bid"] == bid)
 
     def headers(self) -> tuple[str, int]:
         headers = self.api.ask(QUOTE).headers
@@ -59,12 +58,6 @@ class Stage:
 
     def page(self) -> Response:
         return self.api.get(PAGE)
-
-    def until(self, is_so: Callable[[], bool]) -> None:
-        deadline = time.perf_counter() + PATIENCE_S
-        while not is_so():
-            assert time.perf_counter() < deadline
-            time.sleep(0.02)
 
     async def _push(self, tick: Tick) -> None:
         assert self.runner.push("push:desk", [tick]) == [None]
@@ -116,7 +109,7 @@ def test_silent_source_makes_the_quote_stale_until_it_is_back(stage: Stage, cloc
     assert "open quoted 0.0 s ago 1.09000 1.09020" in words
 
     # Said by the engine itself, once a second: what it said before the clock was moved is a minute old.
-    stage.until(lambda: "push:desk" in (text := stage.page().text) and "No engine is running" not in text)
+    wait_until(lambda: "push:desk" in (text := stage.page().text) and "No engine is running" not in text)
     bearer = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
     metrics = stage.api.get("/metrics", headers=bearer).text
     assert 'tickwire_instrument_state{state="open",symbol="EURUSD"} 1.0' in metrics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -27,17 +27,10 @@ from tests.market.feeds.venues.fake_binance import FakeBinance
 from tests.market.feeds.venues.fake_kraken import FakeKraken
 from tests.market.feeds.venues.venue import NOON_MS, FakeVenue, make_pace
 from tests.market.running import make_runner
-from tests.patience import PATIENCE_S
+from tests.patience import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 MINUTE_MS = 60_000
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """The engine tells nobody when it has taken something, so it is asked."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def use(settings: Settings, venue: FakeVenue) -> None:

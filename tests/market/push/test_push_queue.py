@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from core.background import cancel_and_wait
 from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
 from market.prices.records import Tick
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -93,12 +93,6 @@ async def answered(asked: Awaitable[Any]) -> bool:
     except IngestUnavailable:
         return False
     return True
-
-
-async def until(is_so: Callable[[], bool], within_s: float = PATIENCE_S) -> None:
-    async with asyncio.timeout(within_s):
-        while not is_so():  # noqa: ASYNC110 - another process' doing is looked at
-            await asyncio.sleep(0.01)
 
 
 async def test_verdicts_come_back_in_the_order_of_the_ticks(redis: PrivateRedis) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 
 import pytest
 
 from market.push.session import open_sockets
 from tests.client import Server
-from tests.patience import PATIENCE_S
+from tests.patience import until
 from tests.serving.websocket.wires import CLOSE, CONT, PING, PONG, TEXT, RawClient, masked
 
 from .conftest import make_tick
@@ -56,12 +55,6 @@ def test_message_in_front_of_a_flood_leaves_no_traceback_and_no_socket(
 
     asyncio.run(run())
     assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 - another thread changes it
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("name", FLOODS)

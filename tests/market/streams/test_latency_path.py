@@ -28,8 +28,8 @@ from tests.factories import make_instrument
 from tests.market.bus.test_bus import JournalWriter
 from tests.market.running import make_journal, make_runner
 from tests.market.streams.hub.hubs import RecordedConnection
+from tests.patience import until
 from tests.programs.services import redis
-from tests.serving.websocket.wires import until
 
 PROMISED_S, DELAY_S = 0.05, 0.08
 TICKS = 5

@@ -14,6 +14,7 @@ from accounts.key_text import prefix_of
 from accounts.limits.tiers import save_tier
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key, make_tier
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 
@@ -41,12 +42,8 @@ def ask(server: Process, key: str) -> httpx.Response:
     return server.ask("/api/limits", key)
 
 
-def wait_until(holds: Callable[[], bool]) -> float:
-    """The time at which it held."""
-    deadline = time.monotonic() + SEEN_WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+def time_when(holds: Callable[[], bool]) -> float:
+    wait_until(holds, SEEN_WITHIN_S)
     return time.time()
 
 
@@ -61,7 +58,7 @@ def seconds_to_refusal(installation: Installation, servers: list[Process]) -> fl
     """From the revocation's own time, shortly before its commit, to its refusal by every server."""
     key = make_known_key(installation, servers)
     with ThreadPoolExecutor(1) as watcher:
-        refused = watcher.submit(wait_until, lambda: {ask(s, key).status_code for s in servers} == {401})
+        refused = watcher.submit(time_when, lambda: {ask(s, key).status_code for s in servers} == {401})
         done = installation.manage("revoke_key", key)
         assert done.returncode == 0, done.stderr
         refused_at = refused.result()
@@ -98,7 +95,7 @@ def test_change_of_tier_holds_in_the_same_window(
         username = ApiKey.objects.get(prefix=prefix_of(key)).account.user.username
     assert scaled.manage("issue_key", username, "--tier", "pro").returncode == 0
     changed_at = time.time()
-    held_at = wait_until(lambda: {limit_of(server, key) for server in nudged} == {(120, 5 * PROCESSES)})
+    held_at = time_when(lambda: {limit_of(server, key) for server in nudged} == {(120, 5 * PROCESSES)})
     tell(f"{max(0, held_at - changed_at) * 1000:.0f} ms after the command ended")
     assert held_at - changed_at < HOLDS_WITHIN_S
 
@@ -115,7 +112,7 @@ def test_edited_tier_holds_in_the_same_window(
         tier.requests_per_minute = 5
         save_tier(tier, by="test")
     changed_at = time.time()
-    held_at = wait_until(lambda: limit_of(polling[0], key) == (5, 5))
+    held_at = time_when(lambda: limit_of(polling[0], key) == (5, 5))
     tell(f"{(held_at - changed_at) * 1000:.0f} ms after the commit")
     assert held_at - changed_at < HOLDS_WITHIN_S
     refused = polling[0].ask("/api/symbols", key)

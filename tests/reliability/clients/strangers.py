@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
-from typing import Any
 
 from tests.patience import PATIENCE_S
 
@@ -55,10 +53,3 @@ def is_open(client: socket.socket) -> bool:
         return False
     finally:
         client.settimeout(PATIENCE_S)
-
-
-def wait_for(is_so: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)

@@ -16,9 +16,8 @@ from websockets.sync.client import ClientConnection, connect
 from market.push.keys import issue_ingest_key
 from tests.contract.streams.client import MARKET
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.ledger import Frame
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation, Process, http
 
 MINUTE_MS = 60_000
@@ -75,14 +74,14 @@ class Prices:
             return "error" not in answers[-1]
 
         # A process that follows a step of the clock may say that it is busy: then the tick is sent again.
-        poll(is_answered, PATIENCE_S)
+        wait_until(is_answered)
         answer = answers[-1]
         self._pushed += answer["accepted"]
         self.refused += answer["rejected"]
         return int(answer["accepted"])
 
     def wait_until_taken(self, server: Process) -> None:
-        poll(lambda: self.push(server) == 1, PATIENCE_S)
+        wait_until(lambda: self.push(server) == 1)
 
     def quoted(self, server: Process) -> dict[str, str]:
         """When each was last quoted; empty for one that never was."""
@@ -95,10 +94,10 @@ class Prices:
         """All are quoted anew, at a later time than before."""
         before = self.quoted(server)
         self.push(server)
-        poll(lambda: all(self.quoted(server)[each] > before[each] for each in self.symbols), PATIENCE_S)
+        wait_until(lambda: all(self.quoted(server)[each] > before[each] for each in self.symbols))
 
     def wait_for_metric(self, server: Process, name: str, value: float) -> None:
-        poll(lambda: server.metric(name) >= value, PATIENCE_S)
+        wait_until(lambda: server.metric(name) >= value)
 
     def candles(self, server: Process, symbol: str, *, closed_only: bool) -> Candles:
         path = f"{symbol}?timeframe=1m&bars=500&closed_only={str(closed_only).lower()}"
@@ -111,7 +110,7 @@ class Prices:
     def contradictions(self, server: Process) -> tuple[int, list[str]]:
         """How many candles were compared with what the client heard, and which differ: of what is pushed all
         minutes, of others those that are closed and were heard from their beginning."""
-        poll(lambda: len(self.heard[PUSHED]) == self._pushed, PATIENCE_S)
+        wait_until(lambda: len(self.heard[PUSHED]) == self._pushed)
         found, compared = [], 0
         for symbol in self.symbols:
             is_pushed = symbol == PUSHED

@@ -9,10 +9,9 @@ import pytest
 
 from core.steady_clock import ClockChange
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import engines
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 
 from .clock import Clock, quoting_venue
@@ -30,7 +29,7 @@ def test_prices_go_on_over_steps_of_the_clock(embedded: Installation, tmp_path: 
         make_instrument("DEMOED", source="demo")
     prices = Prices(embedded, "DEMOED")
     with embedded.serve(1, **clock.environment) as (server,), prices.heard_from(server):
-        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        wait_until(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()))
         prices.go_on(server)
         ahead_s = []
         for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
@@ -73,7 +72,7 @@ def test_venue_is_heard_over_steps_of_the_clock(embedded: Installation, tmp_path
         ) as (server,),
         prices.heard_from(server),
     ):
-        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        wait_until(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()))
         ahead_s = []
         for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
             clock.step(off_s)
@@ -103,7 +102,7 @@ def test_processes_have_one_time_over_steps_of_the_clock(
         scaled.serve(1, **clock.environment) as (server,),
         prices.heard_from(server),
     ):
-        poll(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()), PATIENCE_S)
+        wait_until(lambda: prices.push(server) == 1 and all(prices.quoted(server).values()))
         for steps, off_s in enumerate((-STEP_S, STEP_S), 1):
             clock.step(off_s)
             prices.go_on(server)

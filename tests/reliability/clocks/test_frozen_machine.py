@@ -14,10 +14,9 @@ import pytest
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell, longer
 from tests.reliability.services.engine_processes import writer_of
-from tests.reliability.services.engines import poll
 from tests.reliability.services.frozen import frozen, is_stopped
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation
@@ -88,7 +87,7 @@ class Whole(NamedTuple):
         """And wait until it was heard."""
         ticks = self.service.tick(SYMBOL, count)
         bid = ticks[-1]["bid"]
-        poll(lambda: any(heard.frame["bid"] == bid for heard in self.listener.ticks), PATIENCE_S)
+        wait_until(lambda: any(heard.frame["bid"] == bid for heard in self.listener.ticks))
         return ticks
 
 
@@ -127,7 +126,7 @@ def whole(request: pytest.FixtureRequest, tmp_path: Path, embedded: Installation
         key = service.make_key(requests_per_minute=1_000_000)
         listener = Listener(service.servers[0].port, key)
         stack.callback(listener.end)
-        poll(lambda: bool(listener.heard), PATIENCE_S)
+        wait_until(lambda: bool(listener.heard))
         running = Whole(service, pids, key, listener)
         running.tick()
         yield running
@@ -146,7 +145,7 @@ def frozen_for(whole: Whole, seconds: float) -> tuple[list[Tick], bool]:
     taken: list[bool] = []
     pushing = threading.Thread(target=lambda: taken.append(whole.service.push(ticks, PATIENCE_S)))
     with frozen(whole.pids):
-        poll(lambda: all(is_stopped(pid) for pid in whole.pids), PATIENCE_S)
+        wait_until(lambda: all(is_stopped(pid) for pid in whole.pids))
         pushing.start()
         time.sleep(seconds)
     pushing.join()
@@ -156,13 +155,13 @@ def frozen_for(whole: Whole, seconds: float) -> tuple[list[Tick], bool]:
 def test_after_a_frozen_machine_thaws_no_old_tick_is_shown_as_fresh(whole: Whole, tell: Tell) -> None:
     before = volume(whole)
     old, is_taken = frozen_for(whole, FROZEN_S)
-    poll(lambda: whole.listener.is_dropped or LIVE in whole.listener.codes, PATIENCE_S)
+    wait_until(lambda: whole.listener.is_dropped or LIVE in whole.listener.codes)
     if not whole.listener.is_dropped:
         whole.tick()
     else:
         whole.service.tick(SYMBOL)
     heard, dropped = whole.listener.ticks, whole.listener.is_dropped
-    poll(lambda: volume(whole) == before + 1 + is_taken, PATIENCE_S)
+    wait_until(lambda: volume(whole) == before + 1 + is_taken)
     tell(f"frozen for {FROZEN_S:.0f} s: {len(unmarked(whole.listener.heard))} old ticks unmarked")
     tell(f"told {whole.listener.codes}, dropped {dropped}; the tick of meanwhile taken: {is_taken}")
     assert unmarked(whole.listener.heard) == []
@@ -185,7 +184,7 @@ def test_a_process_that_stood_still_says_so_before_it_passes_on_what_came_meanwh
     with streaming(scaled, 2, ["THAWED"]) as service, ExitStack() as stack:
         listener = Listener(service.servers[1].port, service.make_key(), "THAWED")
         stack.callback(listener.end)
-        poll(lambda: bool(listener.heard), PATIENCE_S)
+        wait_until(lambda: bool(listener.heard))
         service.tick("THAWED")
         with frozen([service.servers[1].pid]):
             ends_at = time.monotonic() + FROZEN_S
@@ -193,7 +192,7 @@ def test_a_process_that_stood_still_says_so_before_it_passes_on_what_came_meanwh
                 service.tick("THAWED", 5)
                 time.sleep(0.1)
         last = service.tick("THAWED")[-1]["bid"]
-        poll(lambda: any(heard.frame["bid"] == last for heard in listener.ticks), PATIENCE_S)
+        wait_until(lambda: any(heard.frame["bid"] == last for heard in listener.ticks))
     old = [heard for heard in listener.ticks if heard.at_ms - heard.frame["time"] > OLD_MS]
     tell(f"{len(old)} old ticks, unmarked {len(unmarked(listener.heard))}, missed {missed(listener.ticks)}")
     assert old != []

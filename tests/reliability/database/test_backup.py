@@ -17,10 +17,9 @@ from accounts.key_text import prefix_of
 from accounts.keys.issuing import issue_key
 from accounts.models import ApiKey
 from tests.factories import make_account
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 
 WRITTEN_BEFORE, WRITTEN_AFTER = 30, 10
@@ -56,11 +55,11 @@ def writing(installation: Installation) -> Iterator[list[str]]:
 
 def check(installation: Installation, take: Callable[[], None], restored: Installation, tell: Tell) -> None:
     with installation.serve(1), writing(installation) as acknowledged:
-        poll(lambda: len(acknowledged) >= WRITTEN_BEFORE, PATIENCE_S)
+        wait_until(lambda: len(acknowledged) >= WRITTEN_BEFORE)
         before, began_at = list(acknowledged), time.monotonic()
         take()
         took_s = time.monotonic() - began_at
-        poll(lambda: len(acknowledged) >= len(before) + WRITTEN_AFTER, PATIENCE_S)
+        wait_until(lambda: len(acknowledged) >= len(before) + WRITTEN_AFTER)
     with restored.orm():
         stored = set(ApiKey.objects.values_list("prefix", flat=True))
     missing = {prefix_of(key) for key in before} - stored

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 
 from tests.factories import make_account, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, Process, tied
 
@@ -100,10 +99,10 @@ def said(installation: Installation) -> str:
 def test_migration_lets_others_read_while_it_waits(installation: Installation, key: str, tell: Tell) -> None:
     with installation.serve(1) as (server,), Asking(server, key) as asking:
         with long_reader(installation.database_url), migrating(installation) as process:
-            poll(lambda: IN_USE in said(installation), PATIENCE_S)
+            wait_until(lambda: IN_USE in said(installation))
             before = asking.seen.total()
             # Still held: only who is let pass can be answered.
-            poll(lambda: asking.seen.total() > before, PATIENCE_S)
+            wait_until(lambda: asking.seen.total() > before)
             time.sleep(READS_FOR_S)
             answered = asking.seen.total() - before
             assert process.poll() is None
@@ -123,7 +122,7 @@ def test_control_a_migration_that_waits_holds_everybody_up(
         long_reader(installation.database_url),
         migrating(installation, patient),
     ):
-        poll(lambda: waits_for_lock(installation), PATIENCE_S)
+        wait_until(lambda: waits_for_lock(installation))
         began = asking.seen[200]
         time.sleep(READS_FOR_S)
         answered = asking.seen[200] - began

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
 from tests.factories import make_account, make_key
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process
@@ -65,15 +66,7 @@ def statuses_for(seconds: float, server: Process, key: str) -> Counter[int]:
 
 
 def seconds_until_status(server: Process, key: str, wanted: int, within_s: float) -> float:
-    return seconds_until(lambda: server.ask("/api/limits", key).status_code == wanted, within_s)
-
-
-def seconds_until(holds: Callable[[], bool], within_s: float) -> float:
-    started_at = time.monotonic()
-    while not holds():
-        assert time.monotonic() - started_at < within_s
-        time.sleep(0.01)
-    return time.monotonic() - started_at
+    return wait_until(lambda: server.ask("/api/limits", key).status_code == wanted, within_s)
 
 
 def test_revocation_after_an_outage_is_heard(
@@ -89,7 +82,7 @@ def test_revocation_after_an_outage_is_heard(
         back_after = seconds_until_status(server, staying, 200, RECOVERED_WITHIN_S)
         revoke(installation, leaving)
         heard_after = seconds_until_status(server, leaving, 401, HOLDS_WITHIN_S)
-        seconds_until(
+        wait_until(
             lambda: server.ask("/readyz").json()["checks"]["control_events"] == "ok", RECOVERED_WITHIN_S
         )
     tell(f"statuses in {OUTAGE_S} s without database: {dict(meanwhile)}")

@@ -19,9 +19,8 @@ from accounts.key_text import generate_key, prefix_of
 from accounts.keys.issuing import issue_key
 from accounts.models import ApiKey
 from tests.factories import make_account
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process
 
@@ -100,7 +99,7 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
         issuing.start()
         for _ in range(ROUNDS):
             before = len(issuing.acknowledged)
-            poll(lambda: len(issuing.acknowledged) >= before + 3, PATIENCE_S)  # noqa: B023 - within its turn
+            wait_until(lambda: len(issuing.acknowledged) >= before + 3)  # noqa: B023 - within its turn
             pause(database, PAUSE_S)
             ask(server)
             running.close()
@@ -108,7 +107,7 @@ def test_what_was_acknowledged_outlives_pauses_and_kills(
             running.enter_context(database.running())
             pause(database, PAUSE_S / 4)
         issuing.stop()
-        poll(lambda: ask(server) == 401, PATIENCE_S)
+        wait_until(lambda: ask(server) == 401)
     with installation.orm():
         stored = set(ApiKey.objects.values_list("prefix", flat=True))
     lost = set(issuing.acknowledged) - stored

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tiers
-from tests.reliability.services.engines import poll
+from tests.patience import wait_until
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 
@@ -31,7 +31,7 @@ def test_analysis_on_a_read_only_database_is_a_503_that_says_why(tmp_path: Path)
             with psycopg.connect(database.url, autocommit=True) as connection:
                 connection.execute(SWITCH)
             database.break_connections()
-            poll(lambda: server.ask("/api/signals", key).status_code == 200, WITHIN_S)
+            wait_until(lambda: server.ask("/api/signals", key).status_code == 200, WITHIN_S)
             answer = server.ask("/api/analysis/EURUSD", key)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
     assert "takes no changes" in answer.json()["error"]["message"]

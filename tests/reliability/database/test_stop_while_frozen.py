@@ -13,9 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import ROOT, Installation, tied
 
@@ -68,7 +67,7 @@ def ended_with(process: subprocess.Popen[bytes], database: PrivatePostgres) -> i
 def test_server_ends(database: PrivatePostgres, tmp_path: Path) -> None:
     port = free_port()
     process = started(Installation(tmp_path, database.url), "serve", "--port", str(port))
-    poll(lambda: is_healthy(port), PATIENCE_S)
+    wait_until(lambda: is_healthy(port))
     assert ended_with(process, database) == 1
     assert "Stopping took longer than 2 s" in (tmp_path / "log").read_text()
 
@@ -77,6 +76,6 @@ def test_engine_ends(database: PrivatePostgres, tmp_path: Path, stack: ExitStack
     redis = PrivateRedis(tmp_path)
     stack.enter_context(redis.running())
     process = started(Installation(tmp_path, database.url, redis.url), "run_engine")
-    poll(lambda: b"The engine runs" in (tmp_path / "log").read_bytes(), PATIENCE_S)
+    wait_until(lambda: b"The engine runs" in (tmp_path / "log").read_bytes())
     assert ended_with(process, database) == 1
     assert "Stopping took longer than 2 s" in (tmp_path / "log").read_text()

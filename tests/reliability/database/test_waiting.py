@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.house.production import PRODUCTION
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
 from tests.programs.services import free_port, redis
 from tests.reliability.services.engine_processes import RUNS, engine_process
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, tied
 
@@ -26,9 +25,9 @@ pytestmark = [
 def test_engine_waits_for_a_database_that_is_still_starting(tmp_path: Path) -> None:
     database = PrivatePostgres(tmp_path)
     with redis(tmp_path) as url, engine_process(Installation(tmp_path, database.url, url), 1, {}) as engine:
-        poll(lambda: engine.said("The engine waits for the database") == 1, PATIENCE_S)
+        wait_until(lambda: engine.said("The engine waits for the database") == 1)
         with database.running():
-            poll(lambda: engine.said(RUNS) == 1, PATIENCE_S)
+            wait_until(lambda: engine.said(RUNS) == 1)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_who_waits_for_the_database_is_stopped_by_ctrl_c(
             tied("manage.py", *command), cwd=ROOT, env=environment, stdout=out, stderr=out
         )
     try:
-        poll(lambda: f"The {who} waits for the database" in log.read_text(), PATIENCE_S)
+        wait_until(lambda: f"The {who} waits for the database" in log.read_text())
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE_S)
     finally:

@@ -23,11 +23,10 @@ from accounts.models import ApiKey
 from core.events.kinds import EventKind
 from core.events.outbox import channel_of
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.meters import Heard, Meter, Trial, listening, tried
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import engines
-from tests.reliability.services.engines import poll
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation, Process, http
@@ -98,8 +97,8 @@ def service(tmp_path: Path) -> Iterator[Running]:
         (server,) = stack.enter_context(installation.serve(1))
         streams.servers.append(server)
         running = Running(installation, server, database, with_database, redis, streams, key, doomed, unused)
-        poll(lambda: running.push(1.0), WITHIN_S)
-        poll(lambda: server.ask(f"/api/market/{SYMBOL}/quote", doomed).status_code == 200, WITHIN_S)
+        wait_until(lambda: running.push(1.0), WITHIN_S)
+        wait_until(lambda: server.ask(f"/api/market/{SYMBOL}/quote", doomed).status_code == 200, WITHIN_S)
         assert running.quote() == 1.0
         yield running
 
@@ -147,7 +146,7 @@ def ask_pages(service: Running, timed: Timed) -> None:
 
 def ask_everything(service: Running, timed: Timed, bid: float) -> None:
     assert timed("pushed", lambda: service.push(bid))
-    poll(lambda: timed("quotes", lambda: service.quote() >= bid), WITHIN_S)
+    wait_until(lambda: timed("quotes", lambda: service.quote() >= bid), WITHIN_S)
     paths = [("candles", f"/api/market/{SYMBOL}?timeframe=1m", service.key)]
     paths += [("others", "/api/signals", service.key), ("others", "/api/symbols", service.unused)]
     for kind, path, key in (*paths, ("others", f"/api/analysis/{SYMBOL}", service.key)):
@@ -173,7 +172,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
                 ask_all_the_time(service, timed, bids)
                 during = meter.take()
                 strangers.add(service.server.ask("/api/symbols", generate_key()).status_code)
-            poll(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
+            wait_until(lambda: service.server.ask("/api/signals", service.key).status_code == 200, WITHIN_S)
             return Trial(before, during, calmly(meter))
 
         trials = tried(outage)
@@ -193,7 +192,7 @@ def test_quotes_streams_and_pushed_ticks_outlast_the_database(service: Running, 
     assert all(timed.is_within(kind, ANSWERED_WITHIN_S, calm) for kind in ANSWERED)
     assert lost == 0
     assert trials[-1].is_unharmed
-    poll(lambda: service.server.ask("/api/symbols", generate_key()).status_code == 401, WITHIN_S)
+    wait_until(lambda: service.server.ask("/api/symbols", generate_key()).status_code == 401, WITHIN_S)
     assert service.page() == 200
 
 
@@ -229,16 +228,16 @@ def test_revocation_travels_over_redis_where_the_database_is_away(service: Runni
         doomed = ApiKey.objects.get(prefix=prefix_of(service.doomed))
     facts = {"account": doomed.account_id, "key": doomed.pk, "prefix": doomed.prefix}
     with service.without_database("stopped"):
-        poll(lambda: service.server.metric("tickwire_control_events_age_seconds") > 2, WITHIN_S)
+        wait_until(lambda: service.server.metric("tickwire_control_events_age_seconds") > 2, WITHIN_S)
         assert service.server.ask("/api/symbols", service.doomed).status_code == 200
         # As a process tells it that still reaches the database.
         told = {"position": 10**9, "kind": EventKind.KEY_REVOKED, "facts": facts}
         with Redis.from_url(service.redis.url) as client:
             client.publish(channel_of(service.redis.url), json.dumps(told))
-        poll(lambda: service.server.ask("/api/symbols", service.doomed).status_code != 200, WITHIN_S)
+        wait_until(lambda: service.server.ask("/api/symbols", service.doomed).status_code != 200, WITHIN_S)
         assert service.server.metric("tickwire_control_events_cut_off") == 0
         with service.redis.paused():
-            poll(lambda: service.server.metric("tickwire_control_events_cut_off") == 1, WITHIN_S)
+            wait_until(lambda: service.server.metric("tickwire_control_events_cut_off") == 1, WITHIN_S)
 
 
 def opened(server: Process, key: str) -> ClientConnection:
@@ -261,9 +260,9 @@ def test_trust_in_known_keys_ends_also_for_open_streams(service: Running, how: s
                 age_s = wary.metric("tickwire_control_events_age_seconds")
                 assert wary.ask("/api/symbols", service.key).status_code == 503
                 # Beside it the span is 15 minutes.
-                poll(lambda: service.push(7.0), WITHIN_S)
+                wait_until(lambda: service.push(7.0), WITHIN_S)
                 assert json.loads(trusting.recv(PATIENCE_S))["bid"] == 7.0
-            poll(lambda: wary.ask("/api/symbols", service.key).status_code == 200, WITHIN_S)
+            wait_until(lambda: wary.ask("/api/symbols", service.key).status_code == 200, WITHIN_S)
             opened(wary, service.key).close()
     tell(f"{how}: ended when nothing had been read for {age_s:.0f} s, of 3 allowed")
     assert (refusal["error"]["code"], refusal["fatal"], refusal["retry"]) == ("internal_error", True, True)

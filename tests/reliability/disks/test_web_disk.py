@@ -16,11 +16,10 @@ import pytest
 from accounts.key_text import prefix_of
 from accounts.models import ApiKey
 from signals_feed.models import Signal
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.reliability.clients.meters import Meter, listening
 from tests.reliability.clients.person import Person
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.frozen import family
 from tests.reliability.services.private_servers import PrivatePostgres
@@ -56,7 +55,7 @@ class Acts(NamedTuple):
     def kill(self) -> None:
         server = self.service.servers[0]
         os.kill(server.pid, signal.SIGKILL)
-        poll(lambda: not command_of(server.pid), PATIENCE_S)
+        wait_until(lambda: not command_of(server.pid))
 
 
 @pytest.fixture(autouse=True)
@@ -119,10 +118,10 @@ def test_what_a_full_disk_refuses_is_not_said_to_be_done(
         with injecting(log, pids, "pwrite64", f"error={error}") as tracer:
             meter.take()
             acts.act(ATTEMPTS)
-            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            wait_until(lambda: tracer.injected > 0)
             meanwhile = meter.take()
         refused = acts.person.refused.copy()
-        poll(lambda: acts.act() or acts.acknowledged >= 4, PATIENCE_S)
+        wait_until(lambda: acts.act() or acts.acknowledged >= 4)
     acts.kill()
     lost, extra = missing(installation, acts.person)
     tell(f"{error}: {len(refused)} acts refused {set(refused)}, {tracer.injected} writes failed")
@@ -142,7 +141,7 @@ def test_a_sync_that_fails_loses_nothing_on_sqlite(acts: Acts, meter: Meter, tel
         with injecting(log, pids, "fdatasync,fsync", "error=EIO:when=1") as tracer:
             write_junk(database)
             acts.act(ATTEMPTS)
-            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            wait_until(lambda: tracer.injected > 0)
             heard = meter.take()
         acts.act()
     acts.kill()
@@ -171,9 +170,9 @@ def test_a_sync_that_fails_loses_nothing_on_postgresql(tmp_path: Path, tell: Tel
             pids = family(postmaster)
             with injecting(tmp_path / "trace.log", pids, "fdatasync,fsync", "error=EIO:when=1") as tracer:
                 acts.act(ATTEMPTS)
-                poll(lambda: tracer.injected > 0, PATIENCE_S)
+                wait_until(lambda: tracer.injected > 0)
             before = acts.acknowledged
-            poll(lambda: acts.act() or acts.acknowledged >= before + 2, PATIENCE_S)
+            wait_until(lambda: acts.act() or acts.acknowledged >= before + 2)
         lost, _ = missing(installation, person)
     tell(f"{tracer.injected} syncs failed: acknowledged {acts.acknowledged}, lost {lost}")
     tell(f"refused {person.refused}")

@@ -20,10 +20,9 @@ from market.models import Candle, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import engines
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation, Process, http
 
 SYMBOL = "TORN"
@@ -113,21 +112,21 @@ def push(server: Process, ingest_key: str) -> bool:
 def play(scaled: Installation, server: Process, client: Listener, ingest_key: str) -> int:
     """A pushed instrument becomes the demo's, whose engine is killed and replaced; in which minute."""
     with engines(scaled, 1) as (engine,):
-        poll(lambda: push(server, ingest_key), PATIENCE_S)
+        wait_until(lambda: push(server, ingest_key))
         with client.listening():
             with scaled.orm():
                 give_source("demo")
             # From its first tick on, every one of the simulated series is heard.
-            poll(lambda: len(client.simulated()) >= HEARD, PATIENCE_S)
+            wait_until(lambda: len(client.simulated()) >= HEARD)
             engine.kill()
             killed_ms = int(client.ticks[-1]["time"]) // MINUTE_MS * MINUTE_MS
             heard = len(client.ticks)
             with engines(scaled, 1):
-                poll(lambda: len(client.ticks) >= heard + HEARD, PATIENCE_S)
+                wait_until(lambda: len(client.ticks) >= heard + HEARD)
             # It has ended in order: all that it sent is written, and nothing comes any more.
             with scaled.orm():
                 last_ms = last_quoted_ms()
-            poll(lambda: client.ticks[-1]["time"] >= last_ms, PATIENCE_S)
+            wait_until(lambda: client.ticks[-1]["time"] >= last_ms)
     return killed_ms
 
 

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import engines, last_number
-from tests.reliability.services.engines import poll, stored
+from tests.reliability.services.engines import stored
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation, Process
 
@@ -79,14 +80,14 @@ class Playing:
     def goes_on(self, ticks: int = A_SECOND // 2) -> float:
         """Wait until some more ticks are stored; returns how many seconds it took."""
         enough = self.stored().ticks + ticks
-        took = poll(lambda: self.stored().ticks >= enough, WITHIN_S)
+        took = wait_until(lambda: self.stored().ticks >= enough, WITHIN_S)
         assert self.stored().are_right()
         return took
 
     def is_heard(self) -> float:
         """Wait until the web process knows what is stored now, and everything before it."""
         enough = self.stored().ticks
-        took = poll(lambda: (found := self.answered()) is not None and found.ticks >= enough, WITHIN_S)
+        took = wait_until(lambda: (found := self.answered()) is not None and found.ticks >= enough, WITHIN_S)
         found = self.answered()
         assert found is not None
         assert found.are_right()
@@ -113,7 +114,7 @@ def playing(tmp_path_factory: pytest.TempPathFactory, django_db_blocker: Any) ->
         stack.enter_context(engines(played.installation, 1, REPLAY_DIR=str(directory)))
         (server,) = stack.enter_context(played.installation.serve(1))
         played.listen_to(server)
-        poll(lambda: stored(played.installation, SYMBOL).seq > 0, WITHIN_S)
+        wait_until(lambda: stored(played.installation, SYMBOL).seq > 0, WITHIN_S)
         yield played
 
 
@@ -146,9 +147,9 @@ def test_ticks_flow_while_the_database_is_away_and_are_written_when_it_is_back(
 ) -> None:
     before, number = playing.stored().ticks, last_number(playing.redis.url)
     playing.running_database.close()
-    poll(lambda: last_number(playing.redis.url) > number + 10, WITHIN_S)
+    wait_until(lambda: last_number(playing.redis.url) > number + 10, WITHIN_S)
     playing.running_database.enter_context(playing.database.running())
-    took = poll(lambda: playing.stored().ticks > before, WITHIN_S)
+    took = wait_until(lambda: playing.stored().ticks > before, WITHIN_S)
     tell(f"written again {took:.2f} s after its start")
     playing.goes_on()
     playing.is_heard()

@@ -17,8 +17,8 @@ from accounts.key_text import prefix_of
 from market.models import IngestKey
 from market.push.keys import LEAD, issue_ingest_key, revoke_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
+from tests.patience import wait_until
 from tests.reliability.services.engine_processes import EngineProcess, engines
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation, Process, http
 
 NONE_REFUSED = {"accepted": 3, "rejected": []}
@@ -88,7 +88,7 @@ def test_push_to_one_process_is_the_quote_of_the_other(
     def quote() -> Any:
         return servers[1].ask("/api/market/PUSHED/quote", api_key).json()
 
-    poll(lambda: quote().get("bid") == 2, HOLDS_WITHIN_S)
+    wait_until(lambda: quote().get("bid") == 2, HOLDS_WITHIN_S)
     assert quote()["ask"] == 2.5
 
 
@@ -98,7 +98,7 @@ def test_what_was_sent_again_after_a_timeout_is_taken_once(
     ticks = three(3)
     with engine.stopped():
         assert pushed(servers[0], key, ticks) == "overloaded"
-    poll(lambda: pushed(servers[0], key, []) != "overloaded", HOLDS_WITHIN_S)
+    wait_until(lambda: pushed(servers[0], key, []) != "overloaded", HOLDS_WITHIN_S)
     # What nobody waited for any more was not begun; what is acknowledged is known from then on.
     assert pushed(servers[0], key, ticks) == NONE_REFUSED
     again = pushed(servers[1], key, ticks)
@@ -120,7 +120,7 @@ def test_revoked_key_ends_the_open_socket_and_the_next_request_everywhere(
         assert socket.close_code == 4401
     for server in servers:
         # Once each: an address that goes on with a dead key is told to wait.
-        poll(partial(is_refused, server, key), HOLDS_WITHIN_S)
+        wait_until(partial(is_refused, server, key), HOLDS_WITHIN_S)
 
 
 def is_refused(server: Process, key: str) -> bool:

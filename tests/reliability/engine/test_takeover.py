@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.engine_processes import (
     RUNS,
@@ -19,7 +20,7 @@ from tests.reliability.services.engine_processes import (
     entries,
     writer_of,
 )
-from tests.reliability.services.engines import make_publisher, poll, settle, stored
+from tests.reliability.services.engines import make_publisher, settle, stored
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.publisher import Publisher, Unanswered
 
@@ -64,10 +65,10 @@ def leader(installation: Installation, running: list[EngineProcess]) -> EnginePr
 def taken_over(installation: Installation, publisher: Publisher, from_pid: int) -> tuple[float, float]:
     """Seconds until another process held the lease, and until ticks were acknowledged again."""
     began_at = time.monotonic()
-    poll(lambda: writer_of(installation) != from_pid, TAKES_OVER_WITHIN_S, 0.02)
+    wait_until(lambda: writer_of(installation) != from_pid, TAKES_OVER_WITHIN_S)
     held_after = time.monotonic() - began_at
     count = len(publisher.answered_at)
-    poll(lambda: len(publisher.answered_at) > count, TAKES_OVER_WITHIN_S, 0.02)
+    wait_until(lambda: len(publisher.answered_at) > count, TAKES_OVER_WITHIN_S)
     return held_after, time.monotonic() - began_at
 
 
@@ -92,7 +93,7 @@ def test_engine_that_was_killed_or_stopped_is_replaced_and_writes_no_more(
             with second.stopped():
                 held_after, served_after = taken_over(scaled, publisher, second.pid)
             tell(f"stopped: taken over after {held_after:.2f} s, ticks after {served_after:.2f} s")
-            poll(lambda: second.said(WAITS) == 2, TAKES_OVER_WITHIN_S)
+            wait_until(lambda: second.said(WAITS) == 2, TAKES_OVER_WITHIN_S)
             time.sleep(BEFORE_S)
         settle(scaled, "HANDED", publisher.ticks)
         assert writer_of(scaled) == third.pid

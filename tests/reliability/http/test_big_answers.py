@@ -11,10 +11,9 @@ import pytest
 
 from tests.factories import make_instrument
 from tests.market.importing.importing import walk, write
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory, percentile
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import streaming
 
@@ -42,7 +41,7 @@ def test_big_answers_take_no_memory_that_stays(embedded: Installation, tmp_path:
             assert (answer.status_code, len(answer.json()["ohlcv"])) == (200, BARS)
             return (time.perf_counter() - began_at) * 1000
 
-        poll(lambda: server.ask(PATH, key).status_code == 200, PATIENCE_S)
+        wait_until(lambda: server.ask(PATH, key).status_code == 200)
         list(threads.map(ask, range(THREADS * 10)))
         memory = Memory(server.pid)
         took_ms = list(threads.map(ask, range(THREADS * EACH)))

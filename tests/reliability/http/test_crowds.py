@@ -14,10 +14,10 @@ import pytest
 from pytest_django import DjangoDbBlocker
 from websockets.sync.client import connect as open_socket
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
 from tests.reliability.clients.measures import rss_kib
-from tests.reliability.clients.strangers import ask, connect, connections, is_open, wait_for
+from tests.reliability.clients.strangers import ask, connect, connections, is_open
 from tests.reliability.conftest import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
@@ -65,9 +65,9 @@ def test_a_connection_that_ends_makes_room_also_as_a_stream(capped: Process) -> 
     ):
         stream.sendall(handshake(path="/ws/market"))
         assert b" 101 " in stream.recv(65536)
-        wait_for(lambda: not has_room())
+        wait_until(lambda: not has_room())
         stream.close()
-        wait_for(has_room)
+        wait_until(has_room)
 
 
 @pytest.mark.row("44", "3,000 (10,000 in the full gate): legit connect success >= 99 %, RSS <= +200 MB")
@@ -122,7 +122,7 @@ def test_connections_beyond_the_limit_of_open_files_cost_the_oldest_strangers_th
         assert ask(known, "/api/symbols", f"X-API-Key: {key}") == 200
         with connections(server.port, 5 * FEW_FILES) as silent:
             # It looks at its limit twice a second.
-            wait_for(lambda: serves(server))
+            wait_until(lambda: serves(server))
             statuses = []
             for _ in range(20):
                 with connect(server.port) as client:

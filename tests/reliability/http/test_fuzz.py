@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability.clients.strangers import ask, connect, wait_for
+from tests.patience import wait_until
+from tests.reliability.clients.strangers import ask, connect
 from tests.reliability.conftest import Tell, longer
 from tests.reliability.services.processes import Installation, Process
 
@@ -72,7 +73,7 @@ def test_bytes_that_are_nearly_right_break_nothing(server: Process, seed: int, t
         # Others are served all the while.
         with connect(server.port) as client:
             assert ask(client) == 200
-    wait_for(lambda: open_files(server) <= before + SPARE_FILES)
+    wait_until(lambda: open_files(server) <= before + SPARE_FILES)
     said = server.log.read_text()
     tell(f"{heard.total()} conversations in {SECONDS:.0f} s, first answers {dict(sorted(heard.items()))}")
     assert heard[500] == 0

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.reliability.clients.swarm import listen, listen_many
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 
@@ -43,7 +42,7 @@ def test_clients_of_all_processes_are_counted_truly_after_a_churn(
         for one in kept[: KEPT // 4]:
             await one.leave()
         began_at = time.monotonic()
-        await asyncio.to_thread(poll, lambda: counted(service, asking) == [left, left], PATIENCE_S)
+        await asyncio.to_thread(wait_until, lambda: counted(service, asking) == [left, left])
         tell(f"{left} of {KEPT} stayed: both processes say so after {time.monotonic() - began_at:.1f} s")
         await asyncio.gather(*(one.leave() for one in kept[KEPT // 4 :]))
 
@@ -52,4 +51,4 @@ def test_clients_of_all_processes_are_counted_truly_after_a_churn(
         left = KEPT - KEPT // 4
         message: dict[str, Any] = {"action": "subscribe", "symbols": [SYMBOL], "api_key": key}
         asyncio.run(churn([server.port for server in service.servers], message))
-        poll(lambda: counted(service, asking) == [0, 0], PATIENCE_S)
+        wait_until(lambda: counted(service, asking) == [0, 0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -12,6 +11,7 @@ import pytest
 
 from accounts.limits.redis_window import RedisWindow
 from tests.factories import make_account, make_key
+from tests.patience import wait_until
 from tests.reliability.clients.crowd import rush
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivateRedis
@@ -54,14 +54,6 @@ def ask(server: Process, key: str, path: str = "/api/symbols") -> tuple[int, flo
     return server.ask(path, key).status_code, time.monotonic() - started_at
 
 
-def wait_until(is_so: Callable[[], bool], within_s: float = BACK_WITHIN_S) -> float:
-    started_at = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - started_at < within_s
-        time.sleep(0.05)
-    return time.monotonic() - started_at
-
-
 def counts_in_redis(servers: list[Process], redis: PrivateRedis, key: str) -> bool:
     """Whether a request through each server leaves its stamp in Redis."""
     with redis.client as client:
@@ -88,7 +80,7 @@ def test_killed_redis_costs_no_answer_and_is_found_again(
         assert admitted == PROCESSES * LIMIT
         assert fallbacks(servers) == PROCESSES + 200
         with redis.running():
-            back_after = wait_until(lambda: counts_in_redis(servers, redis, observer))
+            back_after = wait_until(lambda: counts_in_redis(servers, redis, observer), BACK_WITHIN_S)
             counted = fallbacks(servers)
             assert rush(servers, [make_free_key(installation)])[200] == LIMIT
             assert fallbacks(servers) == counted
@@ -121,7 +113,7 @@ def test_paused_redis_hangs_no_request(installation: Installation, redis: Privat
         with redis.paused():
             answers = asyncio.run(ask_for(PAUSE_S, servers, key))
             counted = fallbacks(servers)
-        back_after = wait_until(lambda: counts_in_redis(servers, redis, observer))
+        back_after = wait_until(lambda: counts_in_redis(servers, redis, observer), BACK_WITHIN_S)
     statuses, seconds = {status for status, _ in answers}, sorted(took for _, took in answers)
     hung, middle = sum(took > 2 for took in seconds), seconds[len(seconds) // 2]
     tell(f"{len(seconds)} answers in a pause of {PAUSE_S} s, {hung} took more than 2 s")

@@ -19,10 +19,9 @@ from redis import Redis
 
 from serving.readiness.answers import READYZ, answer_probe
 from tests.factories import make_account, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.disks.test_engine_disk import full, locked
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.processes import Installation, Process
 
@@ -73,16 +72,16 @@ def until_degraded(server: Process, *names: str) -> dict[str, Any]:
         assert status == 200, said
         return set(said["degraded"]) == set(names)
 
-    poll(is_so, SEEN_WITHIN_S)
+    wait_until(is_so, SEEN_WITHIN_S)
     return said
 
 
 def until_ready(server: Process) -> None:
-    poll(lambda: readiness(server)[0] == 200, SEEN_WITHIN_S)
+    wait_until(lambda: readiness(server)[0] == 200, SEEN_WITHIN_S)
 
 
 def until_reasons(server: Process, *names: str) -> None:
-    poll(lambda: readiness(server)[1].get("reasons", []) == list(names), SEEN_WITHIN_S)
+    wait_until(lambda: readiness(server)[1].get("reasons", []) == list(names), SEEN_WITHIN_S)
 
 
 @contextmanager
@@ -223,7 +222,7 @@ def test_process_cut_off_from_the_database_alone_is_not_ready(
             until_degraded(server, "engine")
             staff.execute("ALTER ROLE alone NOLOGIN")
             staff.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'alone'")
-            poll(lambda: "database" in readiness(server)[1].get("reasons", []), SEEN_WITHIN_S)
+            wait_until(lambda: "database" in readiness(server)[1].get("reasons", []), SEEN_WITHIN_S)
             assert readiness(server)[0] == 503
             assert readiness(other)[0] == 200
             staff.execute("ALTER ROLE alone LOGIN")

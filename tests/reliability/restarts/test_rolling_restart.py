@@ -17,11 +17,10 @@ import pytest
 
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_user
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.ledger import Frame, SignalLedger
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import command_of
@@ -122,16 +121,16 @@ def restart(
 ) -> None:
     pid = pid_at(port)
     os.kill(pid, number)
-    poll(lambda: not command_of(pid), PATIENCE_S)
+    wait_until(lambda: not command_of(pid))
     stack.close()
     stack.enter_context(installation.web_process(port, DRAIN_S=str(DRAIN_S)))
-    poll(lambda: is_up(front, port), PATIENCE_S)
+    wait_until(lambda: is_up(front, port))
 
 
 def wait_for_all(clients: list[Moving], count: int) -> None:
     """What has not come by the end is lost."""
     with suppress(AssertionError):
-        poll(lambda: all(len(set(client.ids)) >= count for client in clients), CAUGHT_UP_WITHIN_S)
+        wait_until(lambda: all(len(set(client.ids)) >= count for client in clients), CAUGHT_UP_WITHIN_S)
 
 
 def pid_at(port: int) -> int:

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 import pytest
 
 from market.push.keys import issue_ingest_key
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.reliability.clients.swarm import listen_many
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 from tests.reliability.services.supervised import command_of
@@ -89,7 +88,7 @@ async def stop_with_all_under_way(
         await asyncio.wait(endings, return_when=asyncio.FIRST_COMPLETED)
         statuses = Counter(await asyncio.gather(*(asyncio.to_thread(one.finish) for one in begun)))
         codes = Counter(await asyncio.gather(*endings))
-    await asyncio.to_thread(poll, lambda: not command_of(server.pid), PATIENCE_S)
+    await until(lambda: not command_of(server.pid))
     return codes, statuses, time.monotonic() - began_at
 
 

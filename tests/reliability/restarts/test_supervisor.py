@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from tests.factories import make_account, make_key, make_tier
+from tests.patience import wait_until
 from tests.programs.services import redis
 from tests.reliability.clients.swarm import Listener, listen_many
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import (
@@ -105,7 +105,7 @@ async def test_worker_that_dies_without_its_database_comes_back_with_it(
 def lose_the_database(host: Supervised, victim: int, running: ExitStack) -> None:
     running.close()
     os.kill(victim, signal.SIGKILL)
-    poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+    wait_until(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
 
 
 def find_the_database(host: Supervised, other: int, running: ExitStack, database: PrivatePostgres) -> None:
@@ -123,7 +123,7 @@ def test_killed_supervisor_leaves_no_worker_behind(installation: Installation, t
         host.process.kill()
         host.process.wait()
         began_at = time.monotonic()
-        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+        wait_until(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
     tell(f"both gone after {time.monotonic() - began_at:.1f} s")
     with pytest.raises(httpx.ConnectError):
         host.server.ask("/healthz")
@@ -136,11 +136,11 @@ def test_worker_that_hangs_while_it_starts_does_not_outlive_its_supervisor(
         victim = host.workers[0]
         running.close()
         os.kill(victim, signal.SIGKILL)
-        poll(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
+        wait_until(lambda: "waits for the database" in host.said, STARTS_WITHIN_S)
         workers = host.workers
         host.process.kill()
         host.process.wait()
-        poll(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
+        wait_until(lambda: not any(command_of(pid) for pid in workers), GONE_WITHIN_S)
 
 
 def test_hangup_replaces_the_workers_and_fails_no_request(

@@ -16,11 +16,10 @@ from websockets.sync.client import connect
 from websockets.sync.connection import Connection
 
 from tests.contract.streams.client import MARKET, ORDERFLOW
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.running import interruptible
 from tests.programs.services import free_port
 from tests.reliability.clients.ledger import Frame
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService
 
@@ -113,7 +112,7 @@ class Restarts:
         """One process, from its start to its end; the last ticks are those that half of the clients miss."""
         with interruptible(), self.installation.web_process(self._port) as server:
             self._service.servers = [server]
-            poll(self._push, PATIENCE_S)
+            wait_until(self._push)
             # Nobody resumes from the number 0, and the first tick is none of the order flow's.
             assert self._push()
             self.catch_up()
@@ -128,7 +127,7 @@ class Restarts:
             if is_busy:
                 pusher.start()
                 enough = len(self.acknowledged[SYMBOLS[0]]) + TICKS
-                poll(lambda: len(self.acknowledged[SYMBOLS[0]]) > enough, PATIENCE_S)
+                wait_until(lambda: len(self.acknowledged[SYMBOLS[0]]) > enough)
             os.kill(server.pid, ends_by)
             for thread in [*ears, *([pusher] if is_busy else [])]:
                 thread.join(PATIENCE_S)
@@ -137,7 +136,7 @@ class Restarts:
         """The last process: everybody hears all there is."""
         with self.installation.web_process(self._port) as server:
             self._service.servers = [server]
-            poll(self._push, PATIENCE_S)
+            wait_until(self._push)
             self.catch_up()
 
     def catch_up(self) -> None:

@@ -15,9 +15,8 @@ from redis import Redis
 from market.engine.bus.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
 from market.prices.records import TickAccepted
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
-from .engines import poll
 from .processes import ROOT, Installation, stop, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
@@ -54,8 +53,8 @@ def engines(installation: Installation, count: int, **changes: str) -> Iterator[
         started = [
             running.enter_context(engine_process(installation, number, changes)) for number in range(count)
         ]
-        poll(lambda: all(engine.said(WAITS) for engine in started), PATIENCE_S)
-        poll(lambda: any(engine.said(RUNS) for engine in started), PATIENCE_S)
+        wait_until(lambda: all(engine.said(WAITS) for engine in started))
+        wait_until(lambda: any(engine.said(RUNS) for engine in started))
         yield started
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from market.prices.records import Tick
 from market.push.keys import issue_ingest_key
 from tests.factories import make_instrument
 from tests.market.ticking import Rows, expected
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 from .processes import Installation
 from .publisher import Publisher
@@ -96,25 +95,16 @@ def differences(found: Stored, ticks: Sequence[Tick]) -> list[str]:
 def settle(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> None:
     """Wait until everything is written: each candle is closed then, as the ticks are of the past."""
     wanted = expected(list(ticks))
-    poll(lambda: stored(installation, symbol).rows == wanted, PATIENCE_S)
+    wait_until(lambda: stored(installation, symbol).rows == wanted)
 
 
 def written(installation: Installation, symbol: str, ticks: Sequence[Tick]) -> None:
     """Wait until all that there are have been, as far as they go: the last candles may still form."""
-    poll(lambda: holds(stored(installation, symbol), ticks), PATIENCE_S)
+    wait_until(lambda: holds(stored(installation, symbol), ticks))
 
 
 def holds(found: Stored, ticks: Sequence[Tick]) -> bool:
     return found.seq == len(ticks) and differences(found, ticks) == []
-
-
-def poll(is_so: Callable[[], bool], within_s: float, every_s: float = 0.05) -> float:
-    """Returns how many seconds it took."""
-    began_at = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - began_at < within_s, "It did not come to pass"
-        time.sleep(every_s)
-    return time.monotonic() - began_at
 
 
 @contextmanager

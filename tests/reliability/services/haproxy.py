@@ -10,11 +10,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
-
-from .engines import poll
 
 # A slow answer is an answer: who is out says 503, or refuses the connection. Nothing is tried twice: that
 # would hide what a restart breaks.
@@ -52,7 +50,7 @@ def haproxy(directory: Path, ports: Sequence[int]) -> Iterator[int]:
         process = subprocess.Popen([program, "-f", str(path), "-db"], stdout=out, stderr=out)
     try:
         for server in ports:
-            poll(lambda server=server: is_up(port, server), PATIENCE_S)  # type: ignore[misc]
+            wait_until(lambda server=server: is_up(port, server))  # type: ignore[misc]
         yield port
     finally:
         process.send_signal(signal.SIGTERM)

@@ -10,10 +10,9 @@ from typing import Any
 
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 from .engine_processes import engines
-from .engines import poll
 from .processes import Installation, Process, http
 
 Tick = dict[str, Any]
@@ -73,5 +72,5 @@ def streaming(
         if installation.redis_url:
             stack.enter_context(engines(installation, 1))
         service.servers += stack.enter_context(installation.serve(processes, **changes))
-        poll(lambda: service.push(service.make_ticks(symbols)), PATIENCE_S)
+        wait_until(lambda: service.push(service.make_ticks(symbols)))
         yield service

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.patience import wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.deaf import port_in
 
-from .engines import poll
 from .processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 
 STARTS_WITHIN_S = 60.0
@@ -39,7 +39,7 @@ class Supervised:
         return [pid for pid in self.workers if pid in said]
 
     def wait_for(self, count: int) -> None:
-        poll(lambda: len(self.serving) == count, STARTS_WITHIN_S)
+        wait_until(lambda: len(self.serving) == count, STARTS_WITHIN_S)
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

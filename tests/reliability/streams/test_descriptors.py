@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 from tests.programs.services import free_port
 from tests.reliability.clients.restless import ENDS, Restless
 from tests.reliability.conftest import Tell, longer
-from tests.reliability.services.engines import poll
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import ROOT, Installation, Process, stop, tied, wait_until_healthy
 from tests.reliability.services.stream_services import StreamService
@@ -49,7 +48,7 @@ class Counted(StreamService):
         self.servers.append(Process(port, process.pid, log))
         try:
             wait_until_healthy(process, self.servers[0])
-            poll(lambda: self.push(self.make_ticks(SYMBOLS)), PATIENCE_S)
+            wait_until(lambda: self.push(self.make_ticks(SYMBOLS)))
             yield
         finally:
             stop(process)
@@ -87,8 +86,8 @@ def test_no_frame_goes_to_a_number_that_is_another_socket_s(
         flow.stop()
         counts = service.counts
         # Row 63: whoever went has left nothing behind.
-        poll(lambda: service.sockets <= before + SPARE, PATIENCE_S)
-        poll(lambda: service.open_streams(key) == 0, PATIENCE_S)
+        wait_until(lambda: service.sockets <= before + SPARE)
+        wait_until(lambda: service.open_streams(key) == 0)
     ways = ", ".join(f"{how} {restless.done[how]:,}" for how in (*ENDS, "http"))
     tell(
         f"{counts['direct']:,} frames went straight: {counts['wrong']} wrong, {len(restless.foreign)} foreign"

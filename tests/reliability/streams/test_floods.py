@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from tests.patience import wait_until
 from tests.reliability.clients.measures import Memory
 from tests.reliability.clients.meters import Meter, Trial, listening, tried
 from tests.reliability.clients.swarm import Listener
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
@@ -132,7 +132,7 @@ def test_a_thousand_who_never_subscribe_are_not_kept(
     codes = Counter(code for code, _ in ends)
     took_s = sorted(took_s for _, took_s in ends)
     on_time = sum(TIMED_OUT_WITHIN_S[0] < each_s < TIMED_OUT_WITHIN_S[1] for each_s in took_s)
-    poll(lambda: service.open_streams(message["api_key"]) == 0, FOR_S)
+    wait_until(lambda: service.open_streams(message["api_key"]) == 0, FOR_S)
     tell(f"codes {dict(codes)}, {on_time} of {SILENT} after {took_s[0]:.1f} to {took_s[-1]:.1f} s, slots 0")
     assert codes == {4408: SILENT}
     assert on_time == SILENT

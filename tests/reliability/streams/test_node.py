@@ -13,9 +13,9 @@ from tests.contract.streams import strangers
 from tests.contract.streams.client import MARKET, ORDERFLOW
 from tests.contract.streams.publishing import publish_signal
 from tests.factories import make_user
+from tests.patience import wait_until
 from tests.reliability.clients.node_client import NodeSocket, require_node
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.stream_services import StreamService, streaming
 
@@ -91,7 +91,8 @@ def test_is_taken_over_by_one_on_the_other_process(world: NodeWorld, path: str) 
 def test_is_pinged_and_kept(world: NodeWorld, tell: Tell) -> None:
     socket = world.open(MARKET)
     assert strangers.subscribe(socket, world)["type"] == "subscribed"
-    kept_s = poll(lambda: socket.pings >= 2, KEPT_FOR_S) + poll(lambda: socket.pings >= 3, KEPT_FOR_S)
+    kept_s = wait_until(lambda: socket.pings >= 2, KEPT_FOR_S)
+    kept_s += wait_until(lambda: socket.pings >= 3, KEPT_FOR_S)
     world.tick()
     assert socket.hear()["symbol"] == SYMBOL
     tell(f"{socket.pings} pings answered in {kept_s:.0f} s")

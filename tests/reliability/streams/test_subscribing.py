@@ -20,8 +20,8 @@ from websockets.exceptions import ConnectionClosed
 from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.processes import Installation, Process
 from tests.reliability.services.stream_services import StreamService, streaming
 
@@ -196,7 +196,7 @@ def test_streams_of_a_killed_process_are_free_soon_and_its_clients_miss_nothing(
 
     with service.installation.web_process() as doomed:
         took_s = asyncio.run(run(doomed))
-    poll(lambda: service.open_streams(key) == 0, HEARD_WITHIN_S)
+    wait_until(lambda: service.open_streams(key) == 0, HEARD_WITHIN_S)
     tell(f"{took_s:.1f} s from kill -9 to the next stream of the account, leaked 0")
     assert took_s <= REUSED_WITHIN_S
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.meters import listening
 from tests.reliability.conftest import Tell
-from tests.reliability.services.engines import poll
 from tests.reliability.services.flow import Flow
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.strace import injecting
@@ -46,15 +45,15 @@ def test_newcomers_without_a_descriptor_cost_nobody_else_a_frame(
 ) -> None:
     port = service.servers[0].port
     with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
-        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        wait_until(lambda: meter.take().frames > 0)
         with injecting(*traced(service), "accept4,accept", "error=EMFILE") as tracer:
             waiting = [socket.create_connection(("127.0.0.1", port), PATIENCE_S) for _ in range(20)]
-            poll(lambda: tracer.injected > 0, PATIENCE_S)
+            wait_until(lambda: tracer.injected > 0)
             time.sleep(1)
             refused, meanwhile = tracer.injected, meter.take()
         for one in waiting:
             one.close()
-        poll(lambda: service.servers[0].ask("/healthz").status_code == 200, PATIENCE_S)
+        wait_until(lambda: service.servers[0].ask("/healthz").status_code == 200)
         after = meter.take()
     tell(f"accept refused {refused} times: frames lost to {LISTENERS} {meanwhile.missed + after.missed}")
     assert refused > 0
@@ -68,11 +67,11 @@ def test_send_that_fails_ends_one_connection_at_most(
 ) -> None:
     port = service.servers[0].port
     with listening(port, PATH, message, LISTENERS) as meter, Flow(service, TICKS_A_SECOND):
-        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        wait_until(lambda: meter.take().frames > 0)
         with injecting(*traced(service), "sendto", "error=ECONNRESET:when=50+97") as tracer:
-            poll(lambda: tracer.injected >= 20, PATIENCE_S)
+            wait_until(lambda: tracer.injected >= 20)
         heard = meter.take()
-        poll(lambda: meter.take().frames > 0, PATIENCE_S)
+        wait_until(lambda: meter.take().frames > 0)
     tell(f"{tracer.injected} sends failed: frames missed {heard.missed}, connections ended {heard.ended}")
     assert heard.missed == 0
     assert heard.ended <= tracer.injected

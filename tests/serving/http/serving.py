@@ -6,7 +6,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ import uvicorn
 from serving.http.deadlines import HttpTimeouts
 from serving.http.protocol import HttpProtocol
 from serving.server import UVICORN_OPTIONS, take_port
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 READY_WITHIN_S, ANSWERS_WITHIN_S = PATIENCE_S, PATIENCE_S
 HOST = b"Host: 127.0.0.1\r\n"
@@ -117,15 +117,8 @@ def serving(changed: Mapping[str, Any] = NOTHING, /, **limits: float) -> Iterato
         server = uvicorn.Server(uvicorn.Config(app, loop="uvloop", **options | dict(changed)))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
-        until(lambda: server.started)
+        wait_until(lambda: server.started)
         yield Serving(app, server, listener.getsockname()[1])
         server.should_exit = True
         thread.join(READY_WITHIN_S)
         assert not thread.is_alive()
-
-
-def until(is_so: Callable[[], object], within_s: float = READY_WITHIN_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from .serving import HOST, Serving, hear, serving, statuses, until
+from tests.patience import wait_until
+
+from .serving import HOST, Serving, hear, serving, statuses
 
 POST = b"POST / HTTP/1.1\r\nContent-Length: 10\r\n" + HOST + b"\r\nx"
 
@@ -29,9 +31,9 @@ def test_who_goes_away_in_the_middle_of_a_body_leaves_no_line(
     gone = server.app.disconnected
     with server.connect() as client:
         client.sendall(POST)
-        until(lambda: server.open_connections)
+        wait_until(lambda: server.open_connections)
 
-    until(lambda: server.app.disconnected > gone and not server.open_connections)
+    wait_until(lambda: server.app.disconnected > gone and not server.open_connections)
     time.sleep(0.05)
     assert [record.message for record in caplog.records if record.levelno > logging.INFO] == []
 

@@ -10,8 +10,9 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from serving.http.deadlines import BYTES_A_SECOND, Deadline, HttpTimeouts, TransferPace
+from tests.patience import wait_until
 
-from .serving import HOST, Serving, hear, serving, statuses, until
+from .serving import HOST, Serving, hear, serving, statuses
 
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
 LARGE = b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -86,7 +87,7 @@ def test_a_dripping_body_is_408_and_the_application_hears_that_it_ended(hasty: S
     with hasty.connect() as client:
         client.sendall(POST)
         assert statuses(drip(client, b"x" * 1000)) == [408]
-    until(lambda: hasty.app.disconnected > before)
+    wait_until(lambda: hasty.app.disconnected > before)
 
 
 def test_who_reads_nothing_is_given_up(hasty: Serving) -> None:
@@ -94,8 +95,8 @@ def test_who_reads_nothing_is_given_up(hasty: Serving) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", hasty.port))
         client.sendall(LARGE)
-        until(lambda: hasty.open_connections > 0)
-        until(lambda: hasty.open_connections == 0)
+        wait_until(lambda: hasty.open_connections > 0)
+        wait_until(lambda: hasty.open_connections == 0)
 
 
 def test_who_pipelines_and_reads_nothing_is_given_up(hasty: Serving) -> None:
@@ -105,7 +106,7 @@ def test_who_pipelines_and_reads_nothing_is_given_up(hasty: Serving) -> None:
         client.connect(("127.0.0.1", hasty.port))
         with suppress(OSError):
             client.sendall(GET * 100_000)
-        until(lambda: hasty.open_connections == 0)
+        wait_until(lambda: hasty.open_connections == 0)
 
 
 def test_who_reads_late_but_reads_has_it_all() -> None:

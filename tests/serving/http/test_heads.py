@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from serving.http.bounds import END_OF_HEAD, MOST_HEAD_BYTES, MOST_HEADERS, RequestHead, is_one_head
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
-from .serving import HOST, CountingProtocol, Serving, hear, serving, statuses, until
+from .serving import HOST, CountingProtocol, Serving, hear, serving, statuses
 
 GET = b"GET / HTTP/1.1\r\n" + HOST
 CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HOST + b"\r\n"
@@ -84,7 +84,7 @@ def test_what_frames_a_body_may_not_be_endless(server: Serving, endless: bytes) 
 
     assert statuses(heard) == [400]
     # The application does not wait for it either.
-    until(lambda: server.app.disconnected > disconnected)
+    wait_until(lambda: server.app.disconnected > disconnected)
 
 
 def test_megabytes_of_headers_are_not_parsed_and_do_not_hold_up_others(server: Serving) -> None:

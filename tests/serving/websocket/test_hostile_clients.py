@@ -6,8 +6,9 @@ import pytest
 
 from serving.websocket.bounds import FEW_FRAGMENTS, MOST_CONTROLS_A_SECOND, MOST_UNREAD, SLICE_BYTES
 from serving.websocket.framing import frame
+from tests.patience import until
 
-from .wires import CLOSE, CONT, FLOODED, MAX_BYTES, PING, PONG, TEXT, make_serving, masked, on_uvloop, until
+from .wires import CLOSE, CONT, FLOODED, MAX_BYTES, PING, PONG, TEXT, make_serving, masked, on_uvloop
 
 BINARY = 0x2
 BAD_UTF8 = b"\xff\xfe"

@@ -11,9 +11,9 @@ from websockets.asyncio.client import connect
 from serving.websocket import protocol
 from serving.websocket.framing import count, frame, payloads
 from serving.websocket.protocol import WebSocketProtocol
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
-from .wires import CLOSE, CONT, PING, PONG, TEXT, handshake, make_serving, masked, on_uvloop, until
+from .wires import CLOSE, CONT, PING, PONG, TEXT, handshake, make_serving, masked, on_uvloop
 
 MEGABYTE = frame(b"x" * 1_000_000)
 

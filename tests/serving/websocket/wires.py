@@ -18,7 +18,7 @@ import uvloop
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.protocol import WEBSOCKET_OPTIONS
 from serving.websocket.session import connection_of
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 P = ParamSpec("P")
 MAX_BYTES = 16 * 1024
@@ -190,13 +190,6 @@ async def make_serving(farewell: bytes = b"", **options: Any) -> AsyncIterator[S
             for listening in server.servers:
                 listening.close()
             await until(lambda: not server.server_state.connections and not server.server_state.tasks)
-
-
-async def until(is_so: Callable[[], object], within_s: float = PATIENCE_S) -> None:
-    deadline = asyncio.get_running_loop().time() + within_s
-    while not is_so():
-        assert asyncio.get_running_loop().time() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.002)
 
 
 def handshake(*headers: str, path: str = "/ws") -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,7 +18,7 @@ from tests.contract.streams.client import MARKET, ORDERFLOW, Socket, code_of, sh
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_account, make_key, make_tier
-from tests.patience import PATIENCE_S
+from tests.patience import wait_until
 
 TOO_MANY = ("stream_limit_exceeded", True, True)
 
@@ -39,10 +38,7 @@ def connected(service: Server) -> int:
 
 
 def until_connected(service: Server, number: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while connected(service) != number:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: connected(service) == number)
 
 
 def two(opened: Open, key: str, symbol: str) -> list[Socket]:

@@ -18,8 +18,8 @@ from tests.contract.streams.client import MARKET, Frame
 from tests.contract.streams.conftest import Open
 from tests.contract.streams.ticker import Ticker
 from tests.factories import make_instrument
-from tests.patience import PATIENCE_S
-from tests.serving.websocket.wires import CLOSE, TEXT, RawClient, until
+from tests.patience import PATIENCE_S, until
+from tests.serving.websocket.wires import CLOSE, TEXT, RawClient
 
 # Above the 2,000 that may wait and what the kernel holds on both sides.
 MANY = 8_000

@@ -15,6 +15,7 @@ from market.streams.hub.subscribers import Subscriber
 from serving.websocket.connection import NO_DESCRIPTOR
 from serving.websocket.framing import frame
 from tests.certificates import make_certificate
+from tests.patience import until
 from tests.serving.websocket.wires import (
     LARGE,
     PING,
@@ -25,7 +26,6 @@ from tests.serving.websocket.wires import (
     handshake,
     make_serving,
     on_uvloop,
-    until,
 )
 
 from .hubs import TextPublication
