@@ -7,11 +7,11 @@ from __future__ import annotations
 from .counting import Figures
 
 LIMITS = {
-    "a venue's tick → socket": Figures(26, 34, 11),
-    "GET quote → bytes": Figures(14, 22, 9),
-    "a signal published on the form, then closed by a tick": Figures(51, 158, 109),
-    "RSS → /api/news": Figures(34, 90, 58),
-    "a key revoked in the admin → socket closed with 4401": Figures(23, 34, 13),
+    "a venue's tick → socket": Figures(25, 34, 10),
+    "GET quote → bytes": Figures(14, 21, 8),
+    "a signal published on the form, then closed by a tick": Figures(45, 140, 95),
+    "RSS → /api/news": Figures(33, 82, 50),
+    "a key revoked in the admin → socket closed with 4401": Figures(20, 30, 12),
 }
 
 PAGE = "docs/architecture.md shows the walks, and is the place for the reason why one has to be longer."
