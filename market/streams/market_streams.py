@@ -1,6 +1,6 @@
 """The streams of prices and order flow in this process, fed by its market, and their sockets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import ClassVar
 
@@ -26,7 +26,6 @@ from .wire import OutgoingPrice, outgoing_flow, price_tick
 
 prices = NumberedStream(MARKET)
 order_flow = NumberedStream(ORDERFLOW)
-STREAMS = (prices, order_flow)
 NEVER_ENDED = (-1, -1)
 NEVER_QUOTED = Checkpoint(None, None)
 
@@ -55,20 +54,20 @@ def publish(records: list[AnyRecord]) -> None:
 
 
 def _begin_series(record: SeriesBegan, now_ms: int) -> None:
-    order_flow.begin_series(record.symbol, None, now_ms)
     facts, tick = catalogue.known(record.symbol), None
     if facts is not None and record.bid:
         taken = TickAccepted(record.symbol, record.bid, record.ask, record.time_ms, 0.0, record.seq)
         tick = record.seq, price_tick(taken, facts.digits)
-    prices.begin_series(record.symbol, tick, now_ms)
+    for stream in STREAMS:
+        stream.begin_series(record.symbol, tick if stream is prices else None, now_ms)
 
 
 def begin_numbering(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
     """Start from where the numbering stands. Whoever listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()
-    prices.begin(epoch, [_last_price(*each, past) for each in known])
-    order_flow.begin(epoch, [_last_flow(*each, past) for each in known])
+    for stream, read_last in READ_LAST.items():
+        stream.begin(epoch, [read_last(*each, past) for each in known])
 
 
 def _prices_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
@@ -100,9 +99,18 @@ def _last_flow(facts: InstrumentFacts, checkpoint: Checkpoint, past: RecentRecor
     return LastSent(facts.symbol, seq, None, _flow_of(past, facts), ended_at)
 
 
+READ_LAST: dict[NumberedStream, Callable[[InstrumentFacts, Checkpoint, RecentRecords], LastSent]] = {
+    prices: _last_price,
+    order_flow: _last_flow,
+}
+"""How to find what each stream sent last before this process began to listen."""
+STREAMS = tuple(READ_LAST)
+
+
 def stop() -> None:
-    for part in (*STREAMS, authenticated_sessions):
-        part.clear()
+    for stream in STREAMS:
+        stream.clear()
+    authenticated_sessions.clear()
 
 
 def is_known(symbol: str) -> bool:

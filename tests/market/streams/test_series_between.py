@@ -18,23 +18,12 @@ from market.engine.bus.journal import RecentRecords
 from market.prices.records import SeriesBegan, Tick, TickAccepted
 from market.store.checkpoints import Checkpoint
 from market.streams import market_streams
-from market.streams.protocol.messages import Resume, Subscribe
-from market.streams.protocol.subscriptions import Subscriptions
-from market.streams.resume import ReplayAllowance
-from market.streams.stream import NumberedStream
 from tests.factories import make_instrument
+
+from .returning import goes_on
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 BEGAN_MS, EPOCH = 1_795_000_000_000, "e1"
-
-
-def is_gone_on(stream: NumberedStream, epoch: str, position: int) -> bool:
-    """Whether a client that had this last is told that it missed nothing."""
-    subscribed = Subscriptions()
-    message = Subscribe(symbols=["EURUSD"], resume=Resume(epoch, {"EURUSD": position}))
-    change = subscribed.subscribe(message, lambda _: True)
-    reply, _ = stream.open(message, subscribed, change, now_ms(), ReplayAllowance())
-    return reply.recovered is True
 
 
 def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:
@@ -43,7 +32,7 @@ def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:
 
 
 @pytest.mark.parametrize(
-    ("quoted_ms", "began_ms", "goes_on"),
+    ("quoted_ms", "began_ms", "is_so"),
     [
         (BEGAN_MS - 1, BEGAN_MS, False),
         (None, BEGAN_MS, False),
@@ -53,15 +42,15 @@ def checkpoint(quoted_ms: int | None, began_ms: int | None) -> Checkpoint:
     ],
 )
 def test_nobody_goes_on_into_a_series_that_has_no_price_yet(
-    quoted_ms: int | None, began_ms: int | None, goes_on: bool
+    quoted_ms: int | None, began_ms: int | None, is_so: bool
 ) -> None:
     make_instrument("EURUSD")
     catalogue.load_now()
 
     market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint(quoted_ms, began_ms)})
 
-    assert is_gone_on(market_streams.prices, EPOCH, 7) is goes_on
-    assert is_gone_on(market_streams.order_flow, EPOCH, 3) is goes_on
+    assert goes_on(market_streams.prices, EPOCH, 7) is is_so
+    assert goes_on(market_streams.order_flow, EPOCH, 3) is is_so
 
 
 def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +63,8 @@ def test_nobody_goes_on_over_a_beginning_that_is_remembered(monkeypatch: pytest.
 
     market_streams.begin_numbering(EPOCH, {"EURUSD": checkpoint(at_ms, at_ms)})
 
-    assert [is_gone_on(market_streams.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
-    assert [is_gone_on(market_streams.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
+    assert [goes_on(market_streams.prices, EPOCH, seq) for seq in (6, 7)] == [False, True]
+    assert [goes_on(market_streams.order_flow, EPOCH, seq) for seq in (2, 3)] == [False, True]
 
 
 @pytest.mark.parametrize("source", ["demo", "push"])
@@ -90,14 +79,14 @@ def test_source_that_changes_between_two_runs_is_told(
         await market.start()
         assert await market.push("push", [Tick("EURUSD", 1.1, 1.2, now_ms(), 1.0)]) == [None]
         epoch, position = market.market.epoch, market_streams.prices.recent.positions(["EURUSD"])["EURUSD"]
-        before = is_gone_on(market_streams.prices, epoch, position)
+        before = goes_on(market_streams.prices, epoch, position)
         await market.stop()
         await in_thread(Instrument.objects.filter(symbol="EURUSD").update, source=source)
         await catalogue.load()
         await market.start()
         try:
             assert market.market.epoch == epoch
-            return before, is_gone_on(market_streams.prices, epoch, position)
+            return before, goes_on(market_streams.prices, epoch, position)
         finally:
             await market.stop()
 
