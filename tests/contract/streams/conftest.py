@@ -12,11 +12,12 @@ import redis
 from django.conf import settings
 
 from accounts.models import Account
+from market.streams.protocol.messages import KINDS
 from tests.client import Server
 from tests.factories import make_account, make_instrument, make_key, make_tier
 
 from . import on_daphne
-from .client import MARKET, ORDERFLOW, Socket
+from .client import MARKET, Socket
 from .daphne_server import DaphneServer
 from .ticker import Ticker, ticking
 
@@ -89,9 +90,9 @@ def symbol(service: Server) -> str:
     return make_instrument(f"TEST{next(_numbers)}").symbol
 
 
-@pytest.fixture(params=[MARKET, ORDERFLOW])
+@pytest.fixture(params=[kind.path for kind in KINDS if kind.is_numbered])
 def path(request: pytest.FixtureRequest) -> str:
-    """What holds for one holds for both."""
+    """What holds for one numbered stream holds for all."""
     chosen: str = request.param
     return chosen
 
