@@ -98,7 +98,7 @@ class Channel(msgspec.Struct, frozen=True):
         found: list[type[msgspec.Struct]] = [replies.Heartbeat, replies.Notice, refusals.Error]
         if self.kind.is_numbered:
             found.append(replies.Gap)
-        if self.kind is MARKET:
+        if self.kind.can_conflate:
             found.append(replies.Conflated)
         return found
 
