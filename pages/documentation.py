@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from accounts.models import TIER_LIMITS, Tier
+from market.streams.protocol.messages import KINDS
 
 from .streams_page import scheme_of
 
@@ -71,4 +72,7 @@ def changelog_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def llms(request: HttpRequest) -> HttpResponse:
-    return render(request, "docs/llms.txt", page_addresses(request), content_type="text/plain; charset=utf-8")
+    addresses = page_addresses(request)
+    streams = [f"{addresses['ws']}{kind.path}" for kind in KINDS]
+    words = {**addresses, "streams": streams}
+    return render(request, "docs/llms.txt", words, content_type="text/plain; charset=utf-8")

@@ -66,3 +66,6 @@ def test_language_models_get_text() -> None:
     answer = Client().get("/llms.txt")
     assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert answer.text.startswith("# Tickwire\n")
+    streams = "ws://testserver/ws/market, ws://testserver/ws/orderflow, ws://testserver/ws/signals"
+    assert f"\n- Streams: {streams}\n" in answer.text
+    assert " three WebSocket streams" in answer.text

@@ -101,5 +101,6 @@ MARKET = StreamKind("market", takes_all=False, is_numbered=True, can_conflate=Tr
 ORDERFLOW = StreamKind("orderflow", takes_all=True, is_numbered=True)
 SIGNALS = StreamKind("signals", takes_all=True, is_numbered=False)
 KINDS = (MARKET, ORDERFLOW, SIGNALS)
+"""All that are offered, as /llms.txt lists them; tests ask of each what has to hold for all."""
 
 Milliseconds = Annotated[int, Meta(description="Milliseconds since the epoch, UTC.", ge=0)]

@@ -9,14 +9,14 @@ import pytest
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from market.streams.docs.asyncapi import FLOW, PRICES, document
+from market.streams.docs.asyncapi import CHANNELS, document
 from market.streams.protocol.messages import CHAOS, FEATURES, KINDS, AnyMessage
 from market.streams.protocol.reading import read
 from market.streams.protocol.refusals import CLOSES, REFUSALS, Code, StreamRefused
 from market.streams.protocol.replies import CONTROLS
 from signals_feed.stream import CHANNEL as SIGNALS
 
-DOCUMENT = document((PRICES, FLOW, SIGNALS), "tickwire.example")
+DOCUMENT = document((*CHANNELS, SIGNALS), "tickwire.example")
 MESSAGES = DOCUMENT["components"]["messages"]
 SCHEMAS = DOCUMENT["components"]["schemas"]
 SAID: tuple[type[Struct], ...] = get_args(AnyMessage)
@@ -150,6 +150,11 @@ def test_every_refusal_and_close_code_is_in_it() -> None:
     assert CLOSES.keys() >= {1007, 1009, 1012, 4400}
     shown = {example["payload"]["error"]["code"] for example in MESSAGES["Error"]["examples"]}
     assert shown == set(codes)
+
+
+def test_every_stream_has_a_channel() -> None:
+    addresses = [channel["address"] for channel in DOCUMENT["channels"].values()]
+    assert addresses == [kind.path for kind in KINDS]
 
 
 def test_every_part_of_a_refusal_is_described() -> None:
