@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from tests.programs.running import environment
 
 from .counting import Figures, Run, Stack, figures, module_of, walk
-from .limits import LIMITS, PAGE, PASSED_BY_ALL
+from .limits import LIMITS, PASSED_BY_ALL, WAY_OUT
 
 Walks = dict[str, list[str]]
 
@@ -113,7 +113,7 @@ def too_long(name: str, found: Figures) -> str:
     limit = LIMITS[name]
     if all(figure <= most for figure, most in zip(found, limit, strict=True)):
         return ""
-    return f"{name[0].upper()}{name[1:]} takes {said(found)}; its limit is {said(limit)}. {PAGE}\n"
+    return f"{name[0].upper()}{name[1:]} takes {said(found)}; its limit is {said(limit)}. {WAY_OUT}\n"
 
 
 if __name__ == "__main__":

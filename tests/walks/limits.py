@@ -14,7 +14,10 @@ LIMITS = {
     "a key revoked in the admin → socket closed with 4401": Figures(20, 30, 12),
 }
 
-PAGE = "docs/architecture.md shows the walks, and is the place for the reason why one has to be longer."
+WAY_OUT = (
+    "`-v`, or `make walks VERBOSE=1`, prints the walk. Shorten it, or raise its limit in"
+    " tests/walks/limits.py and say why in docs/architecture.md, which shows the walks."
+)
 
 # The server and what puts the apps together: every request passes these, whatever it asks for.
 PASSED_BY_ALL = frozenset({"config", "pages", "serving"})

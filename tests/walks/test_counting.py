@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from .__main__ import too_long
 from .counting import Figures, figures, walk
+from .limits import LIMITS
 from .tracing import Call
 
 
@@ -40,3 +44,13 @@ def test_the_time_with_the_fewest_moves_tells() -> None:
 
 def test_rooms_that_everything_passes_are_left_out() -> None:
     assert walk([calls("config.asgi:application", "a.b:f")], (), {"config"}) == ["a.b:f"]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_walk_that_is_too_long_tells_where_its_limit_stands(name: str) -> None:
+    limit = LIMITS[name]
+    assert too_long(name, limit) == ""
+    told = too_long(name, limit._replace(moves=limit.moves + 1))
+    assert f"{limit.moves + 1} moves" in told
+    for way_out in ("`-v`", "tests/walks/limits.py", "docs/architecture.md"):
+        assert way_out in told
