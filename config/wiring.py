@@ -15,11 +15,13 @@ from prometheus_client import REGISTRY
 
 from accounts.back_office import site
 from accounts.keys import browser_tokens
-from accounts.keys.cache import key_cache
+from accounts.keys.cache import key_cache, keys_trusted
+from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
 from accounts.login import factors
-from accounts.login.mails import outgoing
+from accounts.login.mails import mails_lost, outgoing
 from accounts.models.keys import end_page_sessions
+from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
 from accounts.pruning import pruner
 from accounts.usage.buffer import UseRecorder
@@ -49,6 +51,7 @@ from market.streams.sessions.authenticated import authenticated_sessions, trust_
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.scoring import check_sentiment_model
+from serving.http.refusals import refused_total
 from serving.prometheus import metrics_port
 from serving.readiness.answers import ReadinessMetrics
 from serving.readiness.findings import OK
@@ -79,8 +82,11 @@ def connect() -> None:
     for check in (check_demo_rate, check_candle_days, check_endpoints, check_sentiment_model):
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
-    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS):
+    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *COUNTERS):
         REGISTRY.register(collector)
+
+
+COUNTERS = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
 
 
 def hand_down() -> None:

@@ -17,7 +17,9 @@ from .window import MemoryWindow, Standing
 
 logger = logging.getLogger(__name__)
 redis_away = LastingFault(logger, "Redis does not answer, limits are counted per process")
-fallbacks = Counter("tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.")
+limit_fallbacks = Counter(
+    "tickwire_limit_fallbacks", "Requests counted per process because Redis did not answer.", registry=None
+)
 
 # For each key a list of microsecond stamps, oldest first. Stamps from the future (Redis' clock was set
 # back) go too: that over-admits once, where keeping them would lock the account out for as long as the step.
@@ -96,7 +98,7 @@ class RedisWindow(MemoryWindow):
             standing = await question.standing
             if standing is not None:
                 return standing
-        fallbacks.inc()
+        limit_fallbacks.inc()
         return self.count(key, limit, cost)
 
     def _start_asking(self) -> None:

@@ -18,7 +18,7 @@ MOST_WAITING = 100
 
 # Of a process that stops: so long the last ones have.
 STOP_WITHIN_S = 3.0
-lost = Counter("tickwire_mails_lost", "Mails that could not be sent.")
+mails_lost = Counter("tickwire_mails_lost", "Mails that could not be sent.", registry=None)
 
 
 class MailQueue:
@@ -82,7 +82,7 @@ def deliver(kind: str, mail: EmailMessage) -> None:
 
 
 def give_up(kind: str, why: str) -> None:
-    lost.inc()
+    mails_lost.inc()
     logger.error("No mail was sent of %s: %s", kind, why)
 
 

@@ -24,7 +24,9 @@ from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, sl
 logger = logging.getLogger(__name__)
 AWAY = (RedisError, OSError)
 redis_away = LastingFault(logger, "Redis does not answer, streams are counted per process")
-fallbacks = Counter("tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.")
+stream_fallbacks = Counter(
+    "tickwire_stream_fallbacks", "Streams counted per process because Redis did not answer.", registry=None
+)
 SCRIPT = (Path(__file__).parent / "slots.lua").read_text()
 
 # Redis serves nobody else while the script runs.
@@ -128,7 +130,7 @@ class RedisSlots:
             if asked.cancelled():
                 self._leave(slot)
             elif answer is None:
-                fallbacks.inc()
+                stream_fallbacks.inc()
                 refusal = self._here.claim(slot, takeover=takeover)
                 if refusal is None and self._telling is not None:
                     self._telling.add(slot)

@@ -123,4 +123,5 @@ refused_total = Counter(
     "tickwire_http_refused",
     "Requests and connections that the server itself ended, before the application heard of them.",
     ["reason"],
+    registry=None,
 )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from accounts.limits.redis_window import SCRIPT, RedisWindow, fallbacks
+from accounts.limits.redis_window import SCRIPT, RedisWindow, limit_fallbacks
 from accounts.limits.window import MemoryWindow
 from tests.accounts.counters import value_of
 from tests.patience import PATIENCE_S
@@ -129,9 +129,9 @@ async def test_stamps_expire_with_the_window(window: RedisWindow, store: Any) ->
 async def test_flushed_scripts_are_loaded_again(window: RedisWindow, store: Any) -> None:
     await window.ask("account:1", 5, cost=1)
     store.script_flush()
-    before = value_of(fallbacks)
+    before = value_of(limit_fallbacks)
     assert (await window.ask("account:1", 5, cost=1)).used == 2
-    assert value_of(fallbacks) == before
+    assert value_of(limit_fallbacks) == before
 
 
 async def test_clock_stepped_back_an_hour_locks_nobody_out(window: RedisWindow, store: Any) -> None:
@@ -155,9 +155,9 @@ async def test_clock_stepped_forward_an_hour_admits_one_more_window(window: Redi
 
 async def test_nobody_there_is_counted_in_this_process(url: str) -> None:
     nobody = RedisWindow(f"redis://127.0.0.1:{services.free_port()}/0")
-    before = value_of(fallbacks)
+    before = value_of(limit_fallbacks)
     assert await admitted_of(nobody, 100, 60) == 60
-    assert value_of(fallbacks) == before + 100
+    assert value_of(limit_fallbacks) == before + 100
     await nobody.close()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from accounts.open_streams.redis_slots import RedisSlots, fallbacks, pause_after
+from accounts.open_streams.redis_slots import RedisSlots, pause_after, stream_fallbacks
 from accounts.open_streams.registry import OpenStreams
 from accounts.open_streams.slot_sync import PIECE, Ask
 from accounts.open_streams.stream_slots import Slot
@@ -39,10 +39,10 @@ async def is_shared(*all_streams: OpenStreams, count: int) -> bool:
 
 
 async def test_where_redis_never_was_each_process_counts_alone(frail: PrivateRedis, ends: list[str]) -> None:
-    before = value_of(fallbacks)
+    before = value_of(stream_fallbacks)
     async with started() as here, started() as there:
         assert (await fill(here, ends), await fill(there, ends)) == (LIMIT, LIMIT)
-        assert value_of(fallbacks) == before + 20
+        assert value_of(stream_fallbacks) == before + 20
         assert (await refused(here, limit=LIMIT)).open == LIMIT
         assert (await here.count(), ends) == (LIMIT, [])
 
