@@ -1,4 +1,4 @@
-"""The available sentiment models, and the one place where they are asked for a score."""
+"""The available sentiment models, the one place that asks them for a score, and how an item takes one."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning
 
 from news.language_models import language_models
+from news.models import ItemScore, NewsItem
 from news.sentiment.language import LanguageSentiment
 from news.sentiment.linear import FILE, BadModel, linear_model
 from news.sentiment.model import Score, SentimentFailed, SentimentModel
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 # Separate from the threads of the API: a model at an endpoint takes seconds for each title.
 scoring_threads = ThreadPoolExecutor(2, thread_name_prefix="news-scoring")
 
+# The model of a score that staff gave.
+STAFF = "staff"
 # Titles that are not scored by then stay drafts and wait for staff: other sources need the thread.
 PATIENCE_S = 25.0
 Scorer = Callable[[str, str], Score | None]
@@ -53,6 +56,21 @@ def score_in_time(
     """Scores pairs of title and category. Those whose turn comes when the time is up get none."""
     until = time.monotonic() + patience_s
     return [scorer(*each) if time.monotonic() < until else None for each in titles]
+
+
+def give_score(item: NewsItem, scored: Score, *, by: str, is_taken: bool = True) -> None:
+    ItemScore.objects.create(
+        item=item,
+        title=item.title,
+        score=scored.score,
+        model=scored.model,
+        version=scored.version,
+        by=by,
+        is_taken=is_taken,
+    )
+    if is_taken:
+        item.sentiment_score, item.model = scored.score, scored.model
+        item.save(update_fields=("sentiment_score", "model"))
 
 
 class BuiltinModel:

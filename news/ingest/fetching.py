@@ -8,8 +8,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import httpx2
 
 from core.http import PLAIN, HttpFailed, bounded, encoding, open_client, read_raw, retry_after_s, tls
+from news.addresses import SCHEMES, AddressRefused, read_feed_address
 
-from .addresses import SCHEMES, AddressRefused, read_feed_address
 from .parsing import MAX_BYTES, FetchedFeed, NoFeed
 
 TIMEOUT_S = 20.0

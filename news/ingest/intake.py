@@ -11,8 +11,7 @@ from django.db.models import QuerySet
 from instruments.models import Instrument
 from news.calibration.outcomes import open_outcomes
 from news.models import ItemScore, NewsItem, Source
-from news.newsroom.decisions import STAFF, give_score
-from news.scoring import Scorer, score_in_time
+from news.scoring import STAFF, Scorer, give_score, score_in_time
 from news.sentiment import Score
 
 from .parsing import ParsedFeed

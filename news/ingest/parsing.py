@@ -13,7 +13,8 @@ import feedparser
 import msgspec
 import nh3
 
-from .addresses import digest, read_story_address
+from news.addresses import read_story_address
+from news.digests import digest
 
 MAX_ENTRIES = 200
 NEW = datetime.max.replace(tzinfo=UTC)

@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from .addresses import digest, story_key
+from news.addresses import story_key
+from news.digests import digest
+
 from .parsing import FeedEntry
 
 WORD = re.compile(r"(?:(?<!\w)[+−-](?=\d))?[^\W_]+(?:[.,'’/-][^\W_]+)*")

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from news.ingest.addresses import digest
+from news.digests import digest
 from news.labels import sentiment_label
 
 

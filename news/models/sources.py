@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from news.ingest.addresses import LONGEST, AddressRefused, read_feed_address
+from news.addresses import LONGEST, AddressRefused, read_feed_address
 
 from .items import NewsCategory
 

@@ -4,11 +4,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from news.calibration.outcomes import open_outcomes
-from news.models import ItemScore, NewsItem
-from news.scoring import Scorer
+from news.models import NewsItem
+from news.scoring import STAFF, Scorer, give_score
 from news.sentiment import Score
 
-STAFF = "staff"
 Status = NewsItem.Status
 
 
@@ -95,21 +94,6 @@ def take_answer(item: NewsItem, scored: Score, *, by: str, replace_published: bo
 def _clear_score(item: NewsItem) -> None:
     item.sentiment_score, item.model = None, ""
     item.save(update_fields=("sentiment_score", "model"))
-
-
-def give_score(item: NewsItem, scored: Score, *, by: str, is_taken: bool = True) -> None:
-    ItemScore.objects.create(
-        item=item,
-        title=item.title,
-        score=scored.score,
-        model=scored.model,
-        version=scored.version,
-        by=by,
-        is_taken=is_taken,
-    )
-    if is_taken:
-        item.sentiment_score, item.model = scored.score, scored.model
-        item.save(update_fields=("sentiment_score", "model"))
 
 
 def locked(item: NewsItem, seen: str | None = None, *, in_any_state: bool = False) -> NewsItem:

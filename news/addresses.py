@@ -1,10 +1,11 @@
 """Addresses of feeds and of the stories in them."""
 
 import re
-from hashlib import sha256
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 import httpx2
+
+from news.digests import digest
 
 LONGEST = 500
 SCHEMES = {"http": 80, "https": 443}
@@ -61,7 +62,3 @@ def story_key(address: str) -> str:
         pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING.fullmatch(pair[0])
     )
     return digest(f"{host}{parts.path.rstrip('/')}?{urlencode(kept)}")
-
-
-def digest(text: str) -> str:
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()

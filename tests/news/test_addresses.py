@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from news.ingest.addresses import AddressRefused, read_feed_address, read_story_address, story_key
+from news.addresses import AddressRefused, read_feed_address, read_story_address, story_key
 
 FEED = "https://wire.example/rss/all.xml"
 NO_PASSWORD = "a name or password in the address is not sent to anybody: leave it out"
