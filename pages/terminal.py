@@ -61,7 +61,7 @@ def terminal(request: HttpRequest) -> HttpResponse:
     rows = watchlist()
     config = {
         "csrf": get_token(request),
-        "worker": static("terminal/streams-worker.js"),
+        "worker": static("terminal/streams/worker.js"),
         "candlePrice": settings.CANDLE_PRICE,
         "timeframes": list(TIMEFRAMES),
         "symbol": first_choice(rows),

@@ -20,7 +20,7 @@ PERMISSIONS = ("instruments.view_instrument", "market.view_candle")
 @require_safe
 @permission_required(PERMISSIONS, raise_exception=True)
 def market_status(request: HttpRequest) -> HttpResponse:
-    return staff_page(request, "admin/market_status.html", "Market status", **shown(overview()))
+    return staff_page(request, "admin/market/status.html", "Market status", **shown(overview()))
 
 
 def shown(seen: Overview) -> dict[str, Any]:

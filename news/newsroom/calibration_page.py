@@ -20,7 +20,7 @@ PERMISSION = "news.view_newsitem"
 @permission_required(PERMISSION, raise_exception=True)
 def calibration_page(request: HttpRequest) -> HttpResponse:
     own = {"at": timezone.now(), "enough": ENOUGH, "tables": tables(add_up())}
-    return staff_page(request, "admin/news_calibration.html", "Calibration", **own)
+    return staff_page(request, "admin/news/calibration.html", "Calibration", **own)
 
 
 def tables(figures: list[Figures]) -> list[dict[str, Any]]:

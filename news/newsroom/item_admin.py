@@ -88,7 +88,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
     def scores(self, item: NewsItem) -> str:
         """No formset, because nothing is sent back."""
         scores = list(ItemScore.objects.filter(item=item)[:SHOWN]) if item.pk else []
-        return render_to_string("admin/_news_scores.html", {"scores": scores, "title": item.title})
+        return render_to_string("admin/news/_scores.html", {"scores": scores, "title": item.title})
 
     def save_model(self, request: HttpRequest, obj: NewsItem, form: Any, change: bool) -> None:
         score = obj.sentiment_score

@@ -39,7 +39,7 @@ def show(request: HttpRequest) -> HttpResponse:
     shown = [item.pk for item in items]
     return staff_page(
         request,
-        "admin/news_queue.html",
+        "admin/news/queue.html",
         "Drafts",
         items=items,
         drafts=list(zip_longest(items, items[1:])),

@@ -1,5 +1,5 @@
 // A socket by hand: what is sent, what comes, how it ends.
-import { Token } from "../terminal/token.js";
+import { Token } from "../terminal/streams/token.js";
 
 const KEPT = 200;
 const part = (name) => document.getElementById(`console-${name}`);

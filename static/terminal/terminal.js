@@ -2,10 +2,10 @@
 import { Api } from "./api.js";
 import { Chart } from "./chart.js";
 import { Connection } from "./connection.js";
-import { Link } from "./link.js";
 import { News } from "./news.js";
 import { OrderFlow } from "./orderflow.js";
 import { Signals } from "./signals.js";
+import { Link } from "./streams/link.js";
 import { Watchlist } from "./watchlist.js";
 
 const config = JSON.parse(document.getElementById("terminal-config").textContent);

@@ -48,7 +48,7 @@ def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Watch:
     page = tmp_path / "terminal"
     shutil.copytree("static/terminal", page)
     (page / "package.json").write_text('{"type": "module"}')
-    module = str(page / "stream.js")
+    module = str(page / "streams/stream.js")
     return lambda url: process(*NODE, "tests/clients/terminal.mjs", module, url, "/ws/market", "A", "B")
 
 

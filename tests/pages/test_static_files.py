@@ -46,10 +46,10 @@ def test_modules_import_each_other_by_their_hashed_names(static: Path, tmp_path:
 
 
 def test_worker_has_another_name_once_a_module_of_it_changes(static: Path, tmp_path: Path) -> None:
-    before = collected(static, tmp_path / "before").hashed_files["terminal/streams-worker.js"]
+    before = collected(static, tmp_path / "before").hashed_files["terminal/streams/worker.js"]
 
-    with (static / "terminal/stream.js").open("a") as module:
+    with (static / "terminal/streams/stream.js").open("a") as module:
         module.write("// changed\n")
-    after = collected(static, tmp_path / "after").hashed_files["terminal/streams-worker.js"]
+    after = collected(static, tmp_path / "after").hashed_files["terminal/streams/worker.js"]
 
     assert before != after
