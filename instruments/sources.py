@@ -23,3 +23,14 @@ def is_simulated(feed: str) -> bool:
 def default_feed(is_demo: bool) -> str:
     """The feed of an instrument that names no source."""
     return DEMO if is_demo else PUSH
+
+
+def feeds_of(source: str, fallback: str, default: str) -> tuple[str, ...]:
+    """The feeds of an instrument by the names they send under: a venue's own symbol is no part of that. A
+    fallback of the other kind is none: nobody is to take simulated prices for real ones."""
+    first = source or default
+    named = [first]
+    if fallback and is_simulated(fallback) == is_simulated(first):
+        named.append(fallback)
+    kinds = [name if name.startswith("push") else name.partition(":")[0] for name in named]
+    return tuple(dict.fromkeys(kinds))

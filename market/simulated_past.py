@@ -8,9 +8,6 @@ from django.db import transaction
 
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO
-from market.engine.feeds.simulated.demo_feed import simulated
-from market.engine.feeds.simulated.simulated_market import SimulatedMarket
-from market.engine.importing.coarser import aggregate
 from market.prices.candles import (
     COARSER,
     DAY_MS,
@@ -18,10 +15,12 @@ from market.prices.candles import (
     TIMEFRAMES,
     CandleBuilder,
     PriceBar,
+    aggregate,
     interval_start,
 )
 from market.prices.history import KEPT
 from market.prices.records import Tick
+from market.simulated.simulated_market import SimulatedMarket, simulated
 
 from .models import Candle
 from .store import candle_rows

@@ -6,7 +6,6 @@ from math import isfinite
 from statistics import fmean, median
 
 from instruments.facts import InstrumentFacts
-from instruments.sources import is_simulated
 from market.prices.candles import MINUTE_MS, PriceBar, interval_start
 from market.prices.records import Tick
 
@@ -285,14 +284,3 @@ class FeedChoice:
 def is_of(origin: str, feed: str) -> bool:
     """`push:desk` may send where the source is `push`, or itself."""
     return origin == feed or (origin.startswith(feed) and origin[len(feed)] == ":")
-
-
-def feeds_of(source: str, fallback: str, default: str) -> tuple[str, ...]:
-    """The feeds of an instrument by the names they send under: a venue's own symbol is no part of that. A
-    fallback of the other kind is none: nobody is to take simulated prices for real ones."""
-    first = source or default
-    named = [first]
-    if fallback and is_simulated(fallback) == is_simulated(first):
-        named.append(fallback)
-    kinds = [name if name.startswith("push") else name.partition(":")[0] for name in named]
-    return tuple(dict.fromkeys(kinds))

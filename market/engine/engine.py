@@ -6,7 +6,7 @@ import msgspec
 
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import PUSH, is_simulated
+from instruments.sources import PUSH, feeds_of, is_simulated
 from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import (
@@ -22,7 +22,7 @@ from market.prices.records import (
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint
 
-from .admission import FeedChoice, FeedState, feeds_of
+from .admission import FeedChoice, FeedState
 from .instrument_state import InstrumentState
 
 CLOSE_GRACE_MS = 2_000

@@ -3,21 +3,25 @@ change. Simulated minutes are filled in for the time in which no engine ran."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from core.clock import now_ms
 from core.database import UNANSWERED
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, is_simulated
 from market.engine.bus.local_bus import LocalBus
+from market.prices.candles import MINUTE_MS, interval_start
 from market.prices.history import History
 from market.prices.records import MarketClosed, SeriesBegan
+from market.simulated_past import fill_gap, last_quote
 from market.store.checkpoints import Checkpoint
 from market.store.lease import LeaseLost
-from market.store.loading import fill_simulated, load_series, tell_reloaded
+from market.store.loading import load_series
 from market.store.series import change_kind, lock_series
 
 from .admission import FeedChoice
@@ -65,7 +69,7 @@ class SeriesChanges:
                 for facts in simulated:
                     # Before it is known whether there was anything: it may be written and fail then.
                     filled.append(facts)
-                    if not await fill_simulated(self._engine, facts, at_ms):
+                    if not await _fill_simulated(self._engine, facts, at_ms):
                         filled.remove(facts)
         except UNANSWERED as error:
             logger.warning("The simulated market goes on with a gap: %s", error)
@@ -80,7 +84,7 @@ class SeriesChanges:
                 await listener.stored({facts.symbol for facts in filled})
             writer.is_behind = False
             if await writer.flush() and not isinstance(writer.bus, LocalBus):
-                await in_thread(tell_reloaded, filled)
+                await in_thread(_tell_reloaded, filled)
         except UNANSWERED as error:
             logger.warning("The simulated minutes are not told yet: %s", error)
 
@@ -133,3 +137,32 @@ def _write_change(
     for note in notes:
         note()
     return change_kind(facts, at_ms, simulated=simulated)
+
+
+async def _fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> bool:
+    """The simulated minutes since the last one; the quote follows them."""
+    state, last_ms = engine.instrument(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
+    if last_ms is None:
+        return False
+    until_ms = interval_start(at_ms, MINUTE_MS)
+    begun_ms = -(-(state.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
+    since_ms = max(last_ms + MINUTE_MS, begun_ms)
+    if not await in_thread(fill_gap, facts, last_ms, since_ms, until_ms):
+        return False
+    fresh = await load_series(facts, until_ms, simulated=True)
+    tick = last_quote(facts, until_ms)
+    if tick is not None and tick.time_ms > state.known_ms:
+        engine.go_on_from(state, tick)
+    if state.last is not None:
+        forming = engine.prices.history(facts).builder.forming("1m")
+        price = engine.prices.price_of(state.last, facts)
+        fresh.builder.resume_forming(forming, price, state.last.ask)
+    fresh.builder.price_by(state.source)
+    engine.prices.histories[facts.symbol] = fresh
+    return True
+
+
+def _tell_reloaded(filled: Iterable[InstrumentFacts]) -> None:
+    """Processes that read the prices from the bus have them from before."""
+    for facts in filled:
+        ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=facts.symbol)

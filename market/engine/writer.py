@@ -13,9 +13,9 @@ from django.db import transaction
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.threads import in_thread
-from market.engine.bus.journal import JournalPosition
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
+from market.prices.records import JournalPosition
 from market.store import checkpoints
 from market.store.candle_rows import CandleToWrite
 from market.store.checkpoints import Checkpoint

@@ -3,7 +3,8 @@ aggregate of its 1m candles by construction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import msgspec
 
@@ -68,6 +69,15 @@ class PriceBar(msgspec.Struct, gc=False):
 
     def opened_at(self, opened_ms: int) -> PriceBar:
         return msgspec.structs.replace(self, opened_ms=opened_ms)
+
+
+def aggregate(minutes: Iterable[PriceBar], span_ms: int) -> Iterator[PriceBar]:
+    for opened_ms, group in groupby(minutes, lambda minute: interval_start(minute.opened_ms, span_ms)):
+        first, *later = group
+        candle = first.opened_at(opened_ms)
+        for minute in later:
+            candle.take(minute)
+        yield candle
 
 
 def joined(sources: str, later: str) -> str:

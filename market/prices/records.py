@@ -1,5 +1,7 @@
 """Ticks as they come in, and what the engine decides: the same records make the same prices everywhere."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from .candles import PriceBar
@@ -114,3 +116,10 @@ AnyRecord = (
     | StatusRecord
     | SeriesBegan
 )
+
+
+class JournalPosition(NamedTuple):
+    """Up to where the journal is written."""
+
+    epoch: str
+    position: int

@@ -10,10 +10,9 @@ from django.db import DataError, IntegrityError, transaction
 from core.times import epoch_ms, moment
 from instruments.models import Instrument
 from instruments.sources import is_simulated
-from market.engine.bus.journal import JournalPosition
 from market.models import FormerQuote, FormingMinute, LastQuote
 from market.prices.candles import PriceBar
-from market.prices.records import Tick
+from market.prices.records import JournalPosition, Tick
 
 from .candle_rows import FLOATS, PRICES, CandleToWrite, candle_of, write_candles
 from .lease import Lease

@@ -14,8 +14,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from market.engine.bus.journal import JournalPosition
 from market.models import EngineState
+from market.prices.records import JournalPosition
 
 TABLE = EngineState._meta.db_table
 

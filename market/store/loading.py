@@ -3,26 +3,20 @@ another kind now."""
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
 from django.db import connection, transaction
 
 from core.clock import now_ms
-from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from market.engine.bus.journal import JournalPosition
-from market.engine.engine import Engine
 from market.models import EngineState, LastQuote
 from market.prices.candles import DAY_MS, MINUTE_MS, TIMEFRAMES, interval_start
 from market.prices.history import History
 from market.prices.quotes import Prices
-from market.prices.records import Tick
-from market.simulated_past import fill_gap, last_quote
+from market.prices.records import JournalPosition, Tick
 
 from . import candle_rows, checkpoints
 from .checkpoints import Checkpoint, tick_of
@@ -149,32 +143,3 @@ async def load_series(facts: InstrumentFacts, at_ms: int, *, simulated: bool) ->
     fresh = History(facts.digits)
     await in_thread(load_history, fresh, facts, simulated=simulated, before_ms=at_ms)
     return fresh
-
-
-async def fill_simulated(engine: Engine, facts: InstrumentFacts, at_ms: int) -> bool:
-    """The simulated minutes since the last one; the quote follows them."""
-    state, last_ms = engine.instrument(facts, at_ms), engine.prices.history(facts).last_closed_ms("1m")
-    if last_ms is None:
-        return False
-    until_ms = interval_start(at_ms, MINUTE_MS)
-    begun_ms = -(-(state.kind_since_ms or 0) // MINUTE_MS) * MINUTE_MS
-    since_ms = max(last_ms + MINUTE_MS, begun_ms)
-    if not await in_thread(fill_gap, facts, last_ms, since_ms, until_ms):
-        return False
-    fresh = await load_series(facts, until_ms, simulated=True)
-    tick = last_quote(facts, until_ms)
-    if tick is not None and tick.time_ms > state.known_ms:
-        engine.go_on_from(state, tick)
-    if state.last is not None:
-        forming = engine.prices.history(facts).builder.forming("1m")
-        price = engine.prices.price_of(state.last, facts)
-        fresh.builder.resume_forming(forming, price, state.last.ask)
-    fresh.builder.price_by(state.source)
-    engine.prices.histories[facts.symbol] = fresh
-    return True
-
-
-def tell_reloaded(filled: Iterable[InstrumentFacts]) -> None:
-    """Processes that read the prices from the bus have them from before."""
-    for facts in filled:
-        ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, symbol=facts.symbol)

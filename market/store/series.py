@@ -9,8 +9,7 @@ from django.db import connection, transaction
 from core.times import epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from instruments.models import Instrument
-from instruments.sources import default_feed, is_simulated
-from market.engine.admission import feeds_of
+from instruments.sources import default_feed, feeds_of, is_simulated
 from market.models import FormerQuote, FormingMinute, LastQuote
 
 from .checkpoints import Checkpoint, tick_of

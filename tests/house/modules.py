@@ -22,6 +22,21 @@ STEPS = (
     ("core",),
 )
 ROOMS = tuple(room for step in STEPS for room in step)
+# The same within a room that is too large to be seen at once: its packages, and the modules beside them.
+PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "market": (
+        ("admin", "management", "urls"),
+        ("back_office", "metrics", "views", "checks"),
+        ("push", "overview"),
+        ("streams",),
+        ("runtime",),
+        ("engine",),
+        ("simulated_past",),
+        ("store",),
+        ("models", "simulated"),
+        ("prices",),
+    ),
+}
 
 
 class Import(NamedTuple):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.house.modules import ROOMS, ROOT, STEPS
+from tests.house.modules import PARTS, ROOMS, ROOT, STEPS
 
 PAGE = (ROOT / "docs/architecture.md").read_text()
 NAMES = sorted({"manage.py"} ^ set(re.findall(r"(?<![.\w/])[\w/]*\w\.py\b|(?<![.\w/])\w+/[\w/]*/", PAGE)))
@@ -23,3 +23,9 @@ def test_every_file_in_it_is_there(name: str) -> None:
 def test_it_has_the_rooms_in_order() -> None:
     assert " → ".join(", ".join(step) for step in STEPS) in PAGE
     assert re.findall(r"^\| `(\w+)/` \|", PAGE, re.MULTILINE) == list(ROOMS)
+
+
+@pytest.mark.parametrize("room", PARTS)
+def test_it_has_the_parts_of_a_room_in_order(room: str) -> None:
+    order = " → ".join(", ".join(f"`{part}`" for part in step) for step in PARTS[room])
+    assert order in " ".join(PAGE.split())

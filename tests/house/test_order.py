@@ -6,9 +6,14 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.house.modules import ROOMS, ROOT, STEPS, Import, imports, modules, own_imports, where
+import pytest
+
+from tests.house.modules import PARTS, ROOMS, ROOT, STEPS, Import, imports, modules, own_imports, where
 
 STEP_OF = {room: number for number, step in enumerate(STEPS) for room in step}
+STEP_OF_PART = {
+    (room, part): number for room in PARTS for number, step in enumerate(PARTS[room]) for part in step
+}
 # Django calls it when there are models, and not before.
 READY = ("config.apps", "config.wiring")
 # Programs and libraries that may be missing, or cost more than most commands need.
@@ -30,6 +35,29 @@ def test_rooms_import_only_from_below() -> None:
     assert [where(found) for found in own_imports() if goes_up(found)] == []
 
 
+def part_of(module: str) -> tuple[str, str]:
+    room, _, rest = module.partition(".")
+    return room, rest.partition(".")[0]
+
+
+def goes_up_in_its_room(found: Import) -> bool:
+    """Also where it goes past the list: into the room itself, or into a part that the list does not name."""
+    importer, imported = part_of(found.importer), part_of(found.module)
+    if importer == imported or importer[0] != imported[0] or importer[0] not in PARTS:
+        return False
+    return STEP_OF_PART.get(imported, -1) <= STEP_OF_PART.get(importer, -1)
+
+
+def test_parts_of_a_room_import_only_from_below() -> None:
+    assert [where(found) for found in own_imports() if goes_up_in_its_room(found)] == []
+
+
+@pytest.mark.parametrize("room", PARTS)
+def test_every_part_of_an_ordered_room_has_its_step(room: str) -> None:
+    parts = {part_of(name) for name in modules() if name.startswith(f"{room}.")}
+    assert parts == {part for part in STEP_OF_PART if part[0] == room}
+
+
 def test_nothing_of_the_product_imports_tests_or_tools() -> None:
     outside = {"tests", "tools"}
     found = [
@@ -46,6 +74,9 @@ def test_control_an_import_upwards_or_beside_is_seen() -> None:
     assert goes_up(made("news.feed", "status.models"))
     assert goes_up(made("demo.people", "pages.terminal"))
     assert not goes_up(made("market.runtime", "accounts.models"))
+    assert goes_up_in_its_room(made("market.store.lease", "market.engine.bus.journal"))
+    assert goes_up_in_its_room(made("market.prices.day", "market.runtime"))
+    assert not goes_up_in_its_room(made("market.engine.engine", "market.store.checkpoints"))
 
 
 def test_no_module_of_ours_is_imported_within_a_function() -> None:

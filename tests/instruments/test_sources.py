@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from instruments.models import Instrument
 from instruments.saving import SHIPPED, save
-from instruments.sources import is_simulated
+from instruments.sources import feeds_of, is_simulated
 from market.engine.feeds.registry import FEEDS
 from tests.factories import make_instrument
 
@@ -92,3 +92,18 @@ def test_a_source_is_a_feed_that_the_market_has() -> None:
     instrument.source = "nasdaq"
     with pytest.raises(ValidationError, match="One of demo, replay, kraken, oanda, binance, push; the venue"):
         instrument.full_clean()
+
+
+@pytest.mark.parametrize(
+    ("source", "fallback", "feeds"),
+    [
+        ("", "", ("demo",)),
+        ("kraken", "", ("kraken",)),
+        ("kraken:XBT/USD", "binance:BTCUSDT", ("kraken", "binance")),
+        ("", "replay", ("demo", "replay")),
+        ("push:desk", "push", ("push:desk", "push")),
+        ("kraken:A", "kraken:B", ("kraken",)),
+    ],
+)
+def test_instrument_names_its_feeds(source: str, fallback: str, feeds: tuple[str, ...]) -> None:
+    assert feeds_of(source, fallback, "demo") == feeds

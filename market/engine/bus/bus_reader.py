@@ -17,11 +17,11 @@ from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.history import History
 from market.prices.quotes import Prices
-from market.prices.records import AnyRecord, SeriesBegan
+from market.prices.records import AnyRecord, JournalPosition, SeriesBegan
 from market.store.checkpoints import Checkpoint
 from market.store.loading import load, load_series
 
-from .journal import STREAM, JournalPosition, RecordListener, decode, number_of
+from .journal import STREAM, RecordListener, decode, number_of
 
 logger = logging.getLogger(__name__)
 bus_away = LastingFault(logger, "The bus is not heard, trying again")

@@ -11,14 +11,6 @@ import msgspec
 
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
 
-
-class JournalPosition(NamedTuple):
-    """Up to where the journal is written."""
-
-    epoch: str
-    position: int
-
-
 STREAM, HEAD = "tickwire:bus", "tickwire:bus:head"
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(list[AnyRecord]).decode

@@ -9,7 +9,9 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from .journal import JournalEntry, JournalPosition, RecentRecords, StreamNumbers, encode, read_entries
+from market.prices.records import JournalPosition
+
+from .journal import JournalEntry, RecentRecords, StreamNumbers, encode, read_entries
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,11 @@ import msgspec
 
 from core.clock import now_ms
 from core.fault_log import LastingFault
-from market.prices.records import AnyRecord, StatusRecord
+from market.prices.records import AnyRecord, JournalPosition, StatusRecord
 
 from .journal import (
     KEEP_MS,
     JournalEntry,
-    JournalPosition,
     JournalWriter,
     RecentRecords,
     RecordListener,

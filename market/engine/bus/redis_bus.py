@@ -13,7 +13,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from core.fault_log import LastingFault
-from market.prices.records import AnyRecord
+from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
 
 from .journal import (
@@ -21,7 +21,6 @@ from .journal import (
     CLAIM,
     HEAD,
     STREAM,
-    JournalPosition,
     JournalWriter,
     decode,
     encode,

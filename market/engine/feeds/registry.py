@@ -10,9 +10,9 @@ from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, PUSH, REPLAY
 
+from .demo_feed import DemoFeed
 from .feed import MarketFeed
 from .replay import ReplayFeed
-from .simulated.demo_feed import DemoFeed
 from .venues import binance, kraken, oanda
 
 

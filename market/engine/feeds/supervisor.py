@@ -9,8 +9,7 @@ from core.background import cancel_and_wait
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
-from instruments.sources import PUSH
-from market.engine.admission import feeds_of
+from instruments.sources import PUSH, feeds_of
 from market.engine.engine import Engine
 from market.prices.candles import PriceBar
 from market.prices.records import Tick

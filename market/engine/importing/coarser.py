@@ -2,12 +2,11 @@
 them are all that is known, so they are added to and not made anew."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
 from math import isclose
 from typing import NamedTuple
 
 from instruments.hours import TradingHours
-from market.prices.candles import COARSER, MINUTE_MS, PriceBar, interval_start
+from market.prices.candles import COARSER, MINUTE_MS, PriceBar, aggregate
 
 CoarserBars = dict[str, dict[int, PriceBar]]
 """By timeframe and opening."""
@@ -69,15 +68,6 @@ class DayBefore:
         if before is None or not _are_alike(before, self._bars[timeframe][opened_ms]):
             return None
         return _joined(after[finer], opened_ms, end_ms)
-
-
-def aggregate(minutes: Iterable[PriceBar], span_ms: int) -> Iterator[PriceBar]:
-    for opened_ms, group in groupby(minutes, lambda minute: interval_start(minute.opened_ms, span_ms)):
-        first, *later = group
-        candle = first.opened_at(opened_ms)
-        for minute in later:
-            candle.take(minute)
-        yield candle
 
 
 def _incomplete(bars: Mapping[int, PriceBar], of_minutes: Iterable[PriceBar]) -> Iterator[int]:

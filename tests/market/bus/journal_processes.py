@@ -8,9 +8,9 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from market.engine.bus.journal import JournalPosition, StreamNumbers
+from market.engine.bus.journal import StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
-from market.prices.records import AnyRecord, TickAccepted
+from market.prices.records import AnyRecord, JournalPosition, TickAccepted
 
 killed = count(1)
 

@@ -12,11 +12,11 @@ from redis import Redis
 
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
-from market.engine.bus.journal import HEAD, STREAM, JournalPosition, decode, encode
+from market.engine.bus.journal import HEAD, STREAM, decode, encode
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
 from market.models import EngineState
 from market.prices.quotes import Prices
-from market.prices.records import AnyRecord, TickAccepted
+from market.prices.records import AnyRecord, JournalPosition, TickAccepted
 from market.store.checkpoints import Checkpoint
 from market.store.lease import LeaseLost
 from tests.factories import make_instrument

@@ -10,8 +10,8 @@ import pytest
 from django.db import OperationalError
 from redis import Redis
 
-from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
+from market.prices.records import JournalPosition
 from tests.databases.queries import around_statements
 from tests.patience import until
 

@@ -9,9 +9,8 @@ import pytest
 from redis import Redis
 
 from market.engine.bus import redis_bus
-from market.engine.bus.journal import JournalPosition
 from market.engine.bus.redis_bus import MAX_WAITING, RETRY_S, RedisBus
-from market.prices.records import AnyRecord, TickAccepted
+from market.prices.records import AnyRecord, JournalPosition, TickAccepted
 from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
 

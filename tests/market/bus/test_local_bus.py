@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from market.engine.bus.journal import KEEP_MS, JournalPosition, encode
+from market.engine.bus.journal import KEEP_MS, encode
 from market.engine.bus.journal_folder import JournalHead
 from market.engine.bus.local_bus import LocalBus, LocalJournal
-from market.prices.records import AnyRecord, CandlesEnded, StatusRecord
+from market.prices.records import AnyRecord, CandlesEnded, JournalPosition, StatusRecord
 
 from .journal_processes import JournalWriter, Process, begun, taken
 

@@ -9,9 +9,9 @@ import pytest
 
 from core.clock import now_ms
 from market.engine.bus import local_bus
-from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, JournalPosition, RecentRecords, encode, falls_short
+from market.engine.bus.journal import KEEP_MS, MAX_FRAMES, RecentRecords, encode, falls_short
 from market.engine.bus.journal_folder import JournalHead, boot_id
-from market.prices.records import AbsorptionFound, SeriesBegan, TickAccepted
+from market.prices.records import AbsorptionFound, JournalPosition, SeriesBegan, TickAccepted
 
 from .journal_processes import Process, begun, taken
 

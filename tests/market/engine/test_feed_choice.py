@@ -12,7 +12,6 @@ from market.engine.admission import (
     STEADY_MS,
     FeedChoice,
     FeedState,
-    feeds_of,
 )
 from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts
 
@@ -94,21 +93,6 @@ def stalled() -> FeedChoice:
     admit(choice, "kraken", 0)
     assert admit(choice, "binance", STALE_MS + 1) is None
     return choice
-
-
-@pytest.mark.parametrize(
-    ("source", "fallback", "feeds"),
-    [
-        ("", "", ("demo",)),
-        ("kraken", "", ("kraken",)),
-        ("kraken:XBT/USD", "binance:BTCUSDT", ("kraken", "binance")),
-        ("", "replay", ("demo", "replay")),
-        ("push:desk", "push", ("push:desk", "push")),
-        ("kraken:A", "kraken:B", ("kraken",)),
-    ],
-)
-def test_instrument_names_its_feeds(source: str, fallback: str, feeds: tuple[str, ...]) -> None:
-    assert feeds_of(source, fallback, "demo") == feeds
 
 
 def test_source_is_let_in_and_its_fallback_stands_by() -> None:

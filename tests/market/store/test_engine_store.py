@@ -18,12 +18,11 @@ from django.db import connection
 
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
-from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.models import Candle, EngineState, FormingMinute, LastQuote
 from market.prices.candles import TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
-from market.prices.records import Tick
+from market.prices.records import JournalPosition, Tick
 from market.store import candle_rows, checkpoints
 from market.store.lease import Lease
 from tests.databases.queries import around_statements

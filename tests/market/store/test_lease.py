@@ -15,13 +15,12 @@ import time_machine
 from django.db import OperationalError, connection
 
 from core.threads import in_thread
-from market.engine.bus.journal import JournalPosition
 from market.engine.engine import Engine
 from market.engine.listeners import EngineStart
 from market.models import Candle, EngineState, LastQuote
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
-from market.prices.records import Tick
+from market.prices.records import JournalPosition, Tick
 from market.store import checkpoints
 from market.store.checkpoints import Checkpoint
 from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now

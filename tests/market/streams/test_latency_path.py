@@ -13,13 +13,12 @@ from time_machine import Traveller
 from core.clock import now_ms
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
-from market.engine.bus.journal import JournalPosition
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.engine import Engine
 from market.models import EngineState
 from market.prices import quotes
-from market.prices.records import AnyRecord, Tick, TickAccepted
+from market.prices.records import AnyRecord, JournalPosition, Tick, TickAccepted
 from market.streams.metrics import StreamMetrics
 from market.streams.protocol.messages import MARKET
 from market.streams.stream import NumberedStream

@@ -13,8 +13,9 @@ import msgspec
 
 from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
-from market.engine.feeds.simulated.demo_feed import CATCH_UP_MS, PIECE_MS, RAPID_PIECE_MS, DemoFeed, simulated
+from market.engine.feeds.demo_feed import CATCH_UP_MS, PIECE_MS, RAPID_PIECE_MS, DemoFeed
 from market.prices.records import Tick
+from market.simulated.simulated_market import simulated
 from tests.market.feeds.receivers import RecordingReceiver, running
 from tests.market.ticking import HOURS, NOON_MS, make_facts
 

@@ -3,9 +3,9 @@ from itertools import pairwise
 from math import log
 from statistics import fmean
 
-from market.engine.feeds.simulated.profiles import PROFILES
-from market.engine.feeds.simulated.simulated_market import SimulatedBar, SimulatedMarket
 from market.prices.records import Tick
+from market.simulated.profiles import PROFILES
+from market.simulated.simulated_market import SimulatedBar, SimulatedMarket
 
 START_MS = 1_795_003_200_000
 MINUTE_MS = 60_000

@@ -8,11 +8,11 @@ from operator import attrgetter
 from core.clock import now_ms
 from instruments.facts import InstrumentFacts
 from instruments.hours import Span, TradingHours
-from market.engine.feeds.feed import FeedReceiver
 from market.prices.records import Tick
+from market.simulated.profiles import profile_for
+from market.simulated.simulated_market import RapidMarket, SimulatedMarket, simulated
 
-from .profiles import profile_for
-from .simulated_market import RapidMarket, SimulatedMarket
+from .feed import FeedReceiver
 
 # Ticks are made that long before their time comes, so that none waits until it is made.
 AHEAD_MS, LEAST_AHEAD_MS = 400, 200
@@ -28,11 +28,6 @@ PIECE_MS = 1_000
 
 # The same for load tests, where a second has 50,000 ticks.
 RAPID_CATCH_UP_MS, RAPID_PIECE_MS = 1_000, 50
-
-
-def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
-    profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)
-    return SimulatedMarket(seed, facts.symbol, facts.digits, profile, facts.volume_kind)
 
 
 class DemoFeed:

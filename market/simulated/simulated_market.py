@@ -6,11 +6,12 @@ from functools import lru_cache
 from math import exp, sqrt
 from operator import attrgetter
 
+from instruments.facts import InstrumentFacts
 from market.prices.records import Tick
 
 from .activity import TRADE_SHARE, TREND, WINDOW_SECONDS, Activity, SimulatedQuote, Takers, is_trade
 from .noise import BELL, BELL_DEVIATION, YEAR_SECONDS, Walk, derive_key, draw, stretch
-from .profiles import Profile, spread_points, trade_sizes
+from .profiles import Profile, profile_for, spread_points, trade_sizes
 
 # Open time, open, high, low, close, volume, ask high, ask low.
 SimulatedBar = tuple[int, float, float, float, float, float, float, float]
@@ -216,3 +217,8 @@ class RapidMarket:
 
     def _make_knot(self, knot: int) -> float:
         return self._base_points * exp(self._walk.at(knot * KNOT_MS)) - self._spreads[128] / 2
+
+
+def simulated(facts: InstrumentFacts, seed: int) -> SimulatedMarket:
+    profile = profile_for(facts.symbol, facts.digits, facts.pip_size, facts.type)
+    return SimulatedMarket(seed, facts.symbol, facts.digits, profile, facts.volume_kind)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.engine.feeds.simulated.profiles import PROFILES
+from market.simulated.profiles import PROFILES
 
 from .simulation import (
     DAY_MS,

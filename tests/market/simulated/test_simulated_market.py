@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.engine.feeds.simulated.profiles import PROFILES, Profile, profile_for
-from market.engine.feeds.simulated.simulated_market import SimulatedMarket
+from market.simulated.profiles import PROFILES, Profile, profile_for
+from market.simulated.simulated_market import SimulatedMarket
 
 from .simulation import (
     DAY_MS,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from market.engine.feeds.simulated.profiles import PROFILES
-from market.engine.feeds.simulated.simulated_market import RapidMarket
+from market.simulated.profiles import PROFILES
+from market.simulated.simulated_market import RapidMarket
 
 from .simulation import START_MS, make_market, points_of
 

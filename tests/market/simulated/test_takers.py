@@ -8,10 +8,10 @@ from statistics import correlation, fmean
 
 import pytest
 
-from market.engine.feeds.simulated.activity import TRADE_SHARE
-from market.engine.feeds.simulated.profiles import PROFILES
 from market.prices.order_flow import Absorption, AbsorptionWatch, OrderFlow
 from market.prices.records import Tick
+from market.simulated.activity import TRADE_SHARE
+from market.simulated.profiles import PROFILES
 
 from .simulation import HOUR_MS, MINUTE_MS, START_MS, make_market, make_ticks
 
