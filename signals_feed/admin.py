@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.back_office import NOBODY, ReadOnlyAdmin, button, label
+from accounts.back_office import NO_OWNER, ReadOnlyAdmin, button, label
 from accounts.models import User
 from instruments.admin import price_column
 from signals_feed.ledger.ledger import LedgerEntry
@@ -74,7 +74,7 @@ class CancelForm(forms.Form):
 @admin.register(Signal)
 class SignalAdmin(ReadOnlyAdmin[Signal]):
     # Staff may cancel anybody's signal: that gives no access to the publisher's account.
-    owner = NOBODY
+    owner = NO_OWNER
     list_display = (
         *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),
     )

@@ -24,7 +24,7 @@ from accounts.models import Account, User
 
 from .staff_pages import ITSELF, ReadOnlyAdmin, StaffAdmin
 
-POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+PERMISSION_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 admin.site.unregister(Group)
 
 
@@ -57,7 +57,7 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
     readonly_fields = ("password_state", "last_login", "date_joined")
     fieldsets = (
         (None, {"fields": ("username", "email", "first_name", "last_name", "is_active", "password_state")}),
-        ("Powers", {"fields": POWERS}),
+        ("Powers", {"fields": PERMISSION_FIELDS}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
 
@@ -67,7 +67,9 @@ class UserAdmin(DjangoUserAdmin, StaffAdmin[User]):  # type: ignore[type-arg]
         return format_html('{} <a href="../password/" class="text-primary-600">Change it</a>', state)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return self.readonly_fields if request.user.is_superuser else (*self.readonly_fields, *POWERS)
+        return (
+            self.readonly_fields if request.user.is_superuser else (*self.readonly_fields, *PERMISSION_FIELDS)
+        )
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         with transaction.atomic():

@@ -44,7 +44,7 @@ BEYOND_REACH = "you cannot act on an account that may do more than you may."
 
 ITSELF = "pk"
 """The `owner` of pages of users."""
-NOBODY = ""
+NO_OWNER = ""
 """The `owner` of rows that are nobody's, or that staff act on whosever they are."""
 # No row of a person is more steps away from them.
 FARTHEST = 2
@@ -66,7 +66,7 @@ def within_reach(of: User) -> QuerySet[User]:
 def reached(request: HttpRequest, rows: QuerySet[Any], owner: str) -> QuerySet[Any]:
     """Those of the rows that the staff member may act on."""
     staff = staff_of(request)
-    if owner == NOBODY or staff.is_superuser:
+    if owner == NO_OWNER or staff.is_superuser:
         return rows
     return rows.filter(**{f"{owner}__in": within_reach(staff).values("pk")})
 
@@ -77,7 +77,7 @@ def staff_of(request: HttpRequest) -> User:
 
 
 def owner_of(row: Model, owner: str) -> User | None:
-    if owner == NOBODY:
+    if owner == NO_OWNER:
         return None
     found: Any = row if owner == ITSELF else attrgetter(owner.replace("__", "."))(row)
     return found if isinstance(found, User) else None
@@ -101,7 +101,7 @@ def staff_page(request: HttpRequest, template: str, title: str, **context: Any) 
 
 class StaffAdmin(ModelAdmin[M]):
     owner: ClassVar[str | None] = None
-    """From a row to the person whose it is, as a lookup; `NOBODY` where rows are nobody's."""
+    """From a row to the person whose it is, as a lookup; `NO_OWNER` where rows are nobody's."""
     decides_about_owner: ClassVar[bool] = False
     """Nobody decides for themselves, however much they may."""
     never: ClassVar[tuple[str, ...]] = ()
@@ -132,7 +132,7 @@ class StaffAdmin(ModelAdmin[M]):
 
     def reaches(self, request: HttpRequest, row: M) -> bool:
         """Whether this staff member may act on a row, whatever their permissions say of its kind."""
-        person = owner_of(row, self.owner or NOBODY)
+        person = owner_of(row, self.owner or NO_OWNER)
         staff = staff_of(request)
         if self.decides_about_owner and person == staff and not staff.is_superuser:
             return False
@@ -160,7 +160,7 @@ class StaffAdmin(ModelAdmin[M]):
 
     def formfield_for_foreignkey(self, db_field: Any, request: Any, **options: Any) -> Any:
         """Only people within reach can be chosen as those whose a row is."""
-        first, _, rest = (self.owner or NOBODY).partition("__")
+        first, _, rest = (self.owner or NO_OWNER).partition("__")
         if first == db_field.name:
             people = options.get("queryset")
             if people is None:
@@ -180,7 +180,7 @@ class StaffAdmin(ModelAdmin[M]):
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[M], *args: Any, **options: Any) -> Any:
         """No action of a list hears of rows that are out of reach."""
-        within = reached(request, queryset, self.owner or NOBODY)
+        within = reached(request, queryset, self.owner or NO_OWNER)
         if self.decides_about_owner and not staff_of(request).is_superuser:
             within = within.exclude(**{str(self.owner): request.user})
         chosen = queryset.filter(pk__in=request.POST.getlist("_selected_action"))

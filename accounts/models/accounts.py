@@ -145,8 +145,10 @@ class TierRequest(models.Model):
 
 
 class Attempt(models.Model):
-    """The table of Django's cache, shared by all processes: attempts to log in, and codes that were used.
-    It is as `createcachetable` makes it, and a model so that it is migrated like any other."""
+    """The table of Django's cache, shared by all processes. It holds what allauth's rate limits count
+    (attempts to log in, sign up, reset a password or change a second factor), one-time codes that were used,
+    the login link of the demo's staff, and whether a process is pruning. It is as `createcachetable` makes
+    it, and a model so that it is migrated like any other."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

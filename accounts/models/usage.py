@@ -53,13 +53,13 @@ Minute = tuple[int, int]
 
 class UsageManager(models.Manager["Usage"]):
     @transaction.atomic
-    def add(self, spent: Mapping[Minute, UsageCounts]) -> None:
+    def add(self, counts: Mapping[Minute, UsageCounts]) -> None:
         """On top of what other processes have counted in the same minutes and days."""
         # An account may have gone since: then nobody asks what it used.
-        accounts = Account.objects.filter(pk__in={account for account, _ in spent})
+        accounts = Account.objects.filter(pk__in={account for account, _ in counts})
         known = set(accounts.values_list("pk", flat=True))
         rows: dict[tuple[str, int, int], UsageCounts] = {}
-        for (account, at), used in spent.items():
+        for (account, at), used in counts.items():
             if account in known:
                 for row in (("minute", account, at), ("day", account, at // DAY_S * DAY_S)):
                     rows[row] = rows.get(row, UsageCounts()).more(used)

@@ -217,7 +217,7 @@ class RedisSlots:
 
     def _take(self, asked: list[SlotQuestion], first: list[Ask], answered: SlotAnswers) -> None:
         answers = answered.answers
-        told, rest = answers[: len(first)], answers[len(first) + len(asked) :]
+        sync_answers, rest = answers[: len(first)], answers[len(first) + len(asked) :]
         again: list[SlotQuestion] = []
         for question, answer in zip(asked, answers[len(first) :], strict=False):
             if question.asks[0] == "claim" and answer == TELL_FIRST:
@@ -227,7 +227,7 @@ class RedisSlots:
         for name, code in answered.ended:
             self._here.end(slot_number(name), code)
         self._heard = [name for name, _ in answered.ended]
-        if self._telling is not None and self._telling.heard(told):
+        if self._telling is not None and self._telling.heard(sync_answers):
             self._telling = None
         if not answered.was_known:
             self._telling = SlotSync(self._process, self._here)

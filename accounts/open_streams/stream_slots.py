@@ -62,7 +62,7 @@ class MemorySlots:
 
     def __init__(self) -> None:
         self._all: dict[int, Slot] = {}
-        self._of: dict[int, dict[int, Slot]] = {}
+        self._by_account: dict[int, dict[int, Slot]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -74,10 +74,10 @@ class MemorySlots:
         return self._all.values()
 
     def of(self, account_id: int) -> list[Slot]:
-        return list(self._of.get(account_id, {}).values())
+        return list(self._by_account.get(account_id, {}).values())
 
     def accounts(self) -> list[int]:
-        return list(self._of)
+        return list(self._by_account)
 
     def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:
         held = self.of(slot.stream.account_id)
@@ -91,15 +91,15 @@ class MemorySlots:
 
     def put(self, slot: Slot) -> None:
         self._all[slot.number] = slot
-        self._of.setdefault(slot.stream.account_id, {})[slot.number] = slot
+        self._by_account.setdefault(slot.stream.account_id, {})[slot.number] = slot
 
     def remove(self, number: int) -> Slot | None:
         slot = self._all.pop(number, None)
         if slot is not None:
-            held = self._of[slot.stream.account_id]
+            held = self._by_account[slot.stream.account_id]
             del held[number]
             if not held:
-                del self._of[slot.stream.account_id]
+                del self._by_account[slot.stream.account_id]
         return slot
 
     def release(self, slot: Slot) -> None:

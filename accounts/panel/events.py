@@ -52,8 +52,8 @@ class ShownEvent(NamedTuple):
 def events(request: PersonRequest) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     found = ControlEvent.objects.filter(account_id=account.pk, kind__in=WORDS).order_by("-position")
-    told = [
+    shown = [
         ShownEvent(WORDS[EventKind(event.kind)](event.facts), event.by, event.created_at)
         for event in found[:SHOWN]
     ]
-    return render(request, "settings/events.html", {"events": told, "shown": SHOWN})
+    return render(request, "settings/events.html", {"events": shown, "shown": SHOWN})

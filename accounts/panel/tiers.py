@@ -70,7 +70,7 @@ def show(
 
 
 @settings_action
-def take_back(request: PersonRequest, pk: int) -> HttpResponse:
+def withdraw(request: PersonRequest, pk: int) -> HttpResponse:
     account = Account.objects.for_user(request.user)
     try:
         withdraw_request(get_object_or_404(account.tier_requests, pk=pk), by=request.user.get_username())

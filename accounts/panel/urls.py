@@ -6,7 +6,7 @@ from accounts.keys.browser_tokens import page_token
 from .events import events
 from .keys import keys, revoke, roll
 from .streams import close, end_session, streams
-from .tiers import take_back, tier
+from .tiers import tier, withdraw
 from .usage import usage
 
 urlpatterns = [
@@ -18,7 +18,7 @@ urlpatterns = [
     re_path(r"^settings/streams/?$", streams, name="open_streams"),
     path("settings/streams/close", close, name="close_stream"),
     re_path(r"^settings/tier/?$", tier, name="tier"),
-    path("settings/tier/<int:pk>/withdraw", take_back, name="withdraw_tier_request"),
+    path("settings/tier/<int:pk>/withdraw", withdraw, name="withdraw_tier_request"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", revoke, name="revoke_key"),

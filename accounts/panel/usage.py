@@ -47,7 +47,7 @@ class Chart(NamedTuple):
 
 class UsageDay(NamedTuple):
     day: date
-    spent: UsageCounts
+    counts: UsageCounts
     ai_calls: int
 
 
@@ -62,11 +62,11 @@ def usage(request: PersonRequest) -> HttpResponse:
         "charts": [
             Chart("Requests today", "minute", bars([each.requests for each in minutes])),
             Chart("Streams opened today", "minute", bars([each.streams for each in minutes])),
-            Chart("Requests of 30 days", "day", bars([each.spent.requests for each in days])),
-            Chart("Streams opened in 30 days", "day", bars([each.spent.streams for each in days])),
+            Chart("Requests of 30 days", "day", bars([each.counts.requests for each in days])),
+            Chart("Streams opened in 30 days", "day", bars([each.counts.streams for each in days])),
             Chart("AI calls of 30 days", "day", bars([each.ai_calls for each in days])),
         ],
-        "days": [day for day in reversed(days) if day.ai_calls or any(day.spent)],
+        "days": [day for day in reversed(days) if day.ai_calls or any(day.counts)],
     }
     return render(request, "settings/usage.html", context)
 
@@ -74,19 +74,19 @@ def usage(request: PersonRequest) -> HttpResponse:
 def minutes_of(account: Account, now: datetime) -> list[UsageCounts]:
     """Each minute of the UTC day, also those to come."""
     began = midnight(now)
-    spent = spent_by(account, "minute", began)
-    return [spent.get(began + timedelta(minutes=place), UsageCounts()) for place in range(24 * 60)]
+    counts = counts_by(account, "minute", began)
+    return [counts.get(began + timedelta(minutes=place), UsageCounts()) for place in range(24 * 60)]
 
 
 def days_of(account: Account, now: datetime) -> list[UsageDay]:
     """Oldest first, today last."""
     wanted = [midnight(now) - timedelta(days=ago) for ago in reversed(range(DAYS))]
-    spent = spent_by(account, "day", wanted[0])
+    counts = counts_by(account, "day", wanted[0])
     of_account = AiUsage.objects.filter(account=account, day__gte=wanted[0].date())
     calls = dict(of_account.values_list("day", "used"))
-    return [UsageDay(at.date(), spent.get(at, UsageCounts()), calls.get(at.date(), 0)) for at in wanted]
+    return [UsageDay(at.date(), counts.get(at, UsageCounts()), calls.get(at.date(), 0)) for at in wanted]
 
 
-def spent_by(account: Account, span: str, since: datetime) -> dict[datetime, UsageCounts]:
+def counts_by(account: Account, span: str, since: datetime) -> dict[datetime, UsageCounts]:
     rows = account.usage.filter(span=span, starts_at__gte=since)
     return {at: UsageCounts(*used) for at, *used in rows.values_list("starts_at", "requests", "streams")}

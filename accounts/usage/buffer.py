@@ -26,7 +26,7 @@ class UsageBuffer:
     """A process that is killed loses what was used in its last seconds."""
 
     def __init__(self) -> None:
-        self._spent: dict[Minute, UsageCounts] = {}
+        self._counts: dict[Minute, UsageCounts] = {}
         self._prune_at = 0.0
 
     def note_request(self, account_id: int) -> None:
@@ -37,27 +37,27 @@ class UsageBuffer:
 
     def _note(self, account_id: int, *, requests: int = 0, streams: int = 0) -> None:
         minute = account_id, int(time.time()) // MINUTE_S * MINUTE_S
-        before = self._spent.get(minute, UsageCounts())
-        self._spent[minute] = UsageCounts(before.requests + requests, before.streams + streams)
+        before = self._counts.get(minute, UsageCounts())
+        self._counts[minute] = UsageCounts(before.requests + requests, before.streams + streams)
 
     async def record(self) -> None:
-        spent, self._spent = self._spent, {}
-        if spent:
+        counts, self._counts = self._counts, {}
+        if counts:
             try:
-                await in_thread(Usage.objects.add, spent)
+                await in_thread(Usage.objects.add, counts)
             except UNANSWERED:
-                self._put_back(spent)
+                self._put_back(counts)
                 raise
         if time.monotonic() >= self._prune_at:
             self._prune_at = time.monotonic() + PRUNE_EVERY_S
             await in_thread(Usage.objects.prune, datetime.now(UTC))
 
-    def _put_back(self, spent: dict[Minute, UsageCounts]) -> None:
-        if len(spent) > MOST_WAITING:
-            logger.error("The usage of %d minutes is lost: the database is away for too long", len(spent))
+    def _put_back(self, counts: dict[Minute, UsageCounts]) -> None:
+        if len(counts) > MOST_WAITING:
+            logger.error("The usage of %d minutes is lost: the database is away for too long", len(counts))
             return
-        for minute, used in spent.items():
-            self._spent[minute] = self._spent.get(minute, UsageCounts()).more(used)
+        for minute, used in counts.items():
+            self._counts[minute] = self._counts.get(minute, UsageCounts()).more(used)
 
 
 usage_buffer = UsageBuffer()
