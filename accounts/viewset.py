@@ -9,10 +9,12 @@ from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
 from accounts.limits.throttling import rate_limit_refusal, throttle
 from accounts.usage.buffer import usage_buffer
-from core.addresses import header, is_loopback, note_known
+from core.addresses import is_loopback
 from core.contract.answers import Answer
 from core.contract.errors import InvalidApiKey, MissingApiKey, NotFound
+from core.request_headers import header
 from core.viewset import ApiViewSet
+from serving.http.connections import note_known
 
 
 class KeyedViewSet(ApiViewSet):
@@ -43,7 +45,7 @@ class KeyedViewSet(ApiViewSet):
 
 
 class UnknownPathViewSet(KeyedViewSet):
-    """Every other path below /api, behind the same door as the known ones."""
+    """Every other path below /api: without a valid key it is refused as the known ones are."""
 
     def action_for(self, method: str) -> Callable[..., Any]:
         return self.absent

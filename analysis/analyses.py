@@ -19,7 +19,7 @@ from .answer_cache import AnswerCache, AnswerKey, CachedAnswer
 from .reading import flows, read_facts
 
 logger = logging.getLogger(__name__)
-AGAIN_S = 30
+RETRY_AFTER_S = 30
 
 
 class Answered(NamedTuple):
@@ -99,7 +99,7 @@ class Analyses:
 
 
 def unavailable(analyst: Analyst, failure: LanguageFailed) -> ModelUnavailable:
-    wait_s = int(failure.wait_s) + 1 if failure.wait_s else AGAIN_S
+    wait_s = int(failure.wait_s) + 1 if failure.wait_s else RETRY_AFTER_S
     return ModelUnavailable(
         f"{analyst.identifier} does not answer just now, and nothing was counted. Try again in {wait_s} s, "
         f"or ask {analysts.always.identifier}, which always answers.",

@@ -47,7 +47,7 @@ class CachedAnswer(NamedTuple):
 class AnswerCache:
     # The longest wait for Redis; after a failure it is left alone for a while.
     PATIENCE_S = 0.5
-    AGAIN_S = 5.0
+    RETRY_S = 5.0
     LOOK_S = 0.02
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class AnswerCache:
                 answer = await asked(self._redis)
         except (RedisError, OSError) as error:
             redis_away.tell(error)
-            self._away_until = time.monotonic() + self.AGAIN_S
+            self._away_until = time.monotonic() + self.RETRY_S
             return None
         redis_away.over()
         return answer

@@ -4,10 +4,9 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from core.addresses import host_is_loopback
-from core.process import wait_for_database
+from core.process import pending_migrations, wait_for_database
 from demo.instruments import Progress
 from demo.login import fresh_link
 from demo.people import demo_keys
@@ -21,8 +20,7 @@ def prepare(out: OutputWrapper) -> str | None:
     Returns the link for the demo's staff."""
     if settings.PRODUCTION:
         wait_for_database("The service")
-    executor = MigrationExecutor(connection)
-    is_behind = bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    is_behind = bool(pending_migrations())
     if settings.PRODUCTION:
         if is_behind:
             raise CommandError("The database is behind the code. Run `manage.py migrate` first.")

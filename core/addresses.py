@@ -1,4 +1,4 @@
-"""Where a request comes from, whom it was meant for, and whether its key crossed the network in the clear.
+"""Where a request comes from.
 
 The server has already put a trusted proxy's word into the scope. A request that seems to come from this
 machine gains nothing by that, because behind a proxy on the same machine every request does. Demo keys and
@@ -8,17 +8,8 @@ from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
-from django.http.request import split_domain_port, validate_host
-
-from core.contract.errors import HttpsRequired, InvalidParameter
-
-
-def header(scope: dict[str, Any], name: bytes) -> str | None:
-    """Reads the scope itself: `request.headers` would decode every header for the sake of one."""
-    values = [value for sent, value in scope["headers"] if sent == name]
-    return b",".join(values).decode("latin-1") if values else None
+from django.http.request import split_domain_port
 
 
 def address_of(scope: dict[str, Any]) -> str:
@@ -63,47 +54,3 @@ def _is_address(text: str | None) -> bool:
         return ip_address(text or "").is_loopback
     except ValueError:
         return False
-
-
-def check_host(scope: dict[str, Any]) -> None:
-    """Refuse a request that was meant for another host; only HTTP/1.0 may omit the Host header."""
-    host = header(scope, b"host")
-    if host is None and scope["http_version"] == "1.0":
-        return
-    if not is_ours(host or ""):
-        raise InvalidParameter("The Host header does not name this service.", field="Host")
-
-
-@lru_cache(maxsize=128)
-def is_ours(host: str) -> bool:
-    domain, _ = split_domain_port(host)
-    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
-
-
-KEY_HEADERS = (b"x-api-key", b"x-ingest-key", b"authorization")
-IN_THE_CLEAR = (b"http", b"ws")
-
-
-def came_plain(scope: dict[str, Any]) -> bool:
-    """Only the proxy can tell: a connection in the clear may be its own, with TLS in front of it."""
-    if not settings.PRODUCTION or settings.ALLOW_PLAIN_HTTP:
-        return False
-    said = next((value for name, value in scope["headers"] if name == b"x-forwarded-proto"), b"")
-    # Of several values, the first is the protocol of the client itself.
-    return said.partition(b",")[0].strip().lower() in IN_THE_CLEAR
-
-
-def refuse_plain(scope: dict[str, Any]) -> None:
-    """Called before the key is looked up. A request without a key is refused later, as one that lacks it."""
-    if came_plain(scope) and any(name in KEY_HEADERS for name, _ in scope["headers"]):
-        raise HttpsRequired
-
-
-EXTENSION = "tickwire.connection"
-
-
-def note_known(scope: dict[str, Any]) -> None:
-    """A valid key came over this connection, so it is not among the first to be closed when few are left."""
-    extensions = scope.get("extensions")
-    if extensions and (connection := extensions.get(EXTENSION)) is not None:
-        connection.is_known = True

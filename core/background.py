@@ -8,10 +8,10 @@ from core.database import TRANSIENT
 from core.fault_log import Fault
 
 # Longer than any task needs for an orderly end.
-AGAIN_S = 3.0
+CANCEL_AGAIN_S = 3.0
 
 
-async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = AGAIN_S) -> None:
+async def cancel_and_wait(*tasks: asyncio.Task[Any] | None, again_s: float = CANCEL_AGAIN_S) -> None:
     """Cancel them and wait until they have ended; what they raise is dropped. They are cancelled again and
     again, because Python 3.11's `wait_for`, which redis-py uses, now and then loses a cancellation, and such
     a task would never end."""

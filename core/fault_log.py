@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-AGAIN_S = 60.0
+LOG_LASTING_EVERY_S = 60.0
 
 
 class Fault(Protocol):
@@ -45,7 +45,7 @@ class LastingFault:
     def tell(self, error: object) -> None:
         now, cause = self._clock(), type(error).__name__
         last_s = self._told_s.get(cause)
-        if last_s is not None and now - last_s < AGAIN_S:
+        if last_s is not None and now - last_s < LOG_LASTING_EVERY_S:
             self._untold += 1
             return
         self._told_s[cause] = now
@@ -64,7 +64,7 @@ class LastingFault:
         self._began_s = None
 
 
-EVERY_S = 10.0
+LOG_REPEATED_EVERY_S = 10.0
 
 
 class RepeatedWarning:
@@ -79,7 +79,7 @@ class RepeatedWarning:
         """The text begins with `%d`, for the number of faults since the last line."""
         self._count += 1
         now = self._clock()
-        if now - self._told_at >= EVERY_S:
+        if now - self._told_at >= LOG_REPEATED_EVERY_S:
             self._logger.warning(self._text, self._count, *details)
             self._told_at, self._count = now, 0
 

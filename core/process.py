@@ -9,6 +9,8 @@ import time
 
 import psycopg
 from django.db import OperationalError, connection
+from django.db.migrations import Migration
+from django.db.migrations.executor import MigrationExecutor
 
 # The last is ten times the default: with 2,000 open sockets, a full collection holds everybody up for 0.15 s.
 # Ended sockets do not need it: tests/contract/streams/test_nothing_left.py.
@@ -24,7 +26,7 @@ def freeze_startup_objects() -> None:
 
 
 logger = logging.getLogger(__name__)
-ASK_AGAIN_S, TELL_AGAIN_S = 1.0, 30.0
+RETRY_S, LOG_EVERY_S = 1.0, 30.0
 
 # What a database says that is not there yet. Anything else, such as a wrong password, will not pass.
 PASSES = (
@@ -50,7 +52,7 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
     if connection.vendor != "postgresql":
         return
     wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-    told_at = float("-inf")
+    logged_at = float("-inf")
     while True:
         try:
             psycopg.connect(**wishes).close()
@@ -58,12 +60,18 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
             reason = str(error).strip().splitlines()[0]
             if not whatever_it_says and not any(words in str(error) for words in PASSES):
                 raise OperationalError(reason) from error
-            if time.monotonic() - told_at > TELL_AGAIN_S:
-                told_at = time.monotonic()
+            if time.monotonic() - logged_at > LOG_EVERY_S:
+                logged_at = time.monotonic()
                 logger.warning("%s waits for the database: %s", who, reason)
-            time.sleep(ASK_AGAIN_S)
+            time.sleep(RETRY_S)
         else:
             return
+
+
+def pending_migrations() -> list[Migration]:
+    """Those that the database lacks, in the order in which they would run."""
+    executor = MigrationExecutor(connection)
+    return [migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
 
 
 _watching: threading.Thread | None = None

@@ -10,10 +10,10 @@ from asgiref.sync import markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from rest_framework.viewsets import ViewSet
 
-from core.addresses import check_host, refuse_plain
 from core.contract.answers import METHODS, ON_PREFLIGHT, Answer, new_request_id
-from core.contract.errors import MethodNotAllowed, answer_error
+from core.contract.errors import MethodNotAllowed, answer_exception
 from core.contract.parameters import QuerySerializer, read_parameters
+from core.request_headers import check_host, refuse_plain
 
 access_log = logging.getLogger("accounts.access")
 
@@ -39,7 +39,7 @@ class ApiViewSet(ViewSet):
         try:
             answer = await self.respond(request, headers, kwargs)
         except Exception as error:  # noqa: BLE001 - the top of a request: every fault becomes the one error body
-            answer = answer_error(error, request_id)
+            answer = answer_exception(error, request_id)
         answer.headers |= headers
         if access_log.isEnabledFor(logging.INFO):
             log_access(request, answer.status, request_id, started_at)

@@ -13,7 +13,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 
-from core.database import UNANSWERED, spend
+from core.daily_allowance import spend
+from core.database import UNANSWERED
 from core.threads import in_thread_promptly
 from news.language.endpoint import PROTOCOLS, Endpoint, LanguageFailed
 from news.language.transport import Breaker, ask, refusal

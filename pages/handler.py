@@ -21,10 +21,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.template.loader import render_to_string
 from django.urls import set_script_prefix
 
-from core.addresses import check_host, header
 from core.background import retrieve
-from core.contract.errors import ApiError, Overloaded, as_refusal, error_answer
+from core.contract.errors import ApiError, Overloaded, as_refusal, refusal_response
 from core.events.event_feed import AWAY, feed
+from core.request_headers import check_host, header
 from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
 
@@ -170,7 +170,7 @@ def refuse_page(scope: dict[str, Any], refusal: ApiError) -> HttpResponse:
     database is needed, because both have too much to do at such a moment."""
     status = refusal.status_code
     if "text/html" not in (header(scope, b"accept") or "") or status not in WITH_PAGE:
-        return error_answer(refusal)
+        return refusal_response(refusal)
     headers = {
         **refusal.headers,
         "Content-Security-Policy": build_policy(),

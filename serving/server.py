@@ -1,6 +1,5 @@
-"""uvicorn's server with our protocols. It says when it serves, and does not leave before those who send it
-requests know.
-"""
+"""uvicorn's server with our protocols. It reports when it serves, and before it stops it gives proxies time
+to notice."""
 
 import asyncio
 import errno
@@ -27,7 +26,7 @@ RECEIVE_BUFFER_BYTES = 32 * 1024
 
 
 def take_port(host: str, port: int) -> socket.socket:
-    """Listen before anything else is done, so that a taken port costs nobody a minute of preparation."""
+    """Listen before anything else is done, so that a taken port is reported at once, not after a minute."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -62,7 +61,7 @@ def shown_address(host: str, port: int) -> str:
 
 STEP_S = 0.1
 
-# Who was let in may not have said yet what it wants.
+# A client whose connection was just accepted may not have sent its request yet.
 LAST_COMERS_S = 1.0
 
 
@@ -83,7 +82,7 @@ class Server(uvicorn.Server):
             self._on_serving()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Who presses Ctrl-C wants it to end; SIGTERM may come with a proxy in front. A second one hurries it.
+        # Ctrl-C needs no pause; after SIGTERM a proxy may have to notice. A second signal ends the pause.
         is_first = not self.should_exit
         self._pause_s = settings.DRAIN_S if is_first and self.started and sig == signal.SIGTERM else 0.0
         draining.begin()
@@ -97,7 +96,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """First `/readyz` says so, and every answer ends its connection; then the doors close."""
+        """First `/readyz` says so and every answer ends its connection; then no connection is accepted."""
         draining.begin()
         self._on_stopping()
         if self._is_followed:

@@ -106,7 +106,7 @@ Read = Callable[[int, int, int], Awaitable[list[Announced]]]
 
 # Less than may wait for a slow reader.
 CHUNK = 500
-AGAIN_S = 0.25
+RETRY_S = 0.25
 
 
 async def read_in_thread(after: int, upto: int, limit: int) -> list[Announced]:
@@ -211,7 +211,7 @@ class SignalStream(Stream):
         self._wake.clear()
 
     async def _try_again(self) -> None:
-        await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(RETRY_S)
         self._wake.set()
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 
 from accounts.models import Account, PageSession
 from core.contract.answers import new_request_id
-from core.contract.errors import ApiError, MethodNotAllowed, answer_error
+from core.contract.errors import ApiError, MethodNotAllowed, answer_exception
 from core.plain_json import encode
 from core.times import iso_ms
 
@@ -75,12 +75,12 @@ def page_token(request: HttpRequest) -> HttpResponse:
     try:
         text, token = issue_token(request)
     except ApiError as error:
-        answer = answer_error(error, new_request_id())
+        answer = answer_exception(error, new_request_id())
         return HttpResponse(
             answer.body, status=answer.status, headers=answer.headers, content_type="application/json"
         )
-    told = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
-    return HttpResponse(encode(told), content_type="application/json")
+    token_body = {"token": text, "expires_at": iso_ms(1000 * token.ends_at)}
+    return HttpResponse(encode(token_body), content_type="application/json")
 
 
 def issue_token(request: HttpRequest) -> tuple[str, BrowserToken]:

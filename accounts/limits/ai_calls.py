@@ -10,7 +10,7 @@ from django.db.models import F
 
 from accounts.models import AiUsage
 from core.contract.errors import AiQuotaExceeded
-from core.database import spend
+from core.daily_allowance import spend
 
 
 class AiCallStanding(msgspec.Struct, frozen=True):

@@ -159,19 +159,19 @@ logger = logging.getLogger(__name__)
 READ_ONLY, STOOD_STILL = "25006", "25P03"
 
 
-def answer_error(error: Exception, request_id: str) -> Answer:
+def answer_exception(error: Exception, request_id: str) -> Answer:
     """Any exception becomes an answer, and only a bug becomes a 500."""
     refusal = as_refusal(error)
     if refusal.status_code == 503:
         unavailable.tell(refusal.code, request_id, error)
     elif refusal.status_code >= 500:
         logger.error("%s: %s", request_id, error, exc_info=error)
-    return answer_refusal(refusal, request_id)
+    return refusal_answer(refusal, request_id)
 
 
-def answer_refusal(refusal: ApiError, request_id: str) -> Answer:
+def refusal_answer(refusal: ApiError, request_id: str) -> Answer:
     headers = {**refusal.headers, "X-Request-Id": request_id}
-    return Answer(error_body(refusal, request_id), headers, refusal.status_code)
+    return Answer(refusal_body(refusal, request_id), headers, refusal.status_code)
 
 
 def as_refusal(error: Exception) -> ApiError:
@@ -190,7 +190,7 @@ def as_refusal(error: Exception) -> ApiError:
             return InternalError()
 
 
-def error_body(refusal: ApiError, request_id: str) -> bytes:
+def refusal_body(refusal: ApiError, request_id: str) -> bytes:
     details = Refusal(
         code=refusal.code,
         message=refusal.message,
@@ -227,9 +227,9 @@ def _page_or_body(request: HttpRequest, refusal: ApiError) -> HttpResponse:
         for name, value in refusal.headers.items():
             response.headers[name] = value
         return response
-    return error_answer(refusal)
+    return refusal_response(refusal)
 
 
-def error_answer(refusal: ApiError) -> HttpResponse:
+def refusal_response(refusal: ApiError) -> HttpResponse:
     """The error body, with a new request id."""
-    return answer_refusal(refusal, new_request_id()).as_response("GET")
+    return refusal_answer(refusal, new_request_id()).as_response("GET")

@@ -14,7 +14,7 @@ from .errors import (
     MissingApiKey,
     Overloaded,
     RateLimitExceeded,
-    error_body,
+    refusal_body,
 )
 from .parameters import read_parameters
 from .schema import Description
@@ -125,8 +125,8 @@ def error_responses(description: Description) -> Json:
             shared = [error for error in EVERYWHERE if error.status_code == status]
             responses[str(status)] = _response(status, [*refusals, *shared])
             # A refusal that comes before the account is known has none of these.
-            told = [name for name in description.headers if name in OF_AI_CALLS]
-            responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in told}
+            optional = [name for name in description.headers if name in OF_AI_CALLS]
+            responses[str(status)]["headers"] |= {name: _header(name, required=False) for name in optional}
         elif status in SHARED:
             responses[str(status)] = {"$ref": f"#/components/responses/{SHARED[status]}"}
     return responses
@@ -145,7 +145,7 @@ def _refused(description: Description) -> Iterable[ApiError]:
 
 def _response(status: int, refusals: list[ApiError]) -> Json:
     examples = {
-        _title(error): {"value": msgspec.json.decode(error_body(error, REQUEST_ID))} for error in refusals
+        _title(error): {"value": msgspec.json.decode(refusal_body(error, REQUEST_ID))} for error in refusals
     }
     schema = {"$ref": "#/components/schemas/Error"}
     return {

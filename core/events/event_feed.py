@@ -35,7 +35,7 @@ SURE_WITHIN_S = 1.5
 
 # No later event is handled in this time, but for those that have to hold in time.
 HANDLE_WITHIN_S = 5.0
-AGAIN_S = 1.0
+RETRY_S = 1.0
 
 # After this, the handler waits for something that never comes.
 GIVE_UP_S = 120.0
@@ -132,8 +132,8 @@ class EventFeed(OutboxTrust):
             asyncio.create_task(self.keep_time(), name="own time"),
         ]
         if settings.REDIS_URL:
-            told = self._listener.listen(settings.REDIS_URL)
-            self.tasks.append(asyncio.create_task(told, name="control events over Redis"))
+            listening = self._listener.listen(settings.REDIS_URL)
+            self.tasks.append(asyncio.create_task(listening, name="control events over Redis"))
 
     async def stop(self) -> None:
         readers.discard(self.look_now)
@@ -277,7 +277,7 @@ class EventFeed(OutboxTrust):
     async def _see_through(self, handling: Handling) -> None:
         while fault := await self._keep(handling.work()):
             late_wait.tell(fault)
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
         late_wait.over()
 
     def _keep(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
@@ -285,11 +285,11 @@ class EventFeed(OutboxTrust):
         task.add_done_callback(self._beside.discard)
         return task
 
-    def _hear(self, told: EventMessage) -> None:
+    def _hear(self, event: EventMessage) -> None:
         """An event over Redis ends somebody's access at once, whether the database answers or not."""
         self._wake.set()
-        if told.kind and told.position > self.position:
-            self._keep(asyncio.create_task(self._hand_on_early(told), name="a control event over Redis"))
+        if event.kind and event.position > self.position:
+            self._keep(asyncio.create_task(self._hand_on_early(event), name="a control event over Redis"))
 
     async def _hand_on_early(self, event: EventMessage) -> None:
         """After a transient fault, all handlers hear of it again when the outbox is read."""

@@ -37,7 +37,7 @@ COMMIT_ORDER_LOCK = 7_424_001
 REDIS_WITHIN_S = 0.5
 PING_EVERY_S = 1.0
 SILENT_S = 3.0
-TRY_AGAIN_S = 1.0
+RETRY_S = 1.0
 
 
 class ControlEventManager(models.Manager["ControlEvent"]):
@@ -160,7 +160,7 @@ class ChannelListener:
             fault=not_heard,
             broke="Control events over Redis could not be heard, trying again",
             passing=(RedisError, OSError),
-            after=TRY_AGAIN_S,
+            after=RETRY_S,
         ).run()
 
     async def _connect(self, url: str) -> None:

@@ -28,22 +28,22 @@ class OutboxTrust:
         self.is_running = False
         self.read_at = float("-inf")
         """All events before this moment are known."""
-        self._owed: deque[float] = deque()
+        self._unanswered: deque[float] = deque()
         """When the questions were asked that the database has not answered, the oldest first."""
         self._own_time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._has_failed = False
 
     def begin(self) -> None:
         self.is_running, self.read_at = True, time.monotonic()
-        self._has_failed, self._owed = False, deque()
+        self._has_failed, self._unanswered = False, deque()
 
     def end(self) -> None:
         self.is_running, self.read_at = False, float("-inf")
 
     @property
     def asked_at(self) -> float | None:
-        """Since when the database owes an answer, in our own time."""
-        return self._owed[0] if self._owed else None
+        """Since when the oldest unanswered question has waited, in our own time."""
+        return self._unanswered[0] if self._unanswered else None
 
     def own_now(self) -> float:
         return self._own_time.pass_to(time.monotonic())
@@ -66,13 +66,13 @@ class OutboxTrust:
     def is_database_away(self) -> bool:
         """It refuses, or has not answered for so long that nobody should wait for it."""
         asked_at = self.asked_at
-        owes = asked_at is not None and self.own_now() - asked_at >= self.STALE_AFTER_S
-        return self.is_running and (self._has_failed or owes)
+        is_silent = asked_at is not None and self.own_now() - asked_at >= self.STALE_AFTER_S
+        return self.is_running and (self._has_failed or is_silent)
 
     @property
     def may_be_trusted(self) -> bool:
-        """Whether what was learnt from events counts: it is current, or the best there is. While the database
-        owes an answer, nobody can tell yet whether it is away."""
+        """Whether what was learnt from events counts: it is current, or the best there is. While a question
+        is unanswered, nobody can tell yet whether the database is away."""
         is_asked = self.is_database_away or self.asked_at is not None
         return self.is_current or (is_asked and self.age_s < self.TRUSTED_FOR_S)
 
@@ -82,14 +82,14 @@ class OutboxTrust:
         return self.is_running and not self.is_current and self.age_s >= self.TRUSTED_FOR_S
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """A caller that stops waiting leaves the question with its thread, and the answer stays owed."""
-        owed, asked = self._owed, asyncio.ensure_future(in_reserved_thread(question))
-        owed.append(self.own_now())
+        """A caller that stops waiting leaves the question to its thread: it still counts as unanswered."""
+        unanswered, asked = self._unanswered, asyncio.ensure_future(in_reserved_thread(question))
+        unanswered.append(self.own_now())
 
         def answered(asked: asyncio.Future[T]) -> None:
             # One thread asks, so answers come in the order of the questions.
-            owed.popleft()
-            if owed is self._owed:
+            unanswered.popleft()
+            if unanswered is self._unanswered:
                 self._has_failed = asked.cancelled() or asked.exception() is not None
 
         asked.add_done_callback(answered)

@@ -28,7 +28,7 @@ from .writer import EngineWriter
 fault = EachFault(logging.getLogger(__name__), "The market engine")
 CLOCK_S = 0.25
 TELL_S = 1.0
-AGAIN_S = 1.0
+RETRY_S = 1.0
 REPEATED_AT_ONCE = 1_000
 
 # A look at the clock so long after the last one finds a machine that slept, stood still or is overloaded:
@@ -192,6 +192,6 @@ class Runner:
             await self.series.settle()
 
     def _run(self, act: Callable[[], Awaitable[None]], pause_s: float, name: str) -> None:
-        broke, again_s = f"The {name} broke and goes on", AGAIN_S + pause_s
+        broke, again_s = f"The {name} broke and goes on", RETRY_S + pause_s
         loop = BackgroundLoop(name, act, fault=fault, broke=broke, passing=(), after=pause_s, again=again_s)
         self._tasks.append(asyncio.create_task(loop.run(), name=name))

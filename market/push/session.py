@@ -12,12 +12,14 @@ from msgspec import UNSET, Raw, UnsetType
 
 from accounts.limits import MemoryWindow
 from core import clock
-from core.addresses import address_of, came_plain, header, is_ours, note_known
+from core.addresses import address_of
 from core.contract.errors import ApiError, HttpsRequired, InternalError, Overloaded
 from core.database import TRANSIENT
 from core.plain_json import encode
+from core.request_headers import came_plain, header, is_our_host
 from market import runtime
 from market.streams.protocol.refusals import Error, ErrorDetails
+from serving.http.connections import note_known
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.session import WebSocketSession
@@ -111,7 +113,7 @@ class IngestConsumer(WebSocketSession):
         """Programs and our own pages are welcome. A browser sends the origin of its page."""
         origin = header(self.scope, b"origin")
         try:
-            return super().is_welcome() and (origin is None or is_ours(urlsplit(origin).netloc))
+            return super().is_welcome() and (origin is None or is_our_host(urlsplit(origin).netloc))
         except ValueError:
             return False
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from core.addresses import address_of, note_known
+from core.addresses import address_of
 from core.contract.answers import Answer
 from core.contract.errors import MethodNotAllowed
 from core.plain_json import encode
 from core.viewset import ApiViewSet
 from market import runtime
+from serving.http.connections import note_known
 
 from .intake import read, take
 from .keys import PushSource, identify, sent_key

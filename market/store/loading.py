@@ -80,7 +80,7 @@ def _over_ms(facts: InstrumentFacts, at_ms: int) -> float:
 logger = logging.getLogger(__name__)
 
 # A change of kind reaches every process within a moment, and what waits behind this may not wait long.
-TRIES, AGAIN_S = 5, 0.1
+TRIES, RETRY_S = 5, 0.1
 
 
 async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
@@ -92,7 +92,7 @@ async def reload_candles(prices: Prices, facts: InstrumentFacts) -> Tick | None:
         if prices.history(facts) is old and old.simulated in (None, fresh.simulated):
             return _go_on_with(fresh, old, stored, prices, facts)
         # What is read may be of one kind and what is known of the other, while that changes.
-        await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(RETRY_S)
     logger.warning("The candles of %s are not loaded anew: its source changes", facts.symbol)
     return None
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from itertools import islice
+from typing import Any
 
 from core.addresses import network_of
 from core.fault_log import RepeatedWarning
@@ -99,6 +100,16 @@ class ClientConnection:
         self.group = group
         self.is_known = False
         """A valid key came over it."""
+
+
+CONNECTION_EXTENSION = "tickwire.connection"
+
+
+def note_known(scope: dict[str, Any]) -> None:
+    """A valid key came over this connection, so it is not among the first to be closed when few are left."""
+    extensions = scope.get("extensions")
+    if extensions and (connection := extensions.get(CONNECTION_EXTENSION)) is not None:
+        connection.is_known = True
 
 
 class ClientConnections:

@@ -11,11 +11,10 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
-from core.addresses import EXTENSION
-
 from . import bounds, refusals
 from .bounds import RequestBody
 from .closing import ANSWERING, BODY, HEAD, IDLE, OVER, ClosingProtocol, Exchange
+from .connections import CONNECTION_EXTENSION
 from .deadlines import TransferPace
 from .refusals import HttpRefusal, RequestRefused
 from .requests import FRAMING_HEADERS, Noted, begins_websocket, read_size, read_target, websocket_request
@@ -40,7 +39,7 @@ class HttpProtocol(ClosingProtocol):
         self.write = transport.write
         host = self.client[0] if self.client else ""
         self.connection, refusal = self.watch.arrived(host, transport)
-        self._extensions: dict[str, Any] = {EXTENSION: self.connection}
+        self._extensions: dict[str, Any] = {CONNECTION_EXTENSION: self.connection}
         if refusal is None:
             self.watch.heads.start(self, self.loop.time())
         else:

@@ -181,12 +181,12 @@ class ReadinessMonitor:
         now = time.monotonic()
         try:
             async with asyncio.timeout(REDIS_PATIENCE_S):
-                told = await self._exchange_over_redis(redis, now)
+                others = await self._exchange_over_redis(redis, now)
         except (RedisError, OSError, TimeoutError) as error:
             self.findings.note("redis", "full" if "OOM" in str(error) else "away", now)
             return
         self.findings.note("redis", OK, now)
-        for ages_s in told:
+        for ages_s in others:
             self.findings.hear(ages_s, now)
 
     async def _exchange_over_redis(self, redis: Any, now: float) -> list[Ages]:
@@ -201,16 +201,16 @@ class ReadinessMonitor:
             answers: list[Any] = await asked.execute()
         others: dict[bytes, bytes] = answers[2]
         others.pop(self.process.encode(), None)
-        told, gone = [], []
+        reports, gone = [], []
         for process, data in others.items():
-            told_at, ages_s = msgspec.json.decode(data, type=tuple[float, Ages])
-            if at - told_at > FORGET_AFTER_S:
+            reported_at, ages_s = msgspec.json.decode(data, type=tuple[float, Ages])
+            if at - reported_at > FORGET_AFTER_S:
                 gone.append(process)
             else:
-                told.append({name: age_s + at - told_at for name, age_s in ages_s.items()})
+                reports.append({name: age_s + at - reported_at for name, age_s in ages_s.items()})
         if gone:
             await redis.hdel(REPORTS, *gone)
-        return told
+        return reports
 
     def _log_changes(self) -> None:
         found = self.verdict()

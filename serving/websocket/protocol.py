@@ -13,7 +13,7 @@ from .bounds import BoundedWebSocket
 from .connection import NO_DESCRIPTOR, ConnectionWatcher
 from .framing import frame
 
-EXTENSION = "tickwire.wire"
+WEBSOCKET_EXTENSION = "tickwire.wire"
 RESTARTING = 1012
 
 # The kernel doubles it. By default it would keep 4 MB for each client that does not read.
@@ -81,7 +81,9 @@ class WebSocketProtocol(BoundedWebSocket):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if self.response.status_code == 101:
-            cast(dict[str, Any], self.scope["extensions"]).update(self.extensions, **{EXTENSION: self})
+            cast(dict[str, Any], self.scope["extensions"]).update(
+                self.extensions, **{WEBSOCKET_EXTENSION: self}
+            )
 
     def data_received(self, data: bytes) -> None:
         if self.handshake_initiated and not self.handshake_complete:
@@ -138,8 +140,8 @@ class WebSocketProtocol(BoundedWebSocket):
         """Whatever else comes is ignored: closing now would reset the socket, and the client would not hear
         why."""
         if not self._is_over and (why := self.conn.close_sent) is not None:
-            told = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
-            self.queue.put_nowait(cast(Any, told))
+            message = {"type": "websocket.disconnect", "code": why.code, "reason": why.reason}
+            self.queue.put_nowait(cast(Any, message))
             self.transport.write(b"".join(self.conn.data_to_send()))
             self.close_sent = True
             self._end(STALLED_LINGER_S)

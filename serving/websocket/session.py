@@ -11,11 +11,11 @@ from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from core.addresses import header, is_ours
+from core.request_headers import header, is_our_host
 
 from .connection import NO_DESCRIPTOR, ConnectionWatcher, WebSocketConnection
 from .framing import payloads
-from .protocol import EXTENSION
+from .protocol import WEBSOCKET_EXTENSION
 
 logger = logging.getLogger(__name__)
 HIGH_WATER_BYTES = 64 * 1024
@@ -93,7 +93,7 @@ class AsgiConnection:
 def connection_of(scope: Scope, send: Send) -> WebSocketConnection:
     """Our server's own, else one over ASGI, as under daphne. It is taken out of the scope: each would keep
     the other alive until garbage is collected."""
-    found: WebSocketConnection | None = (scope.get("extensions") or {}).pop(EXTENSION, None)
+    found: WebSocketConnection | None = (scope.get("extensions") or {}).pop(WEBSOCKET_EXTENSION, None)
     return found or AsgiConnection(send)
 
 
@@ -156,7 +156,7 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def is_welcome(self) -> bool:
         """Whether it names this host. Pages of any origin may connect, because only a key opens anything."""
-        return is_ours(header(self.scope, b"host") or "")
+        return is_our_host(header(self.scope, b"host") or "")
 
     @abstractmethod
     def join(self, connection: WebSocketConnection) -> None: ...

@@ -13,7 +13,7 @@ SILENT_AFTER_S = 30.0
 SLOW_START_S = 60.0
 LONGEST_STEP_S = 2.0
 State = Literal["empty", "starting", "serving", "stopping", "leaving"]
-"""Who leaves is followed by nobody: its successor is there already."""
+"""A worker that is "leaving" is not replaced: its successor serves already."""
 
 
 class WorkerSlot:

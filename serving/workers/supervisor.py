@@ -50,7 +50,7 @@ class Worker:
 
     @property
     def waits_for(self) -> tuple[Connection, int]:
-        """What wakes who waits: a word, or its end."""
+        """What the supervisor waits for: a message of the worker, or its end."""
         return self.pipe, self.process.sentinel
 
     def stop(self, *, is_gentle: bool) -> None:
@@ -117,7 +117,7 @@ class Supervisor:
     def obey(self) -> None:
         while self.signals:
             number = self.signals.pop(0)
-            # A terminal that is closed sends the same as who wants new code to be loaded.
+            # SIGHUP asks for new code to be loaded, but a terminal that is closed sends it too.
             if number == signal.SIGHUP and not has_terminal():
                 self.begin_to_renew()
             else:
@@ -149,8 +149,8 @@ class Supervisor:
             self._workers[slot] = Worker(self._config, [self._listener], self._stops_within_s)
         except OSError as error:
             # Too many processes or open files, or no memory: the others go on.
-            told = "Worker %s could not be started: %s; another try in %.0f s"
-            logger.error(told, slot.number, error, slot.ended(now))  # noqa: TRY400 - a sentence says it all
+            text = "Worker %s could not be started: %s; another try in %.0f s"
+            logger.error(text, slot.number, error, slot.ended(now))  # noqa: TRY400 - a sentence says it all
             return False
         slot.started(now)
         return True
@@ -190,8 +190,8 @@ class Supervisor:
             self._to_renew.clear()
             del self._workers[slot]
         else:
-            told = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
-            logger.error("Worker " + told, slot.number, pid, why, age_s, was, delay_s)
+            text = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
+            logger.error("Worker " + text, slot.number, pid, why, age_s, was, delay_s)
 
     def begin_to_renew(self) -> None:
         if not self._to_renew and not self._is_stopping:

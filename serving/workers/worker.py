@@ -32,7 +32,7 @@ def work(
     threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()
-    # Who ends because it is refused would only be started again.
+    # A worker that ended because the database refused it would only be started again.
     wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
     config.callback_notify, config.timeout_notify = pipe.say_alive, ALIVE_EVERY_S
     server = Server(config, on_serving=lambda: pipe.say(SERVING), on_stopping=lambda: pipe.say(STOPPING))

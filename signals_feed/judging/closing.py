@@ -143,7 +143,7 @@ def _announce(exits: Collection[Evidence]) -> None:
 
 # Other writers of events wait for this transaction.
 MOST_AT_ONCE = 50
-AGAIN_S = 0.25
+RETRY_S = 0.25
 
 # A clean end gives up after this; what still waits is then written with the engine's state.
 LAST_S = 2.0
@@ -164,7 +164,7 @@ class Closer:
             fault=closing_waits,
             broke="Signals could not be closed, trying again",
             before=self._wake.wait,
-            again=AGAIN_S,
+            again=RETRY_S,
         )
 
     def add(self, closing: Closing) -> None:
@@ -197,7 +197,7 @@ class Closer:
         try:
             await self.work_off()
         except LeaseLost:
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
         else:
             self._wake.clear()
 

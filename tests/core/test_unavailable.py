@@ -14,8 +14,8 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import InternalError, OperationalError
 
 from accounts.key_text import generate_key
-from core.contract.errors import Overloaded, QuoteUnavailable, answer_error, as_refusal
-from core.fault_log import EVERY_S, UnavailableLog, unavailable
+from core.contract.errors import Overloaded, QuoteUnavailable, answer_exception, as_refusal
+from core.fault_log import LOG_REPEATED_EVERY_S, UnavailableLog, unavailable
 from tests.client import Server
 from tests.patience import PATIENCE_S
 
@@ -56,7 +56,7 @@ def test_each_kind_is_told_at_once_and_then_every_ten_seconds_with_how_often(
 
 def most_lines(began_at: float) -> int:
     """A slow machine takes longer, and may say it once more."""
-    return 1 + int((time.monotonic() - began_at) / EVERY_S)
+    return 1 + int((time.monotonic() - began_at) / LOG_REPEATED_EVERY_S)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def most_lines(began_at: float) -> int:
 )
 def test_refusals_with_503_are_one_line(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     began_at = time.monotonic()
-    answers = {answer_error(error, f"req_{number}").status for number in range(1000)}
+    answers = {answer_exception(error, f"req_{number}").status for number in range(1000)}
     assert answers == {503}
     assert 1 <= len(caplog.records) <= most_lines(began_at)
     assert "req_0" in caplog.messages[0]
@@ -75,7 +75,7 @@ def test_control_each_bug_is_told_with_its_traceback(caplog: pytest.LogCaptureFi
     for number in range(10):
         with pytest.raises(ValueError, match="a bug") as caught:
             raise ValueError("a bug")
-        assert answer_error(caught.value, f"req_{number}").status == 500
+        assert answer_exception(caught.value, f"req_{number}").status == 500
     assert caplog.messages == [f"req_{number}: a bug" for number in range(10)]
     assert all(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)
 

@@ -24,7 +24,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     known = SimpleNamespace(vendor="postgresql", get_connection_params=dict)
     monkeypatch.setattr(process, "connection", known)
     monkeypatch.setattr(psycopg, "connect", connect)
-    monkeypatch.setattr(process, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(process, "RETRY_S", 0.0)
     return said
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from core import process
 from core.background import first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
-from core.process import end_within, wait_for_database
+from core.process import end_within, pending_migrations, wait_for_database
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.runtime import market
@@ -100,10 +98,8 @@ class Command(BaseCommand):
 
 
 def refuse_pending_migrations() -> None:
-    executor = MigrationExecutor(connection)
-    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if plan:
-        first, others = plan[0][0], len(plan) - 1
+    if pending := pending_migrations():
+        first, others = pending[0], len(pending) - 1
         more = f" and {others} more" if others else ""
         raise CommandError(
             f"The database is behind the code: {first.app_label}.{first.name}{more} is pending. "

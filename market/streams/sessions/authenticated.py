@@ -16,12 +16,14 @@ from msgspec import UNSET, UnsetType
 
 from accounts.keys import BROWSER_TOKEN_LEAD, ApiKeyCache, Caller, key_cache
 from accounts.limits import throttle
-from core.addresses import address_of, came_plain, header, is_loopback, note_known
+from core.addresses import address_of, is_loopback
 from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.events.event_feed import EventFeed, feed
 from core.fault_log import EachFault
+from core.request_headers import came_plain, header
 from market.streams.protocol.refusals import StreamRefused, invalid
+from serving.http.connections import note_known
 from serving.websocket.session import Scope
 
 # After a restart everybody comes at once. The queue in front of the database refuses whom it cannot serve

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import AiUsage
-from core.database import spend
+from core.daily_allowance import spend
 from tests.factories import make_account
 from tests.patience import PATIENCE_S
 

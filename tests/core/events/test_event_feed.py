@@ -149,7 +149,7 @@ async def test_handler_that_takes_long_is_not_cut_short(
         slow(facts)
 
     monkeypatch.setattr(event_feed, "HANDLE_WITHIN_S", 0.05)
-    monkeypatch.setattr(event_feed, "AGAIN_S", 0.01)
+    monkeypatch.setattr(event_feed, "RETRY_S", 0.01)
     after = await outrun(feed, take_long)
     assert (slow.heard, after.heard) == ([], [])
     go.set()

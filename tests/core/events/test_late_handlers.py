@@ -116,7 +116,7 @@ async def test_control_nothing_is_current_beside_a_slow_handler_of_a_revocation(
     slow.go.set()
 
 
-async def test_question_that_its_asker_left_is_still_owed(
+async def test_question_that_its_asker_left_still_counts_as_unanswered(
     feed: EventFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.events.event_feed.SURE_WITHIN_S", 0.05)
