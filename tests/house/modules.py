@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +118,11 @@ def own_imports() -> Iterator[Import]:
     """Of our modules, by our modules."""
     for name in modules():
         yield from (each for each in imports(name) if each.module.partition(".")[0] in ROOMS)
+
+
+def listed(found: Iterable[str], way_out: str) -> str:
+    """For an assertion, which would cut off what it found."""
+    return "\n".join([way_out, *found])
 
 
 def where(found: Import) -> str:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.house.modules import Import, modules, own_imports, where
+from tests.house.modules import Import, listed, modules, own_imports, where
 
 # The wiring sees all rooms. These are entered anywhere: the platform and the server are made to be imported
 # piece by piece, and a door of the streams would bring sockets into those of their modules that are pure.
@@ -28,6 +28,11 @@ def is_at_a_door(found: Import) -> bool:
     return found.name in offered(found.module) if is_package else True
 
 
+def door(found: Import) -> str:
+    """The file in which it could be offered."""
+    return "/".join([*found.module.split(".")[:2], "__init__.py"])
+
+
 def offered(package: str) -> set[str]:
     """What its `__all__` says."""
     for node in modules()[package].tree.body:
@@ -37,7 +42,12 @@ def offered(package: str) -> set[str]:
 
 
 def test_nobody_goes_past_a_door() -> None:
-    assert [where(found) for found in own_imports() if crosses(found) and not is_at_a_door(found)] == []
+    past = [
+        f"{where(found)}: not at a door; offer it in the __all__ of {door(found)}"
+        for found in own_imports()
+        if crosses(found) and not is_at_a_door(found)
+    ]
+    assert not past, listed(past, "Imports that go past a door:")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +59,8 @@ def test_a_door_offers_only_what_somebody_uses(package: str) -> None:
         for found in own_imports()
         if found.module.startswith(package)
     }
-    assert offered(package) <= used
+    unused = sorted(offered(package) - used)
+    assert not unused, f"nobody imports {', '.join(unused)}: take it out of the __all__ of {package}"
 
 
 def test_control_an_import_past_a_door_is_seen() -> None:
@@ -59,4 +70,5 @@ def test_control_an_import_past_a_door_is_seen() -> None:
     assert is_at_a_door(made("market.runtime", "market"))
     assert is_at_a_door(made("market.prices", "TIMEFRAMES"))
     assert not is_at_a_door(made("market.prices.candles", "TIMEFRAMES"))
+    assert door(made("market.prices.candles", "TIMEFRAMES")) == "market/prices/__init__.py"
     assert not is_at_a_door(made("market.prices", "nothing"))

@@ -17,6 +17,8 @@ from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models.fields import NOT_PROVIDED
 
+from tests.house.modules import listed
+
 ROOMS = ("accounts", "instruments", "market", "signals_feed", "news", "status")
 TAKES_AWAY = (
     migrations.RemoveField,
@@ -84,7 +86,8 @@ def faults_of(migration: migrations.Migration, state: ProjectState) -> Iterator[
 def test_migrations_only_add() -> None:
     found = list(faults(MigrationLoader(None)))
 
-    assert [each for each in found if each[0] not in BEFORE_ALL] == []
+    new = [f"{name} {why}" for name, why in found if name not in BEFORE_ALL]
+    assert not new, listed(new, "An older version still serves while these are applied:")
     # The control: those of before are seen.
     assert {name for name, _ in found} == BEFORE_ALL
 
@@ -117,7 +120,11 @@ def test_control_what_takes_away_is_seen(operation: Operation, why: str) -> None
 
 @pytest.mark.django_db
 def test_models_and_migrations_agree() -> None:
-    call_command("makemigrations", check=True, dry_run=True, stdout=StringIO())
+    output = StringIO()
+    try:
+        call_command("makemigrations", check=True, dry_run=True, stdout=output)
+    except SystemExit:
+        pytest.fail(f"`manage.py makemigrations --name …` has something to write:\n{output.getvalue()}")
 
 
 @pytest.mark.django_db

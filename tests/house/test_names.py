@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from tests.house.modules import modules
+from tests.house.modules import listed, modules
 
 # Django finds them by these names.
 DEMANDED = {"Command"}
@@ -22,7 +22,8 @@ def classes() -> dict[str, list[str]]:
 
 
 def test_no_class_name_stands_for_two_things() -> None:
-    assert {name: places for name, places in classes().items() if len(places) > 1} == {}
+    found = [f"{name}: {', '.join(places)}" for name, places in classes().items() if len(places) > 1]
+    assert not found, listed(found, "Rename one of the classes of each name, so that it says what differs:")
 
 
 def test_no_two_modules_differ_by_the_order_of_words_alone() -> None:
@@ -32,8 +33,10 @@ def test_no_two_modules_differ_by_the_order_of_words_alone() -> None:
         words = stem.split("_")
         if len(words) > 1:
             found[tuple(sorted(words))].add(stem)
-    assert [names for names in found.values() if len(names) > 1] == []
+    alike = [", ".join(sorted(names)) for names in found.values() if len(names) > 1]
+    assert not alike, listed(alike, "Rename one of the modules of each line:")
 
 
 def test_no_module_has_a_vague_name() -> None:
-    assert [name for name in modules() if name.rpartition(".")[2] in VAGUE] == []
+    vague = [name for name in modules() if name.rpartition(".")[2] in VAGUE]
+    assert not vague, listed(vague, "Rename these modules after what is in them:")

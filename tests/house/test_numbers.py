@@ -53,4 +53,6 @@ def test_json_is_encoded_in_one_place() -> None:
         if ENCODES.search(path.read_text())
     }
 
-    assert found == OTHERWISE.keys(), "core.plain_json encodes what is served"
+    new, gone = sorted(found - OTHERWISE.keys()), sorted(OTHERWISE.keys() - found)
+    assert not new, f"{', '.join(new)}: let core.plain_json encode it, or say in OTHERWISE who reads it"
+    assert not gone, f"{', '.join(gone)}: encodes nothing any more; take it out of OTHERWISE"

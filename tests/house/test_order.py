@@ -8,7 +8,18 @@ import re
 
 import pytest
 
-from tests.house.modules import PARTS, ROOMS, ROOT, STEPS, Import, imports, modules, own_imports, where
+from tests.house.modules import (
+    PARTS,
+    ROOMS,
+    ROOT,
+    STEPS,
+    Import,
+    imports,
+    listed,
+    modules,
+    own_imports,
+    where,
+)
 
 STEP_OF = {room: number for number, step in enumerate(STEPS) for room in step}
 STEP_OF_PART = {
@@ -32,7 +43,9 @@ def goes_up(found: Import) -> bool:
 
 
 def test_rooms_import_only_from_below() -> None:
-    assert [where(found) for found in own_imports() if goes_up(found)] == []
+    found = [where(each) for each in own_imports() if goes_up(each)]
+    way_out = "Move what these import to a lower room, or hand it down in config/wiring.py:"
+    assert not found, listed(found, way_out)
 
 
 def part_of(module: str) -> tuple[str, str]:
@@ -49,13 +62,16 @@ def goes_up_in_its_room(found: Import) -> bool:
 
 
 def test_parts_of_a_room_import_only_from_below() -> None:
-    assert [where(found) for found in own_imports() if goes_up_in_its_room(found)] == []
+    found = [where(each) for each in own_imports() if goes_up_in_its_room(each)]
+    way_out = "Move what these import to a part below; PARTS in tests/house/modules.py has the order:"
+    assert not found, listed(found, way_out)
 
 
 @pytest.mark.parametrize("room", PARTS)
 def test_every_part_of_an_ordered_room_has_its_step(room: str) -> None:
     parts = {part_of(name) for name in modules() if name.startswith(f"{room}.")}
-    assert parts == {part for part in STEP_OF_PART if part[0] == room}
+    others = sorted(part for _, part in parts ^ {part for part in STEP_OF_PART if part[0] == room})
+    assert not others, f"in {room}, but not in PARTS of tests/house/modules.py, or the reverse: {others}"
 
 
 def test_nothing_of_the_product_imports_tests_or_tools() -> None:
@@ -63,7 +79,7 @@ def test_nothing_of_the_product_imports_tests_or_tools() -> None:
     found = [
         where(each) for name in modules() for each in imports(name) if each.module.split(".")[0] in outside
     ]
-    assert found == []
+    assert not found, listed(found, "The product is installed without tests and tools:")
 
 
 def test_control_an_import_upwards_or_beside_is_seen() -> None:
@@ -81,12 +97,16 @@ def test_control_an_import_upwards_or_beside_is_seen() -> None:
 
 def test_no_module_of_ours_is_imported_within_a_function() -> None:
     late = (found for found in own_imports() if found.is_late)
-    assert [where(found) for found in late if (found.importer, found.module) != READY] == []
+    found = [where(each) for each in late if (each.importer, each.module) != READY]
+    way_out = "Import these at the head of the module; where that makes a circle, end it:"
+    assert not found, listed(found, way_out)
 
 
 def test_what_is_imported_late_is_known() -> None:
-    late = {each.module for name in modules() for each in imports(name) if each.is_late}
-    assert {name for name in late if name.partition(".")[0] not in ROOMS} <= LATE
+    late = [each for name in modules() for each in imports(name) if each.is_late]
+    libraries = [each for each in late if each.module.partition(".")[0] not in ROOMS]
+    unknown = [where(each) for each in libraries if each.module not in LATE]
+    assert not unknown, listed(unknown, "Import these at the head of the module, or say in LATE why not:")
 
 
 def test_nothing_of_ours_is_named_in_a_string() -> None:
@@ -98,7 +118,7 @@ def test_nothing_of_ours_is_named_in_a_string() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and names_module(node.value)
     ]
-    assert found == []
+    assert not found, listed(found, "Import what these texts name; if one is data, it belongs in TEXTS:")
 
 
 def test_control_a_dotted_name_in_a_string_is_seen() -> None:

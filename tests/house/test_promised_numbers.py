@@ -58,4 +58,4 @@ PROMISED: dict[str, tuple[object, object]] = {
 @pytest.mark.parametrize("promise", PROMISED)
 def test_what_users_are_promised_is_what_the_code_says(promise: str) -> None:
     found, promised = PROMISED[promise]
-    assert found == promised
+    assert found == promised, f"{promise}: README, docs and clients promise {promised}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .modules import ROOMS, imports, modules
+from .modules import ROOMS, imports, listed, modules
 
 # Modules, or packages with all that is in them.
 PURE: tuple[str, ...] = (
@@ -121,7 +121,8 @@ def pure_modules() -> list[str]:
 
 @pytest.mark.parametrize("name", pure_modules())
 def test_pure_module_brings_nothing_impure(name: str) -> None:
-    assert faults(name) == []
+    found = faults(name)
+    assert not found, listed(found, f"{name} is pure. Let the caller hand it what these bring:")
 
 
 def test_control_what_a_package_brings_is_seen() -> None:
@@ -129,5 +130,6 @@ def test_control_what_a_package_brings_is_seen() -> None:
 
 
 def test_every_name_in_the_list_is_a_module() -> None:
-    assert [each for each in PURE if each not in modules()] == []
+    gone = [each for each in PURE if each not in modules()]
+    assert not gone, f"{', '.join(gone)}: no such module; give its new name in PURE"
     assert set(ROOMS) >= {each.partition(".")[0] for each in PURE}

@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from tests.house.modules import ROOMS, ROOT
+from tests.house.modules import ROOMS, ROOT, listed
 
 PLACES = (*ROOMS, "clients/python", "tests", "tools")
 MOST_LINES, MIDDLE_LINES, MOST_FUNCTION_LINES, MOST_FILES = 400, 150, 40, 15
@@ -26,30 +26,33 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_no_file_has_over_400_lines() -> None:
-    assert [path for path in FILES if len(path.read_text().splitlines()) > MOST_LINES] == []
+    long = [str(path.relative_to(ROOT)) for path in FILES if len(path.read_text().splitlines()) > MOST_LINES]
+    assert not long, listed(long, f"Divide these by what they are about; {MOST_LINES} lines are the most:")
 
 
 def test_the_middle_file_has_at_most_150() -> None:
-    assert median(length for path in FILES if (length := len(path.read_text().splitlines()))) <= MIDDLE_LINES
+    middle = median(length for path in FILES if (length := len(path.read_text().splitlines())))
+    assert middle <= MIDDLE_LINES, f"half of the files have over {middle} lines: divide some of the longest"
 
 
 # Templates, scripts and documents as well; only migrations may be as many as they have to be.
 def test_no_folder_has_over_15_files() -> None:
-    listed = subprocess.check_output(("git", "-C", str(ROOT), "ls-files", "-z"), text=True)
-    tracked = [Path(name) for name in listed.split("\0")[:-1]]
+    output = subprocess.check_output(("git", "-C", str(ROOT), "ls-files", "-z"), text=True)
+    tracked = [Path(name) for name in output.split("\0")[:-1]]
     counted = [path for path in tracked if path.name not in NOT_COUNTED and "migrations" not in path.parts]
     assert Path("templates/base.html") in counted
     found = Counter(str(path.parent) for path in counted)
-    assert {folder: count for folder, count in found.items() if count > MOST_FILES} == {}
+    full = [f"{folder}: {count}" for folder, count in found.items() if count > MOST_FILES]
+    assert not full, listed(full, f"Give these parts of their own; {MOST_FILES} files are the most:")
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_functions_are_small(place: str) -> None:
     long = [
-        f"{path}: {name}"
+        f"{path.relative_to(ROOT)}: {name} has {length}"
         for path in FILES
         if path.is_relative_to(ROOT / place)
         for name, length in functions(path)
         if length > MOST_FUNCTION_LINES
     ]
-    assert long == []
+    assert not long, listed(long, f"Divide these functions; {MOST_FUNCTION_LINES} lines are the most:")
