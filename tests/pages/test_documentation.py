@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from accounts.models import Tier
 from pages.documentation import read_changelog
 
 PAGES = ("/docs", "/docs/api", "/docs/streams", "/docs/data", "/docs/changelog")
@@ -39,13 +40,21 @@ def test_quick_start_names_this_host() -> None:
     assert 'connect("ws://testserver/ws/market")' in page
 
 
+def shown_limits() -> list[str]:
+    return re.findall(r"<td>([\d,]+)</td>", Client().get("/docs").text)
+
+
 def test_limits_are_those_of_the_tiers() -> None:
-    page = Client().get("/docs").text
-    assert re.findall(r"<td>(\d+)</td>", page) == [
+    assert shown_limits() == [
         *("60", "2", "5"),
         *("120", "5", "20"),
         *("300", "10", "50"),
     ]
+
+
+def test_large_limit_is_as_readable_as_in_the_panel() -> None:
+    Tier.objects.filter(name="free").update(requests_per_minute=1000)
+    assert shown_limits()[0] == "1,000"
 
 
 def test_changelog_shows_every_item_of_the_file() -> None:
