@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.validation import validate_schema
 
+from accounts.models import TIER_LIMITS, Tier
 from core.contract.errors import CODES, ApiError
 
 from .documented import DOCUMENT, SCHEMAS, is_valid, operation
@@ -121,10 +122,26 @@ def test_document_knows_every_code_that_is_raised() -> None:
     # Bodies, which no path of the contract takes, are refused before it.
     apart = ("market.push.", "accounts.keys.browser_tokens", "demo.visitors", "pages.handler")
     raised = {kind.code for kind in refusals() if not kind.__module__.startswith(apart)}
-    assert raised <= set(CODES)
-    assert all(f"`{code}`" in DOCUMENT["info"]["description"] for code in CODES)
+    unlisted = sorted(raised - set(CODES))
+    assert not unlisted, f"raised, but not in CODES of core/contract/errors.py: {', '.join(unlisted)}"
+    untold = [code for code in CODES if f"`{code}`" not in DOCUMENT["info"]["description"]]
+    assert not untold, f"in CODES, but not under Errors in templates/docs/about.md: {', '.join(untold)}"
 
 
 def test_limits_by_tier_are_in_the_description() -> None:
     for row in ("| Free | 60 | 2 | 5 |", "| Pro | 120 | 5 | 20 |", "| Premium | 300 | 10 | 50 |"):
         assert row in DOCUMENT["info"]["description"]
+
+
+@pytest.mark.django_db
+def test_table_of_limits_is_that_of_the_tiers() -> None:
+    """It is written by hand, because the document is made without a database."""
+    lines = re.findall(
+        r"^\| (.+) \|$", DOCUMENT["info"]["description"].partition("## Errors")[0], re.MULTILINE
+    )
+    head, *rows = [line.split(" | ") for line in lines]
+    way_out = f"templates/docs/about.md: under Limits each tier has a column for each of {list(TIER_LIMITS)}"
+    assert len(head) == 1 + len(TIER_LIMITS), way_out
+    assert rows == [[str(tier), *(str(most) for _, most in tier.limits())] for tier in Tier.objects.all()], (
+        way_out
+    )
