@@ -13,7 +13,7 @@ from accounts.models import Account, ApiKey, PageSession
 NO_KEY = 0
 
 
-class Allowances(msgspec.Struct, frozen=True):
+class Allowances(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a tier."""
 
     tier: str
@@ -39,7 +39,12 @@ class Caller(msgspec.Struct, frozen=True):
             account_id=account.pk,
             key_id=key_id,
             username=account.user.get_username(),
-            allowances=Allowances(tier.name, tier.requests_per_minute, tier.streams, tier.ai_calls_per_day),
+            allowances=Allowances(
+                tier=tier.name,
+                requests=tier.requests_per_minute,
+                streams=tier.streams,
+                ai_calls=tier.ai_calls_per_day,
+            ),
             expires_at=expires_at,
             is_demo=account.is_demo,
         )

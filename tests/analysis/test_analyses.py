@@ -109,7 +109,8 @@ async def analyst() -> HeldAnalyst:
 
 
 def charge_of(account: Account, limit: int = LIMIT) -> AiCallCharge:
-    caller = Caller(account.pk, 1, "somebody", Allowances("free", 60, 2, limit), None, False)
+    allowances = Allowances(tier="free", requests=60, streams=2, ai_calls=limit)
+    caller = Caller(account.pk, 1, "somebody", allowances, None, False)
     return AiCallCharge(caller, AiCallStanding(NOON.date(), limit, 0))
 
 
