@@ -36,7 +36,7 @@ class AiCallCharge:
         return self.standing.refusal(self._caller.allowances.tier, datetime.now(UTC))
 
     @contextlib.asynccontextmanager
-    async def paying(self) -> AsyncIterator[None]:
+    async def reserved(self) -> AsyncIterator[None]:
         """The call is counted in advance, so that neither crashes nor crowds get more than the day allows."""
         now = datetime.now(UTC)
         reservation = await self._reserve(now)

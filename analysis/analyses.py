@@ -53,7 +53,7 @@ class Analyses:
             logger.warning("%s made no analysis of %s: %s", analyst.identifier, instrument.symbol, failure)
             if model is not None:
                 raise unavailable(analyst, failure) from None
-        return await self.answer_by(analysts.always, instrument, charge)
+        return await self.answer_by(analysts.built_in_analyst, instrument, charge)
 
     async def answer_by(
         self, analyst: Analyst, instrument: InstrumentFacts, charge: AiCallCharge
@@ -91,7 +91,7 @@ class Analyses:
             entry = await self._answers.get(key, now_ms())
             if entry is not None:
                 return Answered(entry.fields, was_made_before=True)
-            async with charge.paying():
+            async with charge.reserved():
                 facts = await read_facts(instrument, now_ms())
                 fields = encode(await analyst.analyse(facts))[1:-1]
             await self._answers.put(key, CachedAnswer(facts.at_ms, fields))
@@ -102,7 +102,7 @@ def unavailable(analyst: Analyst, failure: LanguageFailed) -> ModelUnavailable:
     wait_s = int(failure.wait_s) + 1 if failure.wait_s else RETRY_AFTER_S
     return ModelUnavailable(
         f"{analyst.identifier} does not answer just now, and nothing was counted. Try again in {wait_s} s, "
-        f"or ask {analysts.always.identifier}, which always answers.",
+        f"or ask {analysts.built_in_analyst.identifier}, which always answers.",
         retry_after=wait_s,
     )
 

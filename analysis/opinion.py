@@ -36,7 +36,7 @@ class Opinion(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def material_of(draft: Analysis) -> dict[str, Any]:
-    """The analysis without the offline model's own verdict."""
+    """The analysis without the built-in model's own verdict."""
     material: dict[str, Any] = msgspec.to_builtins(draft)
     return {name: value for name, value in material.items() if name not in VERDICT}
 

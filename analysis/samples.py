@@ -8,8 +8,8 @@ from analysis.drivers.candles import TREND_WEIGHTS
 from market.prices import TIMEFRAMES
 
 from .answer import AnsweredAnalysis
+from .built_in import analyse
 from .facts import AnalysedBar, Facts, FlowFact, FlowWindow, NewsFact, QuoteFact, SignalFact
-from .offline import analyse
 
 AT_MS = 1_795_183_407_250
 HOUR_MS = TIMEFRAMES["1h"]

@@ -13,7 +13,7 @@ from instruments.catalogue import catalogue
 
 from .ai_call_charge import AiCallCharge
 from .analyses import analyses
-from .analysts import always, identifiers
+from .analysts import built_in_analyst, identifiers
 from .answer import AnsweredAnalysis
 from .samples import SAMPLE
 
@@ -35,7 +35,7 @@ class AnalysisViewSet(KeyedViewSet):
         "that is made for you costs an AI call beside the request; one that is younger than five minutes, or "
         "that another request is just making, costs the request alone, and so does a failure. `X-AI-*` say "
         "what is left of the UTC day. Without `model` a language model answers where one is configured and "
-        f"well, otherwise `{always.identifier}`, which always does.",
+        f"well, otherwise `{built_in_analyst.identifier}`, which always does.",
         query=[AnalysisQuerySerializer],
         refused_queries=["model=oracle"],
         refusals=(
@@ -47,7 +47,7 @@ class AnalysisViewSet(KeyedViewSet):
             ),
             ModelUnavailable(
                 f"gpt-5-mini does not answer just now, and nothing was counted. Try again in 30 s, or ask "
-                f"{always.identifier}, which always answers.",
+                f"{built_in_analyst.identifier}, which always answers.",
                 retry_after=30,
             ),
         ),

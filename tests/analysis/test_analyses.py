@@ -16,8 +16,8 @@ from analysis.ai_call_charge import AiCallCharge
 from analysis.analyses import Analyses, Answered
 from analysis.answer import Analysis
 from analysis.answer_cache import AnswerCache, AnswerKey, CachedAnswer
+from analysis.built_in import analyse
 from analysis.facts import Facts
-from analysis.offline import analyse
 from core.contract.errors import AiQuotaExceeded
 from core.threads import in_thread
 from instruments.catalogue import InstrumentFacts, catalogue

@@ -13,12 +13,12 @@ from .modules import ROOMS, imports, listed, modules
 PURE: tuple[str, ...] = (
     "accounts.key_text",
     "analysis.answer",
+    "analysis.built_in",
     "analysis.drivers.candles",
     "analysis.drivers.order_flow",
     "analysis.drivers.published",
     "analysis.facts",
     "analysis.levels",
-    "analysis.offline",
     "analysis.opinion",
     "analysis.samples",
     "core.events.kinds",

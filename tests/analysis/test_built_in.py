@@ -1,4 +1,4 @@
-"""The model that always answers: a pure function of frozen facts."""
+"""The built-in model: a pure function of frozen facts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from analysis.answer import Analysis, Driver
+from analysis.built_in import agreement, analyse, clarity
 from analysis.facts import AnalysedBar, Facts, FlowFact, FlowWindow, QuoteFact
-from analysis.offline import agreement, analyse, clarity
 from core.times import iso_ms
 from news.labels import sentiment_label
 

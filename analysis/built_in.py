@@ -1,4 +1,4 @@
-"""The model that always answers: it weighs what the drivers found and sums it up in plain sentences."""
+"""The built-in model, which always answers: it weighs the drivers' findings and sums them up in sentences."""
 
 from collections.abc import Callable, Sequence
 from math import fsum
