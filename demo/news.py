@@ -8,7 +8,7 @@ from core.times import moment
 from instruments.catalogue import catalogue
 from news.calibration import open_outcomes
 from news.models import ItemScore, NewsItem, Source
-from news.scoring import builtin, score_by
+from news.scoring import built_in_model, score_by
 
 from .instruments import Progress
 
@@ -90,7 +90,7 @@ def seed_news(now_ms: int, progress: Progress) -> None:
 def _publish_story(headline: Headline, at: datetime, ids: dict[str, int], *, is_draft: bool) -> None:
     """It arrives when it is published, so that the market's past shows what its score was worth."""
     category, symbols, title = headline
-    scored = score_by(builtin, title, category)
+    scored = score_by(built_in_model, title, category)
     item = NewsItem.objects.create(
         title=title,
         category=category,

@@ -42,8 +42,8 @@ def score_by(model: SentimentModel, title: str, category: str) -> Score | None:
         try:
             found = model.score(title, category)
         except SentimentFailed as failure:
-            logger.info("%s scores in place of %s: %s", builtin.identifier, model.identifier, failure)
-            found = builtin.score(title, category)
+            logger.info("%s scores in place of %s: %s", built_in_model.identifier, model.identifier, failure)
+            found = built_in_model.score(title, category)
     except Exception:  # noqa: BLE001 - a third-party model: without a score the item waits for staff
         logger.exception("The sentiment model broke on a title; staff score it")
         return None
@@ -73,7 +73,7 @@ def give_score(item: NewsItem, scored: Score, *, by: str, is_taken: bool = True)
         item.save(update_fields=("sentiment_score", "model"))
 
 
-class BuiltinModel:
+class BuiltInModel:
     identifier = FILE.stem
 
     def __init__(self) -> None:
@@ -96,19 +96,19 @@ class BuiltinModel:
         return Score(model.score(title, category), model.identifier, model.version)
 
 
-builtin = BuiltinModel()
+built_in_model = BuiltInModel()
 
 
 def current_model() -> SentimentModel:
     """The model that SENTIMENT_MODEL names. A system check reports an unknown name, and until it is corrected
     the built-in model scores, as it does by default."""
     named = settings.SENTIMENT_MODEL
-    return next((model for model in sentiment_models() if model.identifier == named), builtin)
+    return next((model for model in sentiment_models() if model.identifier == named), built_in_model)
 
 
 @cache
 def sentiment_models() -> Sequence[SentimentModel]:
-    models: list[SentimentModel] = [builtin]
+    models: list[SentimentModel] = [built_in_model]
     if settings.ONNX_MODEL_DIR:
         models.append(OnnxModel(Path(settings.ONNX_MODEL_DIR)))
     return [*models, *(LanguageSentiment(model) for model in language_models())]

@@ -217,8 +217,8 @@ def take_change(
         pk=item.pk, status=Status.DRAFT, title=item.title, category=item.category, model=item.model
     )
     item.title = story.entry.title
-    told = {"title": item.title, "summary": story.entry.summary, "title_key": story.title_key}
-    if not unchanged.update(**told, category=category, sentiment_score=None, model=""):
+    from_feed = {"title": item.title, "summary": story.entry.summary, "title_key": story.title_key}
+    if not unchanged.update(**from_feed, category=category, sentiment_score=None, model=""):
         return False
     if {instrument.symbol for instrument in item.symbols.all()} == symbols_by_title:
         item.symbols.set([instruments[symbol] for symbol in story.symbols])

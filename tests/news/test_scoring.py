@@ -13,8 +13,8 @@ import pytest
 from core.background import cancel_and_wait
 from news.background import checking_loop
 from news.scoring import (
-    BuiltinModel,
-    builtin,
+    BuiltInModel,
+    built_in_model,
     current_model,
     score_by,
     score_in_time,
@@ -30,7 +30,7 @@ from tests.news.sentiment.tiny_onnx import make_onnx
 from tests.patience import PATIENCE_S
 
 
-class Failing(BuiltinModel):
+class Failing(BuiltInModel):
     identifier = "failing-1"
 
     def __init__(self, fault: Exception) -> None:
@@ -41,7 +41,7 @@ class Failing(BuiltinModel):
         raise self.fault
 
 
-class Beyond(BuiltinModel):
+class Beyond(BuiltInModel):
     def score(self, title: str, category: str = "") -> Score:
         return Score(-7.0, "beyond", "")
 
@@ -152,7 +152,7 @@ async def test_language_model_without_a_check_is_not_asked() -> None:
 
 
 def test_built_in_model_is_the_current_one_by_default() -> None:
-    assert current_model() is builtin
+    assert current_model() is built_in_model
     assert current_model().score("Gold rises", "gold").version
 
 
@@ -174,7 +174,7 @@ def test_named_model_that_is_broken_leaves_it_to_the_built_in_one(tmp_path: Path
 
 async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None:
     models: list[SentimentModel] = [
-        BuiltinModel(),
+        BuiltInModel(),
         OnnxModel(make_onnx(tmp_path / "tiny")),
         OnnxModel(tmp_path / "absent"),
     ]
@@ -188,7 +188,7 @@ async def test_models_are_healthy_once_they_were_checked(tmp_path: Path) -> None
     assert [model.is_healthy() for model in models] == [True, True, False]
 
 
-class Broken(BuiltinModel):
+class Broken(BuiltInModel):
     identifier = "broken-1"
 
     def __init__(self) -> None:
