@@ -11,7 +11,7 @@ export class Connection {
     this.states = {};
   }
 
-  told(stream, state) {
+  show(stream, state) {
     const before = this.states.market && statusOf(this.states.market);
     this.states[stream] = state;
     const market = this.states.market ?? state;

@@ -49,7 +49,7 @@ export class Signals {
   }
 
   /** The stream is up, again perhaps: what it did not tell is asked for. */
-  told({ status }) {
+  streamIs({ status }) {
     const wasLive = this.isLive;
     this.isLive = status === "live";
     if (this.isLive && !wasLive) this.load();

@@ -23,7 +23,7 @@ const shown = {
   timeframe: kept("timeframe", config.timeframes, "1m"),
 };
 
-const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, told, restored });
+const link = new Link(config.worker, { csrf: config.csrf, symbols, flow: shown.symbol }, { frames, streamReport, restored });
 const api = new Api(link);
 const chart = new Chart(part("chart"), part("chart-caption"), { api, basis: config.candlePrice });
 const flow = new OrderFlow(part("flow"), part("flow-caption"), part("absorptions"));
@@ -49,9 +49,9 @@ function frames(all) {
   signals.hear(of("signal"));
 }
 
-function told({ stream, state, missed, began = [] }) {
-  if (state) connection.told(stream, state);
-  if (stream === "signals" && state) signals.told(state);
+function streamReport({ stream, state, missed, began = [] }) {
+  if (state) connection.show(stream, state);
+  if (stream === "signals" && state) signals.streamIs(state);
   // What the stream could not tell again, the candles know; of order flow nobody does.
   if (missed && stream === "market") chart.reload();
   if (missed && stream === "flow") flow.clear();

@@ -3,7 +3,7 @@ export class Link {
   #port;
   #tokens = [];
 
-  constructor(worker, hello, { frames, told, restored }) {
+  constructor(worker, hello, { frames, streamReport, restored }) {
     this.hello = hello;
     // Where workers are not shared (Chrome on Android), the tab has its own.
     this.#port = globalThis.SharedWorker
@@ -11,7 +11,7 @@ export class Link {
       : new Worker(worker, { type: "module" });
     this.#port.onmessage = ({ data }) => {
       if (data.say === "frames") frames(data.frames);
-      else if (data.say === "told") told(data);
+      else if (data.say === "streamReport") streamReport(data);
       else for (const take of this.#tokens.splice(0)) take(data);
     };
     this.#say("hello", hello);

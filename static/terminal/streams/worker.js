@@ -9,11 +9,11 @@ let batch = [];
 
 function start(csrf) {
   token = new Token(csrf);
-  market = new Stream("/ws/market", token, { hear: queue("tick"), tell: told("market") });
-  flow = new Stream("/ws/orderflow", token, { hear: queue("flow"), tell: told("flow") });
+  market = new Stream("/ws/market", token, { hear: queue("tick"), tell: reportOn("market") });
+  flow = new Stream("/ws/orderflow", token, { hear: queue("flow"), tell: reportOn("flow") });
   signals = new Stream("/ws/signals", token, {
     hear: queue("signal"),
-    tell: told("signals"),
+    tell: reportOn("signals"),
     isOfAll: true,
     // Where a tier allows two streams, prices and order flow have them; pages poll signals then.
     mayOpen: () => [market, flow].every(({ state }) => state.status === "live"),
@@ -35,11 +35,11 @@ function flush() {
   broadcast({ say: "frames", frames });
 }
 
-function told(stream) {
+function reportOn(stream) {
   return (news) => {
     // What came before belongs before.
     if (batch.length) flush();
-    broadcast({ say: "told", stream, ...news });
+    broadcast({ say: "streamReport", stream, ...news });
     if (!signals.socket) signals.open();
   };
 }
@@ -66,7 +66,7 @@ const said = {
     for (const [name, stream] of Object.entries({ market, flow, signals })) {
       // Whoever logged in or out meanwhile has a page that is served again.
       if (stream.state.status === "refused") stream.open();
-      port.postMessage({ say: "told", stream: name, state: stream.state });
+      port.postMessage({ say: "streamReport", stream: name, state: stream.state });
     }
   },
   flow(port, { flow: symbol }) {
