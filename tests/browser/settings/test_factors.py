@@ -159,4 +159,4 @@ def test_staff_are_led_to_enrol_and_then_let_in(people: None, open_page: OpenPag
     assert violations(page) == []
     set_up_app(page)
     page.get_by_role("link", name="On to the back office").click()
-    expect(page.get_by_text("What needs somebody")).to_be_visible()
+    expect(page.get_by_text("Needs attention")).to_be_visible()
