@@ -73,8 +73,8 @@ def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: i
 demo_publishers = BackgroundLoop(
     "publishers of the demo",
     publish_all,
-    fault=EachFault(logger, "The house publishers wait for the database"),
-    broke="The house publishers broke and go on",
+    fault=EachFault(logger, "The demo publishers wait for the database"),
+    broke="The demo publishers broke and go on",
     passing=UNANSWERED,
     before=LOOK_S,
 )

@@ -1,4 +1,4 @@
-"""The house publishers' rules, as their statements have them."""
+"""The demo publishers' rules, as their statements have them."""
 
 from __future__ import annotations
 

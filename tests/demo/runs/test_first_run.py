@@ -142,7 +142,7 @@ def test_signals_of_several_publishers_are_active_and_closed(get: Get) -> None:
     assert {"take_profit", "stop_loss"} <= {signal["close_reason"] for signal in closed}
 
 
-def test_house_publishers_publish_soon(get: Get) -> None:
+def test_demo_publishers_publish_soon(get: Get) -> None:
     until = time.monotonic() + PATIENCE_S
     while not (house := [each for each in get("/api/signals").json()["items"] if "house" in each["user"]]):
         assert time.monotonic() < until
