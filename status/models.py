@@ -10,7 +10,7 @@ from django.db.models.functions import Now, TruncDate
 from django.utils import timezone
 
 # Processes report every few seconds; one that has not reported for this long has ended.
-KEPT = timedelta(minutes=1)
+REPORTS_KEPT = timedelta(minutes=1)
 
 
 class MinuteQuerySet(models.QuerySet["Minute"]):
@@ -67,15 +67,15 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
 
     def of_others(self, process: str) -> list[dict[str, float]]:
         """How long ago each other process found each thing in order, by the clock of the database."""
-        recent = self.exclude(process=process).filter(at__gt=Now() - KEPT)
-        told = recent.annotate(age=ExpressionWrapper(Now() - F("at"), models.DurationField()))
+        recent = self.exclude(process=process).filter(at__gt=Now() - REPORTS_KEPT)
+        aged = recent.annotate(age=ExpressionWrapper(Now() - F("at"), models.DurationField()))
         return [
             {name: age_s + age.total_seconds() for name, age_s in ages_s.items()}
-            for ages_s, age in told.values_list("ages_s", "age")
+            for ages_s, age in aged.values_list("ages_s", "age")
         ]
 
     def prune(self) -> None:
-        self.filter(at__lt=Now() - KEPT).delete()
+        self.filter(at__lt=Now() - REPORTS_KEPT).delete()
 
 
 class ProcessReport(models.Model):

@@ -19,7 +19,7 @@ from .models import Minute
 
 logger = logging.getLogger(__name__)
 
-KEPT = timedelta(days=31)
+MINUTES_KEPT = timedelta(days=31)
 # A little into the next minute, so that the last one is complete.
 LATE_MS = 1_500
 
@@ -49,7 +49,7 @@ class MinuteRecorder:
             minute = Minute(at=at, process=self._process, **quantiles)
             Minute.objects.bulk_create([minute], ignore_conflicts=True)
         if at.minute == 0:
-            Minute.objects.prune(at - KEPT)
+            Minute.objects.prune(at - MINUTES_KEPT)
 
 
 async def until_minute_is_over() -> None:
