@@ -59,7 +59,7 @@ def evidence_of(signal: Signal, kind: str) -> SafeString:
     )
 
 
-TERMS = ("entry_price", "stop", "target")
+PRICE_COLUMNS = ("entry_price", "stop", "target")
 CANCELLING_EXPLAINED = "It closes at the next tradable price, its result counts, and it cannot be undone."
 
 
@@ -76,10 +76,10 @@ class SignalAdmin(ReadOnlyAdmin[Signal]):
     # Staff may cancel anybody's signal: that gives no access to the publisher's account.
     owner = NO_OWNER
     list_display = (
-        *("published_at", "symbol", "direction", *TERMS, "state", "close_reason", "pips", "user"),
+        *("published_at", "symbol", "direction", *PRICE_COLUMNS, "state", "close_reason", "pips", "user"),
     )
     fields = (
-        *("id", "user", "instrument", "direction", *TERMS, "tradable", "published_at", "expires_at"),
+        *("id", "user", "instrument", "direction", *PRICE_COLUMNS, "tradable", "published_at", "expires_at"),
         *("state", "cancel_reason", "close_reason", "closed", "closed_at", "pips", "pnl_percent", "pnl_r"),
         *("best_r", "worst_r", "shown_at_entry", "shown_at_exit", "more"),
     )

@@ -159,8 +159,8 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     def position_of(self, signal_id: uuid.UUID, kind: str, since: datetime) -> int | None:
         """Where a signal was published or closed; None if that was before `since`, or it is unknown."""
         at = "signal__closed_at" if kind == Announcement.Kind.CLOSED else "signal__published_at"
-        told = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
-        return told.values_list("position", flat=True).first()
+        announced = self.filter(signal=signal_id, kind=kind, **{f"{at}__gte": since})
+        return announced.values_list("position", flat=True).first()
 
     def can_replay_after(self, position: int, since: datetime) -> bool:
         """Whether the position was ever reached and everything announced after it is of `since` or later."""

@@ -288,6 +288,11 @@ def paid_entry(direction: str, entry: Decimal, tradable: Decimal) -> Decimal:
     return max(entry, tradable) if direction == "buy" else min(entry, tradable)
 
 
+def gain(direction: str, paid: Decimal, price: Decimal) -> Decimal:
+    """In price; negative for a loss."""
+    return price - paid if direction == "buy" else paid - price
+
+
 def result(
     direction: str,
     entry: Decimal,
@@ -297,7 +302,7 @@ def result(
     pip_size: Decimal,
 ) -> Result:
     paid = paid_entry(direction, entry, tradable)
-    gained = close_price - paid if direction == "buy" else paid - close_price
+    gained = gain(direction, paid, close_price)
     return Result(
         pnl=_rounded(gained / pip_size, PIPS),
         pnl_percent=_rounded(gained / paid * 100, SHARE),
@@ -308,8 +313,7 @@ def result(
 def in_r(direction: str, entry: Decimal, stop_loss: Decimal, tradable: Decimal, price: Decimal) -> Decimal:
     """How far a price of the exit side is from the one that was paid, in units of the risk."""
     paid = paid_entry(direction, entry, tradable)
-    gained = price - paid if direction == "buy" else paid - price
-    return _rounded(gained / abs(paid - stop_loss), SHARE)
+    return _rounded(gain(direction, paid, price) / abs(paid - stop_loss), SHARE)
 
 
 def _rounded(value: Decimal, step: Decimal) -> Decimal:

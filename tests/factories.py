@@ -23,7 +23,7 @@ from signals_feed.rules import result
 
 # Rank, requests a minute, streams, AI calls a day: the table of the specification.
 TIERS = {"free": (1, 60, 2, 5), "pro": (2, 120, 5, 20), "premium": (3, 300, 10, 50)}
-NOUGHT = Decimal(0)
+ZERO = Decimal(0)
 # What a signal has only once it is closed.
 RESULT = (
     *("status", "close_price", "closed_at", "close_reason", "cancel_reason"),
@@ -150,7 +150,7 @@ def closed_terms(terms: dict[str, Any], instrument: Instrument) -> dict[str, Any
         instrument.pip_size,
     )
     defaults = {"close_price": close_price, "closed_at": terms["published_at"], "close_reason": "take_profit"}
-    defaults |= {"best_r": max(outcome.pnl_r, NOUGHT), "worst_r": min(outcome.pnl_r, NOUGHT)}
+    defaults |= {"best_r": max(outcome.pnl_r, ZERO), "worst_r": min(outcome.pnl_r, ZERO)}
     return defaults | outcome._asdict() | terms
 
 

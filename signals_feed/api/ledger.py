@@ -14,7 +14,7 @@ from core.contract.schema import describes
 from core.plain_json import encode
 from core.struct_schemas import openapi
 from core.threads import in_thread_promptly
-from signals_feed.ledger.ledger import NOBODY, LedgerEntry, LedgerHead, chained
+from signals_feed.ledger.ledger import FIRST_PREVIOUS_HASH, LedgerEntry, LedgerHead, chained
 from signals_feed.wire import CLOSED_SAMPLE
 
 ABOUT = (
@@ -68,10 +68,10 @@ FIRST_PAYLOAD = (
     '{"direction":"sell","entry":"2651.4","kind":"publish","position":1,'
     f'"signal":"{CLOSED_SAMPLE.id}","stop_loss":"2660.4","take_profit":"2633.4"}}'
 )
-FIRST_HASH = chained(NOBODY, FIRST_PAYLOAD)
+FIRST_HASH = chained(FIRST_PREVIOUS_HASH, FIRST_PAYLOAD)
 SAMPLE = Ledger(
     head=HeadOfLedger(431, hashlib.sha256(b"431").hexdigest()),
-    items=[LedgerItem(1, "publish", CLOSED_SAMPLE.id, FIRST_PAYLOAD, NOBODY, FIRST_HASH)],
+    items=[LedgerItem(1, "publish", CLOSED_SAMPLE.id, FIRST_PAYLOAD, FIRST_PREVIOUS_HASH, FIRST_HASH)],
     count=1,
 )
 

@@ -14,7 +14,10 @@ from django.db import connection, models, transaction
 from django.db.models import Q
 
 Payload = dict[str, Any]
-TERMS = ("direction", "entry", "stop_loss", "take_profit", "tradable_price", "published_at", "expires_at")
+FROZEN_TERMS = (
+    *("direction", "entry", "stop_loss", "take_profit", "tradable_price"),
+    *("published_at", "expires_at"),
+)
 RESULT = (
     *("close_price", "closed_at", "close_reason"),
     *("pnl", "pnl_percent", "pnl_r", "best_r", "worst_r"),
@@ -49,7 +52,7 @@ def plain_number(value: Decimal) -> str:
 def publication_payload(signal: Any, entry: Any) -> Payload:
     """From the rows of a signal and its evidence."""
     who = {"user_id": signal.user_id, "instrument_id": signal.instrument_id}
-    return who | _values(signal, TERMS) | {"evidence": evidence_payload(entry)}
+    return who | _values(signal, FROZEN_TERMS) | {"evidence": evidence_payload(entry)}
 
 
 def closure_payload(signal: Any, exit_: Any) -> Payload:
@@ -71,8 +74,8 @@ def _values(row: Any, names: tuple[str, ...]) -> Payload:
     return {name: plain(getattr(row, name)) for name in names}
 
 
-NOBODY = "0" * 64
-"""The hash that the first entry follows."""
+FIRST_PREVIOUS_HASH = "0" * 64
+"""What the first entry has as the hash of the one before it."""
 
 
 class Fact(NamedTuple):
@@ -86,7 +89,7 @@ class Fact(NamedTuple):
 class LedgerHeadManager(models.Manager["LedgerHead"]):
     def now(self) -> LedgerHead:
         """The last entry's position and hash; position 0 before the first."""
-        return self.filter(pk=1).first() or LedgerHead(pk=1, position=0, hash=NOBODY)
+        return self.filter(pk=1).first() or LedgerHead(pk=1, position=0, hash=FIRST_PREVIOUS_HASH)
 
 
 class LedgerHead(models.Model):

@@ -15,7 +15,7 @@ CLOSES_AT = {
     rules.STOP_AT_WORST: ("exit_bid_low", "exit_ask_high"),
     rules.WORST: ("exit_bid_low", "exit_ask_high"),
 }
-TERMS = ("entry", "stop_loss", "take_profit")
+PROVEN_TERMS = ("entry", "stop_loss", "take_profit")
 QUOTED = ("bid", "ask", "bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst")
 
 
@@ -36,7 +36,7 @@ def known_prices(evidence: Any) -> dict[str, Decimal]:
 
 def inputs(signal: Any, entry: Any, exit_: Any, pip_size: Decimal) -> dict[str, Decimal]:
     """From the rows of a signal and its evidence."""
-    given = {name: getattr(signal, name) for name in TERMS}
+    given = {name: getattr(signal, name) for name in PROVEN_TERMS}
     given |= {f"entry_{name}": price for name, price in known_prices(entry).items()}
     given |= {f"exit_{name}": price for name, price in known_prices(exit_).items()}
     given["pip_size"] = pip_size
@@ -51,14 +51,14 @@ def steps(signal: Any, entry: Any, exit_: Any) -> Iterator[ComputedValue]:
     is_buy = signal.direction == "buy"
     if entry is not None:
         yield ComputedValue("tradable_price", "entry_ask" if is_buy else "entry_bid", signal.tradable_price)
-    paid = (max if is_buy else min)(signal.entry, signal.tradable_price)
+    paid = rules.paid_entry(signal.direction, signal.entry, signal.tradable_price)
     yield ComputedValue("paid", f"{'max' if is_buy else 'min'}(entry, tradable_price)", paid)
     yield ComputedValue("risk", "abs(paid - stop_loss)", abs(paid - signal.stop_loss))
     if signal.close_price is None:
         return
     if exit_ is not None:
         yield ComputedValue("close_price", CLOSES_AT[exit_.rule][0 if is_buy else 1], signal.close_price)
-    gained = signal.close_price - paid if is_buy else paid - signal.close_price
+    gained = rules.gain(signal.direction, paid, signal.close_price)
     yield ComputedValue("gained", "close_price - paid" if is_buy else "paid - close_price", gained)
     yield ComputedValue("pnl", "gained / pip_size", signal.pnl, 1)
     yield ComputedValue("pnl_percent", "gained / paid * 100", signal.pnl_percent, 4)

@@ -10,7 +10,7 @@ from signals_feed.models import Evidence, Signal
 
 from .guards import missing_triggers
 from .ledger import (
-    NOBODY,
+    FIRST_PREVIOUS_HASH,
     LedgerEntry,
     LedgerHead,
     Payload,
@@ -46,7 +46,7 @@ class NotedHead(NamedTuple):
 
 def verify(noted: NotedHead | None = None) -> LedgerVerdict:
     """Verify up to the present head; what is written meanwhile is left for the next time."""
-    checked, previous = 0, NOBODY
+    checked, previous = 0, FIRST_PREVIOUS_HASH
     head = LedgerHead.objects.now()
     try:
         for entries in _batches(head.position):

@@ -6,7 +6,7 @@ from django.db import migrations
 from django.db.models import Case, F, Value, When
 
 from signals_feed.ledger.ledger import (
-    NOBODY,
+    FIRST_PREVIOUS_HASH,
     cancellation_payload,
     canonical,
     chained,
@@ -53,7 +53,7 @@ def begin_ledger(apps, schema_editor):
         ),
         key=lambda each: (each[0], each[3], each[4]),
     )
-    previous, entries = NOBODY, []
+    previous, entries = FIRST_PREVIOUS_HASH, []
     for position, (_, kind, payload, signal_id, _) in enumerate(told, 1):
         about = {"position": position, "kind": kind, "signal": str(signal_id)}
         text = canonical(about | payload)

@@ -63,7 +63,7 @@ class EquityPicture(NamedTuple):
     line: str
     band: str
     """The area between the lowest and the highest sums of the points."""
-    nought_y: str
+    zero_y: str
     top_r: Decimal
     bottom_r: Decimal
 
@@ -86,7 +86,7 @@ def draw(points: Sequence[EquityPoint]) -> EquityPicture:
     return EquityPicture(
         line=" ".join([start, *(f"{x(point.signals)},{y(point.equity_r)}" for point in points)]),
         band=" ".join([start, *highs, *lows]),
-        nought_y=y(Decimal(0)),
+        zero_y=y(Decimal(0)),
         top_r=top,
         bottom_r=bottom,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .equity import EquityCurve
 
-NOUGHT = Decimal(0)
+ZERO = Decimal(0)
 STEP = Decimal("0.0001")
 
 # Below this, luck and skill look alike.
@@ -37,7 +37,7 @@ class TrackRecord:
 
     signals: int = 0
     wins: int = 0
-    total_r: Decimal = NOUGHT
+    total_r: Decimal = ZERO
 
     def add(self, pnl_r: Decimal) -> None:
         self.signals += 1
@@ -61,8 +61,8 @@ class TrackRecord:
 class Drawdown:
     """How far equity fell below its highest point, and for how many signals it stayed below."""
 
-    peak_r: Decimal = NOUGHT
-    deepest_r: Decimal = NOUGHT
+    peak_r: Decimal = ZERO
+    deepest_r: Decimal = ZERO
     longest: int = 0
     lasting: int = 0
 

@@ -15,13 +15,13 @@ function age(ms) {
   return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
 }
 
-function showQuote(told) {
-  known = told;
-  part("symbol").textContent = told.symbol;
-  for (const name of ["bid", "ask", "spread"]) part(name).textContent = told[name] ?? "–";
-  part("age").textContent = told.bid ? age(told.age_ms) : "no quote yet";
-  part("state").textContent = told.words;
-  part("take").hidden = told.state !== "open";
+function showQuote(latestQuote) {
+  known = latestQuote;
+  part("symbol").textContent = latestQuote.symbol;
+  for (const name of ["bid", "ask", "spread"]) part(name).textContent = latestQuote[name] ?? "–";
+  part("age").textContent = latestQuote.bid ? age(latestQuote.age_ms) : "no quote yet";
+  part("state").textContent = latestQuote.words;
+  part("take").hidden = latestQuote.state !== "open";
 }
 
 function showResult({ id, price, pnl, pnl_r, tone }) {
@@ -43,11 +43,11 @@ async function refresh() {
     // Logged out meanwhile: the page leads to the login.
     if (answer.redirected) return location.reload();
     if (!answer.ok) throw new Error(answer.statusText);
-    const told = await answer.json();
+    const latest = await answer.json();
     // An older answer must not overwrite that of the instrument chosen since.
     if (mine !== asked) return;
-    showQuote(told.quote);
-    told.signals.forEach(showResult);
+    showQuote(latest.quote);
+    latest.signals.forEach(showResult);
     part("lost").hidden = true;
   } catch {
     if (mine === asked) part("lost").hidden = false;

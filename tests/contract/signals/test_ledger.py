@@ -16,7 +16,7 @@ from tests.contract.published import end, make_published, quoted
 from tests.databases.queries import count_queries
 from tests.factories import NOON, make_instrument
 
-NOBODY = "0" * 64
+FIRST_PREVIOUS_HASH = "0" * 64
 SIGNALS = 4
 
 
@@ -34,7 +34,7 @@ def page(shared: Api, query: str = "") -> dict[str, Any]:
 
 
 def test_chain_can_be_verified_from_the_answers_alone(shared: Api) -> None:
-    previous, position = NOBODY, 0
+    previous, position = FIRST_PREVIOUS_HASH, 0
     while entries := page(shared, f"after={position}&limit=3")["items"]:
         for entry in entries:
             assert entry["previous"] == previous

@@ -21,7 +21,7 @@ def coordinates(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in pairs]
 
 
-def test_line_begins_at_nought_and_ends_at_the_right_edge() -> None:
+def test_line_begins_at_zero_and_ends_at_the_right_edge() -> None:
     line = coordinates(draw(points(1, -1)).line)
     assert [x for x, _ in line] == [EDGE, WIDTH / 2, WIDTH - EDGE]
     assert line[0][1] == HEIGHT / 2
@@ -34,9 +34,9 @@ def test_highest_is_at_the_top_and_lowest_at_the_bottom() -> None:
     assert (picture.top_r, picture.bottom_r) == (Decimal(3), Decimal(-1))
 
 
-def test_nought_is_within_the_picture_even_if_all_is_above_it() -> None:
+def test_zero_is_within_the_picture_even_if_all_is_above_it() -> None:
     picture = draw(points(2, 3))
-    assert float(picture.nought_y) == HEIGHT - EDGE
+    assert float(picture.zero_y) == HEIGHT - EDGE
 
 
 def test_a_curve_that_never_moves_can_be_drawn() -> None:

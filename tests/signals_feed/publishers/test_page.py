@@ -78,7 +78,7 @@ def test_picture_says_in_words_and_in_a_table_what_it_shows(anna: User) -> None:
     shown = page(anna)
     assert 'role="img" aria-labelledby="equity-title equity-words"' in shown
     assert "Results of anna summed up, in R" in shown
-    assert "From nought to 1.8 R over 3 signals; never above 1.8 R, never below 0.0 R." in shown
+    assert "From zero to 1.8 R over 3 signals; never above 1.8 R, never below 0.0 R." in shown
     assert shown.count(" R</td>") >= len(PRICES)
 
 
@@ -108,7 +108,7 @@ def test_who_never_published_has_no_page(name: str) -> None:
     assert answer.status_code == 404
 
 
-def test_house_publisher_states_its_rule() -> None:
+def test_demo_publisher_states_its_rule() -> None:
     name = next(iter(STATEMENTS))
     user = make_user(name)
     make_signal(user=user)

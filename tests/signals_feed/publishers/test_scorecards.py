@@ -59,7 +59,7 @@ def test_expectancy_is_the_mean_result_in_r(pnl_r: list[str], expectancy: str) -
     ("pnl_r", "deepest", "longest"),
     [
         ([1, 1, 1], "0", 0),
-        # The first signals may lose: the curve begins at nought.
+        # The first signals may lose: the curve begins at zero.
         ([-1, -1, 3], "2", 2),
         ([3, -1, "-0.5", 2, -1], "1.5", 2),
         ([2, -1, "0.5", "0.25", "0.25", -1], "1", 3),
