@@ -132,13 +132,13 @@ class MarketRuntime:
             await self._push_queue.start()
             self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._begin)
             checkpoints = await self._reader.start()
-            self._begin(self._reader.place.epoch, checkpoints)
+            self._begin(self._reader.journal_position.epoch, checkpoints)
             self.liveness.start()
             return
         self.runner = self.own_engine()
         await self.runner.writer.try_lease()
         await self.runner.start()
-        self._begin(self.runner.bus.place.epoch, self.engine.numbers())
+        self._begin(self.runner.bus.journal_position.epoch, self.engine.numbers())
         self.liveness.start()
 
     async def stop(self) -> None:
@@ -172,7 +172,7 @@ class MarketRuntime:
     @property
     def epoch(self) -> str:
         source = self._reader if self.runner is None else self.runner.bus
-        return "" if source is None else source.place.epoch
+        return "" if source is None else source.journal_position.epoch
 
     def listen(self, hear: RecordListener, begin: NumberingListener) -> None:
         """`hear` gets all records, after they have been applied; `begin` is told where they begin: when the

@@ -242,7 +242,7 @@ class FeedChoice:
         return self.feeds[self.active]
 
     def admit(
-        self, origin: str, at_ms: int, facts: InstrumentFacts, sources: Mapping[str, FeedState]
+        self, origin: str, at_ms: int, facts: InstrumentFacts, feed_states: Mapping[str, FeedState]
     ) -> str | None:
         """None if the feed is let in, else why not."""
         rank = self._rank(origin)
@@ -259,7 +259,7 @@ class FeedChoice:
             # Nobody is expected to send before the market opens.
             session = facts.hours.session_at(at_ms)
             silent_ms = at_ms - max(self._heard_ms[self.active], session[0] if session else at_ms)
-            may_switch = silent_ms > facts.stale_after_s * 1000 or self._is_gone(sources, at_ms)
+            may_switch = silent_ms > facts.stale_after_s * 1000 or self._is_gone(feed_states, at_ms)
         if not may_switch:
             return "standby"
         self.active, self.switched_ms, self._steady_ms = rank, at_ms, None
@@ -276,9 +276,9 @@ class FeedChoice:
                 return rank
         return None
 
-    def _is_gone(self, sources: Mapping[str, FeedState], at_ms: int) -> bool:
-        source = sources.get(self.feed)
-        return source is not None and source.is_gone(at_ms)
+    def _is_gone(self, feed_states: Mapping[str, FeedState], at_ms: int) -> bool:
+        feed_state = feed_states.get(self.feed)
+        return feed_state is not None and feed_state.is_gone(at_ms)
 
 
 def is_of(origin: str, feed: str) -> bool:

@@ -38,7 +38,7 @@ class Engine:
         """How long after the end of a minute its ticks may come."""
         self.default_feed = default_feed
         """Who prices an instrument that names no source."""
-        self.sources: dict[str, FeedState] = {}
+        self.feed_states: dict[str, FeedState] = {}
         self.instruments: dict[str, InstrumentState] = {}
         self.rows: list[CandleToWrite] = []
         """Closed candles that are not written yet."""
@@ -49,26 +49,26 @@ class Engine:
 
     def take(self, origin: str, batch: Sequence[Tick], at_ms: int) -> list[str | None]:
         """What a feed sent: for each tick why it was refused. An empty batch is a sign of life."""
-        source = self.source(origin)
-        source.heard(at_ms)
+        feed_state = self.feed_state(origin)
+        feed_state.heard(at_ms)
         return [self.accept(tick, at_ms, origin) for tick in batch]
 
     def accept(self, tick: Tick, at_ms: int, origin: str = "") -> str | None:
         """Take a tick, or say why not; the last good value stays then."""
         origin = origin or self.default_feed
-        source = self.source(origin)
+        feed_state = self.feed_state(origin)
         facts = catalogue.find(tick.symbol)
         if facts is None:
-            source.refused["unknown_symbol"] += 1
+            feed_state.refused["unknown_symbol"] += 1
             return "unknown_symbol"
         state = self.instruments.get(tick.symbol)
         if state is None or state.facts is not facts:
             state = self.instrument(facts, at_ms)
         history = self.prices.histories.get(tick.symbol) or self.prices.history(facts)
-        reason = state.reason_to_refuse(tick, origin, at_ms, history, self.sources)
+        reason = state.reason_to_refuse(tick, origin, at_ms, history, self.feed_states)
         if reason is not None:
             state.note_refused(tick, reason, origin, at_ms)
-            source.refused[reason] += 1
+            feed_state.refused[reason] += 1
             return reason
         if tick.time_ms >= state.minute_ends_ms:
             self._pass_time(state, tick.time_ms)
@@ -76,9 +76,9 @@ class Engine:
             state.choose(state.choice)
             self.price(state)
         state.unsure_ms = None
-        source.ticks += 1
-        source.lag_ms = at_ms - tick.time_ms
-        if source.lag_ms > self.grace_ms:
+        feed_state.ticks += 1
+        feed_state.lag_ms = at_ms - tick.time_ms
+        if feed_state.lag_ms > self.grace_ms:
             self._note_late(state, tick.time_ms, at_ms)
         # What forms now is closed by the clock with its market, though that was closed when it came.
         state.is_open = True
@@ -149,11 +149,11 @@ class Engine:
         if state is not None and state.origin == origin:
             state.origin = ""
 
-    def source(self, origin: str) -> FeedState:
-        source = self.sources.get(origin)
-        if source is None:
-            source = self.sources[origin] = FeedState()
-        return source
+    def feed_state(self, origin: str) -> FeedState:
+        feed_state = self.feed_states.get(origin)
+        if feed_state is None:
+            feed_state = self.feed_states[origin] = FeedState()
+        return feed_state
 
     def instrument(self, facts: InstrumentFacts, at_ms: int) -> InstrumentState:
         state = self.instruments.get(facts.symbol)
@@ -220,7 +220,7 @@ class Engine:
 
     def clear(self) -> None:
         self.prices.clear()
-        for kept in (self.sources, self.instruments, self.changed, self.rows, self.records):
+        for kept in (self.feed_states, self.instruments, self.changed, self.rows, self.records):
             kept.clear()
 
     def go_on_from(self, state: InstrumentState, tick: Tick) -> None:
@@ -248,11 +248,11 @@ class Engine:
             return
         first_ms, this_minute_ms = state.minute_ends_ms, interval_start(at_ms, MINUTE_MS)
         state.minute_ends_ms = this_minute_ms + MINUTE_MS
-        source = self.sources.get(state.origin) if state.choice.serves(state.origin) else None
-        if first_ms and source is not None:
+        feed_state = self.feed_states.get(state.origin) if state.choice.serves(state.origin) else None
+        if first_ms and feed_state is not None:
             until_ms = this_minute_ms if state.unsure_ms is None else min(this_minute_ms, state.unsure_ms)
             for end_ms in range(first_ms, until_ms + 1, MINUTE_MS):
-                if source.was_alive(end_ms - MINUTE_MS, end_ms):
+                if feed_state.was_alive(end_ms - MINUTE_MS, end_ms):
                     self._fill(state, end_ms - MINUTE_MS, end_ms)
 
     def _fill(self, state: InstrumentState, start_ms: int, end_ms: int) -> None:

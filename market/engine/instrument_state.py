@@ -101,7 +101,7 @@ class InstrumentState:
             self.refilled_ms = opened_ms
 
     def reason_to_refuse(
-        self, tick: Tick, origin: str, at_ms: int, history: History, sources: Mapping[str, FeedState]
+        self, tick: Tick, origin: str, at_ms: int, history: History, feed_states: Mapping[str, FeedState]
     ) -> str | None:
         last, facts = self.last, self.facts
         # Most sources number nothing.
@@ -111,7 +111,7 @@ class InstrumentState:
                 return "duplicate"
         reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms)
         if reason is None:
-            reason = self.choice.admit(origin, at_ms, facts, sources)
+            reason = self.choice.admit(origin, at_ms, facts, feed_states)
         # Last, so that nobody confirms a price who has no say in it.
         if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms):
             return "outlier"

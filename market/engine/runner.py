@@ -99,7 +99,7 @@ class Runner:
         loaded: LoadedMarket = await in_thread(load, self.engine.prices, self.engine.default_feed)
         at_ms = now_ms()
         self.engine.resume(loaded.checkpoints, at_ms)
-        tail = await self.bus.open(self.writer, loaded.place)
+        tail = await self.bus.open(self.writer, loaded.journal_position)
         for number, record in enumerate(tail, 1):
             self.engine.repeat(record, at_ms)
             if number % REPEATED_AT_ONCE == 0:
@@ -155,7 +155,7 @@ class Runner:
         return reasons
 
     def epoch(self) -> str:
-        return self.bus.place.epoch
+        return self.bus.journal_position.epoch
 
     def publish(self) -> None:
         """Hand on what was decided."""
@@ -183,8 +183,8 @@ class Runner:
         # Between processes only one may speak; an engine within its process speaks to that alone.
         if self.writer.lease.is_held or isinstance(self.bus, LocalBus):
             writer = self.writer.writer if self.writer.lease.is_held else ""
-            place, has_hole = self.bus.place, self.bus.has_hole
-            status = status_of(self.engine, now_ms(), writer, place.epoch, clock, has_hole=has_hole)
+            position, has_hole = self.bus.journal_position, self.bus.has_hole
+            status = status_of(self.engine, now_ms(), writer, position.epoch, clock, has_hole=has_hole)
             self.bus.publish([status_record(status)])
 
     async def _keep_writing(self) -> None:

@@ -74,7 +74,7 @@ def status_of(
         at_ms=at_ms,
         writer=writer,
         epoch=epoch,
-        feeds=[_feed(name, source, at_ms) for name, source in sorted(engine.sources.items())],
+        feeds=[_feed(name, feed_state, at_ms) for name, feed_state in sorted(engine.feed_states.items())],
         # A day's order flow ends as its last minute does.
         instruments=[
             _instrument(state, at_ms - engine.grace_ms) for _, state in sorted(engine.instruments.items())
@@ -94,16 +94,16 @@ def read_status(record: StatusRecord) -> EngineStatus:
     return msgspec.json.decode(record.status, type=EngineStatus)
 
 
-def _feed(name: str, source: FeedState, at_ms: int) -> FeedStatus:
-    if source.lost_ms is not None:
-        state, since_ms = "lost", source.lost_ms
-    elif at_ms - source.heard_ms > SILENT_MS:
-        state, since_ms = "silent", source.heard_ms
+def _feed(name: str, feed_state: FeedState, at_ms: int) -> FeedStatus:
+    if feed_state.lost_ms is not None:
+        state, since_ms = "lost", feed_state.lost_ms
+    elif at_ms - feed_state.heard_ms > SILENT_MS:
+        state, since_ms = "silent", feed_state.heard_ms
     else:
-        state, since_ms = "live", source.since_ms or at_ms
-    why = source.why if state == "lost" else ""
-    counted = source.ticks, dict(source.refused), tuple(source.complaints)
-    return FeedStatus(name, state, since_ms, why, source.heard_ms, source.lag_ms, *counted)
+        state, since_ms = "live", feed_state.since_ms or at_ms
+    why = feed_state.why if state == "lost" else ""
+    counted = feed_state.ticks, dict(feed_state.refused), tuple(feed_state.complaints)
+    return FeedStatus(name, state, since_ms, why, feed_state.heard_ms, feed_state.lag_ms, *counted)
 
 
 def _instrument(state: InstrumentState, until_ms: int) -> InstrumentStatus:

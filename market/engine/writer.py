@@ -133,12 +133,12 @@ class EngineWriter:
         made = engine.checkpoints(changed.values())
         notes = [listener.notes(is_behind=self.is_behind) for listener in self.listeners]
         is_done = is_written = False
-        place = self.bus.seal()
+        position = self.bus.seal()
         try:
-            await in_thread(self._write, rows, made, place, notes)
+            await in_thread(self._write, rows, made, position, notes)
             is_done = is_written = True
             self._written_s = time.monotonic()
-            self.bus.written(place)
+            self.bus.written(position)
             candles_wait.over()
             candles_lost.over()
         except LeaseLost:
@@ -164,12 +164,12 @@ class EngineWriter:
         self,
         rows: list[CandleToWrite],
         made: dict[int, Checkpoint],
-        place: JournalPosition,
+        position: JournalPosition,
         notes: list[Callable[[], None]],
     ) -> None:
         """One after the other: a cancelled flush goes on in its thread."""
         with self._in_database:
-            checkpoints.write(rows, made, self.lease, place, notes)
+            checkpoints.write(rows, made, self.lease, position, notes)
 
     def _report_loss(self, rows: list[CandleToWrite]) -> None:
         if self.lease.is_held or rows:

@@ -122,4 +122,4 @@ class JournalPosition(NamedTuple):
     """Up to where the journal is written."""
 
     epoch: str
-    position: int
+    number: int

@@ -47,24 +47,24 @@ def write(
     rows: list[CandleToWrite],
     checkpoints: dict[int, Checkpoint],
     lease: Lease,
-    place: JournalPosition,
+    position: JournalPosition,
     notes: Sequence[Callable[[], None]] = (),
 ) -> None:
     """Candles, checkpoints and the notes of listeners in one transaction, as long as the lease is ours."""
     try:
         with transaction.atomic():
-            _begin(lease, place, notes)
+            _begin(lease, position, notes)
             _put(rows, checkpoints)
     except (IntegrityError, DataError):
         # What the database will never take, say candles of a deleted instrument, would hold up the rest.
         with transaction.atomic():
-            _begin(lease, place, notes)
+            _begin(lease, position, notes)
             _put_each(rows, checkpoints)
 
 
-def _begin(lease: Lease, place: JournalPosition, notes: Sequence[Callable[[], None]]) -> None:
+def _begin(lease: Lease, position: JournalPosition, notes: Sequence[Callable[[], None]]) -> None:
     # First, so that two writers wait here and not for each other's candles.
-    lease.beat(place)
+    lease.beat(position)
     for note in notes:
         note()
 

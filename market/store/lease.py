@@ -72,16 +72,16 @@ class Lease:
         self._seen = None
         return JournalPosition(state.epoch, state.position)
 
-    def beat(self, place: JournalPosition) -> None:
+    def beat(self, position: JournalPosition) -> None:
         """Within the transaction that writes: nothing of it stays if the lease is another's."""
-        if not self._beat(epoch=place.epoch, position=place.position):
+        if not self._beat(epoch=position.epoch, position=position.number):
             raise LeaseLost
 
-    def _beat(self, **place: Any) -> bool:
+    def _beat(self, **position: Any) -> bool:
         """False if the lease is another's. A flush of our own may hold the row: this waits for it."""
         held = EngineState.objects.filter(pk=1, writer=self.writer)
         now = Now() if connection.vendor == "postgresql" else timezone.now()
-        return bool(held.update(beats=F("beats") + 1, beat_at=now, **place))
+        return bool(held.update(beats=F("beats") + 1, beat_at=now, **position))
 
     def hold(self) -> None:
         """Within a transaction: raises LeaseLost unless it is ours, and keeps it so until the end."""

@@ -25,7 +25,7 @@ from .series import present_kind, wanted_kind
 
 class LoadedMarket(NamedTuple):
     checkpoints: dict[str, Checkpoint]
-    place: JournalPosition
+    journal_position: JournalPosition
     """What the database holds is everything up to here."""
 
 

@@ -37,11 +37,11 @@ QUIET_S = 5.0
 
 
 class OutOfStep(Exception):
-    """Something was missed, or the numbering began anew: what is written up to `place` knows how to go on."""
+    """Something was missed, or the numbering began anew. It goes on from what is written up to `needed`."""
 
-    def __init__(self, why: str, place: JournalPosition) -> None:
+    def __init__(self, why: str, needed: JournalPosition) -> None:
         super().__init__(why)
-        self.place = place
+        self.needed = needed
 
 
 class BusReader:
@@ -67,13 +67,13 @@ class BusReader:
             passing=(RedisError, OSError),
             again=RETRY_S,
         )
-        self.place = self._heard = JournalPosition("", 0)
+        self.journal_position = self._heard = JournalPosition("", 0)
         self._heard_s: float | None = None
         """When anything was heard last; None once its absence has been told."""
 
     async def start(self) -> Mapping[str, Checkpoint]:
         """Returns where each instrument stands."""
-        checkpoints, self.place = await in_thread(load, self._prices)
+        checkpoints, self.journal_position = await in_thread(load, self._prices)
         self._heard_s = time.monotonic()
         await self._loop.start()
         return checkpoints
@@ -83,7 +83,7 @@ class BusReader:
         await self._redis.aclose()
 
     async def _read(self) -> None:
-        last: Any = f"{self.place.position}-0"
+        last: Any = f"{self.journal_position.number}-0"
         answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
         self._watch(is_heard=bool(answer))
         try:
@@ -92,7 +92,7 @@ class BusReader:
                     await self._take(number_of(entry_id), fields[b"e"].decode(), fields[b"d"])
         except OutOfStep as error:
             logger.warning("The prices are loaded anew: %s", error)
-            await self._catch_up(error.place)
+            await self._catch_up(error.needed)
 
     def _watch(self, *, is_heard: bool) -> None:
         if is_heard:
@@ -104,10 +104,10 @@ class BusReader:
             self._heard_s = None
 
     async def _take(self, number: int, epoch: str, data: bytes) -> None:
-        if epoch != self.place.epoch:
+        if epoch != self.journal_position.epoch:
             raise OutOfStep(f"the numbering began anew ({epoch})", JournalPosition(epoch, number - 1))
-        if number != self.place.position + 1:
-            missing = number - self.place.position - 1
+        if number != self.journal_position.number + 1:
+            missing = number - self.journal_position.number - 1
             raise OutOfStep(f"{missing} entries of the bus are missing", JournalPosition(epoch, number - 1))
         records = decode(data)
         if any(record.symbol and catalogue.known(record.symbol) is None for record in records):
@@ -115,10 +115,10 @@ class BusReader:
         # All at once, after what may fail: an entry that is taken again must not be applied twice.
         begun = [await self._series_of(record) for record in records if type(record) is SeriesBegan]
         self._apply(records, deque(begun))
-        self.place = JournalPosition(epoch, number)
+        self.journal_position = JournalPosition(epoch, number)
         # What the database held was older than what was heard before the prices were loaded anew.
-        if epoch != self._heard.epoch or number > self._heard.position:
-            self._heard = self.place
+        if epoch != self._heard.epoch or number > self._heard.number:
+            self._heard = self.journal_position
             self._hear(records)
 
     async def _series_of(self, began: SeriesBegan) -> History | None:
@@ -138,17 +138,17 @@ class BusReader:
         while True:
             fresh = Prices(self._prices.candle_price)
             try:
-                checkpoints, place = await in_thread(load, fresh)
+                checkpoints, position = await in_thread(load, fresh)
             except UNANSWERED as error:
                 database_away.tell(error)
             else:
                 database_away.over()
-                if place.epoch == needed.epoch:
-                    if place.position >= needed.position:
+                if position.epoch == needed.epoch:
+                    if position.number >= needed.number:
                         break
-                elif place.epoch != self.place.epoch:
+                elif position.epoch != self.journal_position.epoch:
                     break
             await asyncio.sleep(RETRY_S)
         self._prices.replace(fresh)
-        self.place = place
-        self._missed(place.epoch, checkpoints)
+        self.journal_position = position
+        self._missed(position.epoch, checkpoints)

@@ -40,7 +40,7 @@ class Segment(NamedTuple):
 
 class Found(NamedTuple):
     tail: list[JournalEntry]
-    """What was published after the place."""
+    """What was published after the written position."""
     recent: RecentRecords
     """All that is known of what was published, the tail too."""
 
@@ -63,14 +63,14 @@ class JournalFolder:
     def open_segment(self, number: int) -> BinaryIO:
         return self.path.joinpath(f"{number:016d}{UNWRITTEN}").open("ab", buffering=0)
 
-    def read_head(self, place: JournalPosition) -> JournalHead | None:
-        """None where the entries are not those that follow the place."""
+    def read_head(self, position: JournalPosition) -> JournalHead | None:
+        """None where the entries are not those that follow it."""
         path = self.path / "head"
         if not path.exists():
             return None
         head = msgspec.msgpack.decode(path.read_bytes(), type=JournalHead)
         # After a power cut nobody knows which numbers were given beyond those that reached the disk.
-        return head if head.epoch == place.epoch and head.boot == boot_id() else None
+        return head if head.epoch == position.epoch and head.boot == boot_id() else None
 
     def write_head(self, head: JournalHead) -> None:
         fresh = self.path / "head.new"

@@ -61,14 +61,14 @@ class LocalJournal:
         """Those that the database holds, oldest first."""
         self._kept_bytes = 0
 
-    def open(self, place: JournalPosition) -> Found | None:
+    def open(self, position: JournalPosition) -> Found | None:
         """None where nobody can tell what was published, and all begins anew."""
         try:
             self._lock = self._folder.take_lock()
             if self._lock is None:
                 logger.warning("%s is another process': this one keeps no journal", self._folder.path)
                 return None
-            return self._read(place)
+            return self._read(position)
         except (OSError, msgspec.MsgspecError) as error:
             logger.warning("The journal in %s cannot be read: %s", self._folder.path, error)
             if self._lock is None:
@@ -84,21 +84,21 @@ class LocalJournal:
     def _is_on(self) -> bool:
         return self._lock is not None and not self._is_off
 
-    def begin(self, place: JournalPosition, *, anew: bool) -> None:
+    def begin(self, position: JournalPosition, *, anew: bool) -> None:
         if not self._is_on:
             return
         try:
             if anew:
-                self._lacks, self._bytes = place.position, 0
+                self._lacks, self._bytes = position.number, 0
                 self._folder.clear()
                 self._segments.clear()
                 self._kept.clear()
                 self._kept_bytes = 0
-            self._folder.write_head(JournalHead(place.epoch, boot_id(), given=self._numbers()))
+            self._folder.write_head(JournalHead(position.epoch, boot_id(), given=self._numbers()))
         except OSError as error:
             self._give_up(error)
 
-    def go_on(self, place: JournalPosition) -> None:
+    def go_on(self, position: JournalPosition) -> None:
         """Behind a hole, if there is one: what is before it the database will hold, or nobody."""
         if not self._is_off:
             return
@@ -109,7 +109,7 @@ class LocalJournal:
             return
         if self._lock is not None:
             self._is_off = False
-            self.begin(place, anew=True)
+            self.begin(position, anew=True)
 
     def add(self, number: int, records: list[AnyRecord]) -> int:
         """Returns when that was."""
@@ -160,11 +160,13 @@ class LocalJournal:
             self._kept_bytes -= segment.size
             segment.path.unlink(missing_ok=True)
 
-    def close(self, place: JournalPosition) -> None:
+    def close(self, position: JournalPosition) -> None:
         self.turn()
         if self._lock is not None:
             if not self._segments and self._is_on:
-                self._folder.write_head(JournalHead(place.epoch, boot_id(), place.position, self._numbers()))
+                self._folder.write_head(
+                    JournalHead(position.epoch, boot_id(), position.number, self._numbers())
+                )
             self._lock.close()
             self._lock = None
 
@@ -176,33 +178,33 @@ class LocalJournal:
         is_old = oldest.last_ms < now_ms - KEEP_MS
         return is_old or self._kept_bytes > MOST_KEPT_BYTES or len(self._kept) > MOST_KEPT_FILES
 
-    def _read(self, place: JournalPosition) -> Found | None:
-        head = self._folder.read_head(place)
+    def _read(self, position: JournalPosition) -> Found | None:
+        head = self._folder.read_head(position)
         if head is None:
             return None
         known, kept = self._folder.read(KEPT)
         for segment in kept:
             self._keep(segment)
         entries, self._segments = self._folder.read(UNWRITTEN)
-        recent, tail = RecentRecords(), [entry for entry in entries if entry.number > place.position]
+        recent, tail = RecentRecords(), [entry for entry in entries if entry.number > position.number]
         for entry in (*known, *entries[: len(entries) - len(tail)]):
             recent.add(entry.at_ms, entry.records)
-        if not self._fits(head, place, entries, recent):
+        if not self._fits(head, position, entries, recent):
             return None
         for entry in tail:
             recent.add(entry.at_ms, entry.records)
         return Found(tail, recent)
 
     def _fits(
-        self, head: JournalHead, place: JournalPosition, entries: list[JournalEntry], recent: RecentRecords
+        self, head: JournalHead, position: JournalPosition, entries: list[JournalEntry], recent: RecentRecords
     ) -> bool:
         """Whether the database stands where these files say: it may be another, or an older state of it."""
-        if self._kept and self._kept[-1].last > place.position:
+        if self._kept and self._kept[-1].last > position.number:
             return False
-        if entries and entries[0].number > place.position + 1:
+        if entries and entries[0].number > position.number + 1:
             return False
         # Killed without entries, it stood at what was written last; without a file of that, nothing ever was.
-        if not entries and head.closed not in (None, place.position):
+        if not entries and head.closed not in (None, position.number):
             return False
         known = self._numbers()
         return not falls_short(known, recent.numbers) and not falls_short(known, head.given)
@@ -223,24 +225,25 @@ class LocalBus:
     def __init__(self, hear: RecordListener, journal: LocalJournal) -> None:
         self._hear = hear
         self._journal = journal
-        self.place = JournalPosition(new_epoch(), 0)
+        self.journal_position = JournalPosition(new_epoch(), 0)
         self._recent: RecentRecords | None = None
         self._is_open = False
         """Something was published since the last number was given."""
 
-    async def open(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord]:
+    async def open(self, writer: JournalWriter, position: JournalPosition) -> list[AnyRecord]:
         """What was published and not written. If that is unknown, so are the numbers given since the last
         checkpoint: the numbering starts anew."""
         self._is_open = False
-        found = self._journal.open(place)
+        found = self._journal.open(position)
         if found is None:
-            self.place, self._recent = JournalPosition(new_epoch(), place.position), None
+            self.journal_position, self._recent = JournalPosition(new_epoch(), position.number), None
             # Until that is in the database, the journal of a killed process belongs to nothing.
             writer.flush_soon()
         else:
-            self.place = JournalPosition(place.epoch, found.tail[-1].number if found.tail else place.position)
+            number = found.tail[-1].number if found.tail else position.number
+            self.journal_position = JournalPosition(position.epoch, number)
             self._recent = found.recent
-        self._journal.begin(self.place, anew=found is None)
+        self._journal.begin(self.journal_position, anew=found is None)
         return [record for entry in (found.tail if found else ()) for record in entry.records]
 
     def take_recent(self) -> RecentRecords:
@@ -251,7 +254,7 @@ class LocalBus:
     def publish(self, records: list[AnyRecord]) -> None:
         if type(records[0]) is not StatusRecord:
             self._is_open = True
-            at_ms = self._journal.add(self.place.position + 1, records)
+            at_ms = self._journal.add(self.journal_position.number + 1, records)
             if self._recent is not None:
                 self._recent.add(at_ms, records)
         self._hear(records)
@@ -260,14 +263,15 @@ class LocalBus:
         """Everything published so far has a number; returns the last. A number for nothing would be a gap."""
         if self._is_open:
             self._is_open = False
-            self.place = JournalPosition(self.place.epoch, self.place.position + 1)
+            epoch, number = self.journal_position
+            self.journal_position = JournalPosition(epoch, number + 1)
             self._journal.turn()
-        self._journal.go_on(self.place)
-        return self.place
+        self._journal.go_on(self.journal_position)
+        return self.journal_position
 
-    def written(self, place: JournalPosition) -> None:
+    def written(self, position: JournalPosition) -> None:
         """The database holds everything up to there."""
-        self._journal.forget(place.position, now_ms())
+        self._journal.forget(position.number, now_ms())
 
     @property
     def is_whole(self) -> bool:
@@ -282,4 +286,4 @@ class LocalBus:
         """Nobody else has to hear of it."""
 
     async def close(self) -> None:
-        self._journal.close(self.place)
+        self._journal.close(self.journal_position)

@@ -60,7 +60,7 @@ class RedisBus:
         self._append: Any = self._redis.register_script(APPEND)
         self._claim: Any = self._redis.register_script(CLAIM)
         self._writer: JournalWriter | None = None
-        self.place = JournalPosition("", 0)
+        self.journal_position = JournalPosition("", 0)
         self._open: list[AnyRecord] = []
         self._sealed: deque[tuple[int, list[AnyRecord]]] = deque()
         self._sent: deque[tuple[int, list[AnyRecord]]] = deque(maxlen=MAX_REMEMBERED)
@@ -80,15 +80,15 @@ class RedisBus:
         """Set for a moment whenever fewer wait, or none will go any more."""
         self._task: asyncio.Task[None] | None = None
 
-    async def open(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord]:
-        """Claim the stream; returns what was published after the place, or starts a new epoch."""
+    async def open(self, writer: JournalWriter, position: JournalPosition) -> list[AnyRecord]:
+        """Claim the stream; returns what was published after the position, or starts a new epoch."""
         self._has_claimed = False
         self._sent.clear()
         self._writer, self._wake, self._moved = writer, asyncio.Event(), asyncio.Event()
-        self._written, self._unwritten_bytes, self._lacks_until = place, 0, 0
-        tail = await self._await_tail(writer, place)
+        self._written, self._unwritten_bytes, self._lacks_until = position, 0, 0
+        tail = await self._await_tail(writer, position)
         if tail is None:
-            self.place = place
+            self.journal_position = position
             self._wake.set()
             with contextlib.suppress(RedisError, OSError):
                 await self._start_anew(writer)
@@ -107,14 +107,15 @@ class RedisBus:
     def seal(self) -> JournalPosition:
         """Everything published so far has a number; returns the last."""
         if self._open:
-            self.place = JournalPosition(self.place.epoch, self.place.position + 1)
-            self._sealed.append((self.place.position, self._open))
+            epoch, number = self.journal_position
+            self.journal_position = JournalPosition(epoch, number + 1)
+            self._sealed.append((number + 1, self._open))
             self._open = []
-        return self.place
+        return self.journal_position
 
-    def written(self, place: JournalPosition) -> None:
+    def written(self, position: JournalPosition) -> None:
         """The stream keeps what it has: others may start from an older state."""
-        self._written, self._unwritten_bytes = place, 0
+        self._written, self._unwritten_bytes = position, 0
         self._tell_those_who_wait()
         too_much.over()
 
@@ -129,21 +130,21 @@ class RedisBus:
 
     async def settle(self) -> None:
         """Wait until a successor would know of all that was published so far."""
-        place = self.seal()
-        while not self._is_kept(place):
+        position = self.seal()
+        while not self._is_kept(position):
             if self._task is None or self._task.done():
                 raise LeaseLost
             await self._moved.wait()
 
-    def _is_kept(self, place: JournalPosition) -> bool:
+    def _is_kept(self, position: JournalPosition) -> bool:
         # A successor ignores the stream of a numbering that the database does not have. Once the database
         # has it, what was given up for that numbering is written too.
-        if self._must_begin_anew or self._written.epoch != self.place.epoch:
+        if self._must_begin_anew or self._written.epoch != self.journal_position.epoch:
             return False
-        if self._written.position < self._lacks_until:
+        if self._written.number < self._lacks_until:
             return False
-        has_left = not self._sealed or self._sealed[0][0] > place.position
-        return has_left or place.epoch != self.place.epoch
+        has_left = not self._sealed or self._sealed[0][0] > position.number
+        return has_left or position.epoch != self.journal_position.epoch
 
     async def close(self) -> None:
         await cancel_and_wait(self._task)
@@ -154,12 +155,12 @@ class RedisBus:
                 await self._send_first(self._writer)
         await self._redis.aclose()
 
-    async def _await_tail(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord] | None:
+    async def _await_tail(self, writer: JournalWriter, position: JournalPosition) -> list[AnyRecord] | None:
         """None where Redis has not all that the database lacks, or has not come up."""
         until_s = time.monotonic() + self._awaited_s
         while True:
             try:
-                tail = await self._claim_and_read(writer, place)
+                tail = await self._claim_and_read(writer, position)
                 bus_waits.over()
                 return tail
             except BusyLoadingError as error:
@@ -171,13 +172,15 @@ class RedisBus:
                     return None
             await asyncio.sleep(RETRY_S)
 
-    async def _claim_and_read(self, writer: JournalWriter, place: JournalPosition) -> list[AnyRecord] | None:
+    async def _claim_and_read(
+        self, writer: JournalWriter, position: JournalPosition
+    ) -> list[AnyRecord] | None:
         epoch, n = await self._claim(keys=[STREAM, HEAD], args=[writer.writer, "", 0, "", "any"])
         self._has_claimed = True
-        if epoch is None or epoch.decode() != place.epoch or int(n) < place.position:
+        if epoch is None or epoch.decode() != position.epoch or int(n) < position.number:
             return None
         records: list[AnyRecord] = []
-        last = place.position
+        last = position.number
         # Page by page: it may be of hours, and the lease has to be kept meanwhile.
         while entries := await self._redis.xrange(STREAM, f"({last}-0", "+", count=ENTRIES_AT_ONCE):
             for entry_id, fields in entries:
@@ -187,7 +190,7 @@ class RedisBus:
                 records += decode(fields[b"d"])
         if last != int(n):
             return None
-        self.place = JournalPosition(place.epoch, int(n))
+        self.journal_position = JournalPosition(position.epoch, int(n))
         return records
 
     def _drop(self) -> None:
@@ -203,12 +206,12 @@ class RedisBus:
         # Until Redis has taken the claim.
         self._must_begin_anew, self._lacks_until = True, 0
         # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
-        number = max(self.place.position + 1, now_ms() * 10)
-        self.place = JournalPosition(new_epoch(), number)
+        number = max(self.journal_position.number + 1, now_ms() * 10)
+        self.journal_position = JournalPosition(new_epoch(), number)
         writer.flush_soon()
         # Who has claimed it once may have been replaced since; who has not is the one that replaces.
         whose = "own" if self._has_claimed else "any"
-        args = [writer.writer, self.place.epoch, number, "anew", whose]
+        args = [writer.writer, self.journal_position.epoch, number, "anew", whose]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise LeaseLost
         self._has_claimed, self._must_begin_anew = True, False
@@ -218,7 +221,7 @@ class RedisBus:
         that goes on without a gap."""
         logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
         first = (self._sent or self._sealed)[0][0]
-        args = [writer.writer, self.place.epoch, first - 1, "anew", "own"]
+        args = [writer.writer, self.journal_position.epoch, first - 1, "anew", "own"]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
             raise LeaseLost
         self._lacks_until = first - 1
@@ -264,7 +267,7 @@ class RedisBus:
             return
         number, records = self._sealed[0]
         data = encode(records)
-        args = [writer.writer, self.place.epoch, number, data, self._entries_to_keep(number)]
+        args = [writer.writer, self.journal_position.epoch, number, data, self._entries_to_keep(number)]
         answer = await self._append(keys=[STREAM, HEAD], args=args)
         if answer == b"deposed":
             raise LeaseLost
@@ -280,6 +283,6 @@ class RedisBus:
         if self._unwritten_bytes > MOST_BYTES:
             too_much.tell(f"more than {MOST_BYTES} bytes")
             return self._max_entries
-        if self._written.epoch != self.place.epoch:
+        if self._written.epoch != self.journal_position.epoch:
             return number
-        return max(self._max_entries, number - self._written.position)
+        return max(self._max_entries, number - self._written.number)

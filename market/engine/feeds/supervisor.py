@@ -63,7 +63,7 @@ class FeedSupervisor:
             began_s = clock()
             try:
                 await self._make_feed(name, self._instruments(name)).run(receiver)
-                if self._engine.source(name).lost_ms is None:
+                if self._engine.feed_state(name).lost_ms is None:
                     receiver.lost("it has nothing more to send")
                 logger.info("The %s feed has ended", name)
                 return
@@ -101,11 +101,11 @@ class EngineReceiver:
         self._publish()
 
     def lost(self, why: str) -> None:
-        self._engine.source(self._name).lost(now_ms(), why)
+        self._engine.feed_state(self._name).lost(now_ms(), why)
         logger.warning("The %s feed is lost: %s", self._name, why)
 
     def refuse(self, reason: str, what: str = "", symbols: Sequence[str] = ()) -> None:
-        self._engine.source(self._name).refuse(reason, what)
+        self._engine.feed_state(self._name).refuse(reason, what)
         for symbol in symbols:
             self._engine.serves_no_more(self._name, symbol)
 

@@ -20,4 +20,4 @@ def test_bus_that_comes_back_empty_costs_no_client_a_tick(
     ticker(symbol)
     ticker(symbol)
     assert [socket.hear()["seq"], socket.hear()["seq"]] == [2, 3]
-    assert ticker.runner.bus.place.epoch == before
+    assert ticker.runner.bus.journal_position.epoch == before

@@ -80,7 +80,7 @@ async def start(runner: Runner) -> None:
     silence may."""
     await runner.writer.wait_for_lease()
     await runner.start()
-    epoch = runner.bus.place.epoch
+    epoch = runner.bus.journal_position.epoch
     async with asyncio.timeout(PATIENCE_S):
         while not market.is_heard() or market_streams.prices.recent.epoch != epoch:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -35,14 +35,14 @@ class Process:
         started.append(self)
         self.bus = LocalBus(lambda records: None, self.journal)
 
-    def start(self, place: JournalPosition) -> list[AnyRecord]:
-        return asyncio.run(self.bus.open(JournalWriter(), place))
+    def start(self, position: JournalPosition) -> list[AnyRecord]:
+        return asyncio.run(self.bus.open(JournalWriter(), position))
 
     def kill(self) -> JournalPosition:
         """What it wrote stays, as a copy without its lock; nothing that it still does gets there."""
         former = self.folder.rename(self.folder.with_name(f"killed-{next(killed)}"))
         shutil.copytree(former, self.folder)
-        return self.bus.place
+        return self.bus.journal_position
 
 
 started: list[Process] = []

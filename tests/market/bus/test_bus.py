@@ -76,9 +76,11 @@ async def publish(bus: RedisBus, first: int, last: int) -> None:
         bus.seal()
 
 
-async def opened(url: str, owner: JournalWriter | None = None, place: JournalPosition = NOWHERE) -> RedisBus:
+async def opened(
+    url: str, owner: JournalWriter | None = None, position: JournalPosition = NOWHERE
+) -> RedisBus:
     bus = RedisBus(url)
-    await bus.open(owner or JournalWriter(), place)
+    await bus.open(owner or JournalWriter(), position)
     return bus
 
 
@@ -88,14 +90,14 @@ def test_records_arrive_in_order_and_entries_have_no_hole(url: str, client: Redi
         await publish(bus, 1, 500)
         await until(lambda: number_of_entries(client) == 500)
         await bus.close()
-        return bus.place
+        return bus.journal_position
 
-    place = asyncio.run(run())
+    position = asyncio.run(run())
 
     assert seqs(client) == list(range(1, 501))
     entries: Any = client.xrange(STREAM)
     numbers = [int(entry_id.split(b"-")[0]) for entry_id, _ in entries]
-    assert numbers == list(range(place.position - 499, place.position + 1))
+    assert numbers == list(range(position.number - 499, position.number + 1))
 
 
 def test_what_waits_is_sent_at_the_end(url: str, client: Redis) -> None:
@@ -122,11 +124,11 @@ def test_successor_goes_on_with_the_same_numbering_and_hears_what_was_not_writte
         tail = await second.open(JournalWriter("second"), written)
         await publish(second, 7, 8)
         await second.close()
-        return first.place, second.place, tail
+        return first.journal_position, second.journal_position, tail
 
     before, after, tail = asyncio.run(run())
 
-    assert after == JournalPosition(before.epoch, before.position + 2)
+    assert after == JournalPosition(before.epoch, before.number + 2)
     assert [record.seq for record in tail if isinstance(record, TickAccepted)] == [4, 5, 6]
     assert seqs(client) == list(range(1, 9))
 
@@ -144,19 +146,19 @@ def test_successor_that_cannot_know_everything_begins_anew(url: str, client: Red
         if fault == "the stream is gone":
             client.flushdb()
         elif fault == "a piece of it is gone":
-            client.xdel(STREAM, f"{written.position + 1}-0")
+            client.xdel(STREAM, f"{written.number + 1}-0")
         else:
-            written = JournalPosition("other", written.position)
+            written = JournalPosition("other", written.number)
         owner = JournalWriter("second")
         second = RedisBus(url)
         assert await second.open(owner, written) == []
         await second.close()
-        return first.place, second.place, owner.flushes
+        return first.journal_position, second.journal_position, owner.flushes
 
     before, after, flushes = asyncio.run(run())
 
     assert after.epoch != before.epoch
-    assert after.position > before.position
+    assert after.number > before.number
     assert flushes == 1
 
 
@@ -167,7 +169,7 @@ def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis
         await publish(old, 1, 1)
         await until(lambda: number_of_entries(client) == 1)
         new = RedisBus(url)
-        await new.open(JournalWriter("second"), old.place)
+        await new.open(JournalWriter("second"), old.journal_position)
         await publish(old, 2, 2)
         await asyncio.wait_for(owner.has_lost_lease.wait(), PATIENCE_S)
         await old.close()
@@ -181,7 +183,7 @@ def test_writer_that_was_replaced_publishes_nothing_more(url: str, client: Redis
 def test_what_is_settled_a_successor_hears_of(url: str, client: Redis) -> None:
     async def run() -> list[int]:
         bus = await opened(url)
-        bus.written(bus.place)
+        bus.written(bus.journal_position)
         await publish(bus, 1, 50)
         await asyncio.wait_for(bus.settle(), PATIENCE_S)
         heard = seqs(client)
@@ -195,7 +197,7 @@ def test_nothing_is_settled_by_a_writer_that_was_replaced(url: str, client: Redi
     async def run() -> None:
         old = await opened(url)
         new = RedisBus(url)
-        await new.open(JournalWriter("second"), old.place)
+        await new.open(JournalWriter("second"), old.journal_position)
         old.publish([taken(1)])
         with pytest.raises(LeaseLost):
             await asyncio.wait_for(old.settle(), PATIENCE_S)
@@ -222,7 +224,7 @@ def test_same_entry_again_is_not_doubled(url: str, client: Redis) -> None:
 
     async def run() -> None:
         unanswered = await opened(url)
-        bus = await opened(url, place=unanswered.place)
+        bus = await opened(url, position=unanswered.journal_position)
         await publish(unanswered, 1, 1)
         await until(lambda: number_of_entries(client) == 1)
         await publish(bus, 1, 2)
@@ -241,23 +243,23 @@ def test_redis_that_lost_what_it_took_is_given_it_again(url: str, client: Redis,
         bus = await opened(url)
         await publish(bus, 1, 3)
         await until(lambda: number_of_entries(client) == 3)
-        before = bus.place
+        before = bus.journal_position
         if fault == "empty":
             client.flushdb()
         elif fault == "as it was before":
-            client.xdel(STREAM, f"{before.position}-0")
-            client.hset(HEAD, "n", str(before.position - 1))
+            client.xdel(STREAM, f"{before.number}-0")
+            client.hset(HEAD, "n", str(before.number - 1))
         else:
             client.delete(STREAM)
             client.hset(HEAD, mapping={"epoch": "older", "n": "7"})
         await publish(bus, 4, 5)
         await until(lambda: seqs(client) == [1, 2, 3, 4, 5])
         await bus.close()
-        return before, bus.place
+        return before, bus.journal_position
 
     before, after = asyncio.run(run())
 
-    assert after == JournalPosition(before.epoch, before.position + 2)
+    assert after == JournalPosition(before.epoch, before.number + 2)
 
 
 def test_redis_away_for_long_costs_no_more_memory_than_is_said(tmp_path: Path) -> None:
@@ -308,9 +310,9 @@ class Following:
         self.missed.append(epoch)
 
 
-def write_place(place: JournalPosition) -> None:
+def write_position(position: JournalPosition) -> None:
     EngineState.objects.update_or_create(
-        pk=1, defaults={"epoch": place.epoch, "position": place.position, "writer": "first"}
+        pk=1, defaults={"epoch": position.epoch, "position": position.number, "writer": "first"}
     )
 
 
@@ -320,7 +322,7 @@ def follow(url: str, act: Callable[[RedisBus, Following], Awaitable[None]]) -> F
 
     async def run() -> Following:
         bus = await opened(url)
-        await asyncio.to_thread(write_place, bus.place)
+        await asyncio.to_thread(write_position, bus.journal_position)
         following = Following(url)
         await following.reader.start()
         await act(bus, following)
@@ -363,10 +365,10 @@ def test_reader_notices_an_entry_that_it_never_saw(url: str, client: Redis) -> N
     async def act(bus: RedisBus, following: Following) -> None:
         await publish(bus, 1, 2)
         await until(lambda: len(following.heard) == 2)
-        number = bus.place.position + 2
-        client.xadd(STREAM, {"e": bus.place.epoch, "d": encode([taken(4)])}, id=f"{number}-0")
+        number = bus.journal_position.number + 2
+        client.xadd(STREAM, {"e": bus.journal_position.epoch, "d": encode([taken(4)])}, id=f"{number}-0")
         client.hset(HEAD, "n", str(number))
-        await asyncio.to_thread(write_place, JournalPosition(bus.place.epoch, number - 1))
+        await asyncio.to_thread(write_position, JournalPosition(bus.journal_position.epoch, number - 1))
         await until(lambda: 4 in following.heard)
 
     following = follow(url, act)

@@ -24,21 +24,25 @@ from .test_bus import (
     publish,
     taken,
     url,
-    write_place,
+    write_position,
 )
 
 __all__ = ["client", "url"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
 
 
+def two_before(position: JournalPosition) -> JournalPosition:
+    return JournalPosition(position.epoch, position.number - 2)
+
+
 async def begin_anew(bus: RedisBus, following: Following, client: Redis) -> JournalPosition:
     """Two ticks of the first numbering are heard; 4 and 5, which nobody has written, are of a second one."""
     await publish(bus, 1, 2)
     await until(lambda: len(following.heard) == 2)
-    before = bus.place
+    before = bus.journal_position
     # More than may wait for Redis: they are given up.
     bus.publish([taken(3)] * (MAX_WAITING + 1))
-    await until(lambda: bus.place.epoch != before.epoch)
+    await until(lambda: bus.journal_position.epoch != before.epoch)
     await publish(bus, 4, 5)
     await until(lambda: number_of_entries(client) == 2)
     return before
@@ -47,7 +51,7 @@ async def begin_anew(bus: RedisBus, following: Following, client: Redis) -> Jour
 def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, client: Redis) -> None:
     async def act(bus: RedisBus, following: Following) -> None:
         await begin_anew(bus, following, client)
-        await asyncio.to_thread(write_place, JournalPosition(bus.place.epoch, bus.place.position - 2))
+        await asyncio.to_thread(write_position, two_before(bus.journal_position))
         await until(lambda: 5 in following.heard)
 
     following = follow(url, act)
@@ -59,26 +63,26 @@ def test_reader_begins_anew_with_the_numbering_once_that_is_written(url: str, cl
 def test_numbering_whose_engine_never_wrote_is_not_waited_for_once_another_has_written(
     url: str, client: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    places: list[JournalPosition] = []
+    positions: list[JournalPosition] = []
 
     async def act(bus: RedisBus, following: Following) -> None:
         before = await begin_anew(bus, following, client)
-        await until(lambda: bus.place.epoch in caplog.text)
+        await until(lambda: bus.journal_position.epoch in caplog.text)
         await bus.close()
         successor = RedisBus(url)
         # What it finds in the database is of the first numbering.
         assert await successor.open(JournalWriter("second"), before) == []
-        await asyncio.to_thread(write_place, successor.place)
-        places.extend((before, bus.place, successor.place))
+        await asyncio.to_thread(write_position, successor.journal_position)
+        positions.extend((before, bus.journal_position, successor.journal_position))
         await publish(successor, 6, 7)
         await until(lambda: 7 in following.heard)
         await successor.close()
 
     following = follow(url, act)
 
-    assert len({place.epoch for place in places}) == 3
+    assert len({position.epoch for position in positions}) == 3
     assert following.heard == [1, 2, 6, 7]
-    assert following.missed == [places[2].epoch]
+    assert following.missed == [positions[2].epoch]
 
 
 def test_numbering_that_is_not_written_yet_is_waited_for(
@@ -86,11 +90,11 @@ def test_numbering_that_is_not_written_yet_is_waited_for(
 ) -> None:
     async def act(bus: RedisBus, following: Following) -> None:
         await begin_anew(bus, following, client)
-        await until(lambda: bus.place.epoch in caplog.text)
+        await until(lambda: bus.journal_position.epoch in caplog.text)
         # It looks five times a second.
         await asyncio.sleep(0.5)
         assert following.missed == []
-        await asyncio.to_thread(write_place, JournalPosition(bus.place.epoch, bus.place.position - 2))
+        await asyncio.to_thread(write_position, two_before(bus.journal_position))
         await until(lambda: 5 in following.heard)
 
     assert follow(url, act).heard == [1, 2, 4, 5]
@@ -114,7 +118,7 @@ def test_database_that_is_away_meanwhile_is_told_once_and_so_is_its_return(
         with around_statements(refuse):
             await begin_anew(bus, following, client)
             await until(lambda: tries >= 5)
-        await asyncio.to_thread(write_place, JournalPosition(bus.place.epoch, bus.place.position - 2))
+        await asyncio.to_thread(write_position, two_before(bus.journal_position))
         await until(lambda: 5 in following.heard)
 
     follow(url, act)

@@ -22,7 +22,7 @@ __all__ = ["client", "url"]
 async def settles_once_it_is_written(bus: RedisBus) -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(bus.settle(), 0.2)
-    bus.written(bus.place)
+    bus.written(bus.journal_position)
     await asyncio.wait_for(bus.settle(), PATIENCE_S)
     await bus.close()
 
@@ -42,14 +42,14 @@ def test_nothing_is_settled_before_the_database_has_the_numbering(url: str, clie
 def test_what_was_given_up_is_not_settled_before_it_is_written(url: str, client: Redis) -> None:
     async def run() -> None:
         bus = await opened(url)
-        bus.written(bus.place)
-        before = bus.place
+        bus.written(bus.journal_position)
+        before = bus.journal_position
         bus.publish([taken(1)] * (MAX_WAITING + 1))
         settling = asyncio.create_task(bus.settle())
-        await until(lambda: bus.place.epoch != before.epoch)
+        await until(lambda: bus.journal_position.epoch != before.epoch)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(settling), 0.2)
-        bus.written(bus.place)
+        bus.written(bus.journal_position)
         await asyncio.wait_for(settling, PATIENCE_S)
         await bus.close()
 
@@ -64,13 +64,13 @@ def test_what_the_database_lacks_stays_however_much_it_is(
     async def run() -> tuple[int, list[AnyRecord], int]:
         first = RedisBus(url, max_entries=10)
         await first.open(JournalWriter(), NOWHERE)
-        written = first.place
+        written = first.journal_position
         first.written(written)
         await publish(first, 1, 1000)
         await until(lambda: first.waiting == 0)
         second = RedisBus(url, max_entries=10)
         tail = await second.open(JournalWriter("second"), written)
-        second.written(second.place)
+        second.written(second.journal_position)
         await publish(second, 1001, 1001)
         await until(lambda: second.waiting == 0)
         await first.close()
@@ -91,7 +91,7 @@ def test_nothing_is_settled_while_redis_lacks_what_the_database_does(
 
     async def run() -> None:
         bus = await opened(url)
-        bus.written(bus.place)
+        bus.written(bus.journal_position)
         await publish(bus, 1, 5)
         await asyncio.wait_for(bus.settle(), PATIENCE_S)
         client.flushall()
@@ -107,7 +107,7 @@ def test_redis_that_comes_up_late_still_hands_on_what_it_holds(tmp_path: Path) -
         second = RedisBus(server.url)
         with server.running():
             first = await opened(server.url)
-            written = first.place
+            written = first.journal_position
             await publish(first, 1, 3)
             await until(lambda: first.waiting == 0)
             await asyncio.to_thread(server.client.save)
@@ -128,7 +128,7 @@ def test_redis_that_does_not_come_up_is_not_waited_for_for_ever(tmp_path: Path) 
     async def run() -> list[AnyRecord]:
         bus = RedisBus(PrivateRedis(tmp_path).url, awaited_s=0.1)
         tail = await bus.open(JournalWriter(), JournalPosition("e1", 41))
-        assert bus.place.epoch != "e1"
+        assert bus.journal_position.epoch != "e1"
         await bus.close()
         return tail
 

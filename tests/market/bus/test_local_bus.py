@@ -30,7 +30,7 @@ def test_what_was_not_written_is_the_tail_of_the_next(tmp_path: Path) -> None:
     second = Process(tmp_path)
 
     assert second.start(written) == [taken(1), taken(2), CandlesEnded("EURUSD", 60_000)]
-    assert second.bus.place.epoch == written.epoch
+    assert second.bus.journal_position.epoch == written.epoch
 
 
 def test_what_was_written_comes_no_second_time(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_nothing_is_lost_after_an_idle_second_that_was_not_written_either(
     second = Process(tmp_path)
 
     assert second.start(written) == [taken(2)]
-    assert second.bus.place.epoch == written.epoch
+    assert second.bus.journal_position.epoch == written.epoch
 
 
 def test_two_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
@@ -87,29 +87,29 @@ def test_the_numbering_goes_on_after_an_end_in_order(tmp_path: Path) -> None:
     second = Process(tmp_path)
 
     assert second.start(written) == []
-    assert second.bus.place == written
+    assert second.bus.journal_position == written
 
 
 def test_a_kill_before_the_first_tick_begins_nothing_anew(tmp_path: Path) -> None:
     first = begun(tmp_path)
     first.bus.written(first.bus.seal())
-    place = first.kill()
+    position = first.kill()
 
     second = Process(tmp_path)
 
-    assert second.start(place) == []
-    assert second.bus.place == place
+    assert second.start(position) == []
+    assert second.bus.journal_position == position
 
 
 def test_a_kill_long_after_the_last_tick_begins_nothing_anew(tmp_path: Path) -> None:
     first = begun(tmp_path)
     backup = quiet_since(first)
-    place = first.kill()
+    position = first.kill()
 
     second = Process(tmp_path)
 
-    assert second.start(place) == []
-    assert second.bus.place == place != backup
+    assert second.start(position) == []
+    assert second.bus.journal_position == position != backup
 
 
 def test_control_an_older_database_is_noticed_long_after_the_last_tick(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_control_an_older_database_is_noticed_long_after_the_last_tick(tmp_path:
     second = Process(tmp_path)
 
     assert second.start(backup) == []
-    assert second.bus.place.epoch != backup.epoch
+    assert second.bus.journal_position.epoch != backup.epoch
 
 
 def quiet_since(process: Process) -> JournalPosition:
@@ -130,7 +130,7 @@ def quiet_since(process: Process) -> JournalPosition:
     process.bus.written(process.bus.seal())
     process.bus.publish([taken(2)])
     process.bus.written(process.bus.seal())
-    process.journal.forget(process.bus.place.position, time.time_ns() // 1_000_000 + 2 * KEEP_MS)
+    process.journal.forget(process.bus.journal_position.number, time.time_ns() // 1_000_000 + 2 * KEEP_MS)
     return before
 
 
@@ -145,14 +145,12 @@ def test_a_database_that_does_not_fit_begins_anew(tmp_path: Path, known: str) ->
     first.kill()
     second = Process(tmp_path)
 
-    place = (
-        JournalPosition(written.epoch, 0)
-        if known == "older"
-        else JournalPosition("another", written.position)
+    position = (
+        JournalPosition(written.epoch, 0) if known == "older" else JournalPosition("another", written.number)
     )
 
-    assert second.start(place) == []
-    assert second.bus.place.epoch not in (written.epoch, "another")
+    assert second.start(position) == []
+    assert second.bus.journal_position.epoch not in (written.epoch, "another")
 
 
 def test_an_entry_that_was_torn_by_the_kill_was_sent_to_nobody(tmp_path: Path) -> None:
@@ -179,7 +177,7 @@ def test_after_a_restart_of_the_machine_the_numbering_begins_anew(
     second = Process(tmp_path)
 
     assert second.start(written) == []
-    assert second.bus.place.epoch != written.epoch
+    assert second.bus.journal_position.epoch != written.epoch
 
 
 def test_a_second_process_leaves_the_journal_of_the_first_alone(tmp_path: Path) -> None:
@@ -216,7 +214,7 @@ def test_a_full_disk_begins_the_numbering_anew_after_a_kill(tmp_path: Path) -> N
     second = Process(tmp_path)
 
     assert second.start(written) == []
-    assert second.bus.place.epoch != written.epoch
+    assert second.bus.journal_position.epoch != written.epoch
 
 
 def test_an_entry_that_fits_in_part_ends_the_journal_though_the_next_would_fit(tmp_path: Path) -> None:
@@ -231,7 +229,7 @@ def test_an_entry_that_fits_in_part_ends_the_journal_though_the_next_would_fit(t
     second = Process(tmp_path)
 
     assert second.start(written) == []
-    assert second.bus.place.epoch != written.epoch
+    assert second.bus.journal_position.epoch != written.epoch
 
 
 def test_journal_goes_on_once_the_disk_takes_it_again_and_the_database_has_what_it_lacks(
@@ -254,7 +252,7 @@ def test_journal_goes_on_once_the_disk_takes_it_again_and_the_database_has_what_
     second = Process(tmp_path)
 
     assert second.start(lacks) == [taken(4), taken(5)]
-    assert second.bus.place.epoch == lacks.epoch
+    assert second.bus.journal_position.epoch == lacks.epoch
 
 
 @pytest.mark.parametrize("after", ["nothing", "a tick"])
@@ -277,7 +275,7 @@ def test_kill_before_the_database_has_what_the_journal_lacks_begins_the_numberin
     second = Process(tmp_path, 1)
 
     assert second.start(written) == []
-    assert second.bus.place.epoch != written.epoch
+    assert second.bus.journal_position.epoch != written.epoch
 
 
 def test_folder_that_can_be_written_later_has_a_journal_then(tmp_path: Path) -> None:
@@ -335,6 +333,6 @@ def test_a_new_numbering_is_written_at_once(tmp_path: Path) -> None:
     asyncio.run(bus.close())
     assert owner.flushes == 1
 
-    asyncio.run(bus.open(owner, bus.place))
+    asyncio.run(bus.open(owner, bus.journal_position))
     asyncio.run(bus.close())
     assert owner.flushes == 1

@@ -78,7 +78,7 @@ def test_numbering_that_begins_anew_is_written_before_anything_is_acknowledged_i
         await runner.start()
         written = await in_thread(lambda: EngineState.objects.get().epoch)
         await runner.stop()
-        return written, bus.place.epoch
+        return written, bus.journal_position.epoch
 
     written, given = asyncio.run(start())
 

@@ -21,7 +21,7 @@ def published(process: Process, *seqs: int) -> JournalPosition:
     for seq in seqs:
         process.bus.publish([taken(seq)])
         process.bus.written(process.bus.seal())
-    return process.bus.place
+    return process.bus.journal_position
 
 
 def past_of(process: Process) -> list[int]:
@@ -54,7 +54,7 @@ def test_what_was_sent_is_known_after_two_restarts(tmp_path: Path, is_killed: bo
 
     assert third.start(written) == []
     assert past_of(third) == [1, 2, 3, 4]
-    assert third.bus.place == written
+    assert third.bus.journal_position == written
 
 
 def test_what_was_not_written_is_part_of_it(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_an_older_state_of_the_database_begins_anew(tmp_path: Path) -> None:
     second = Process(tmp_path)
     second.start(older)
 
-    assert second.bus.place.epoch != older.epoch
+    assert second.bus.journal_position.epoch != older.epoch
     assert past_of(second) == []
     assert list(tmp_path.glob("*.kept")) == []
 
@@ -148,7 +148,7 @@ def test_a_database_that_would_give_numbers_again_begins_anew(tmp_path: Path, is
     second = Process(tmp_path, seq=2)
     second.start(written)
 
-    assert second.bus.place.epoch != written.epoch
+    assert second.bus.journal_position.epoch != written.epoch
     assert past_of(second) == []
 
 
@@ -160,9 +160,9 @@ def test_numbers_that_were_given_long_ago_count_too(tmp_path: Path) -> None:
     for seq, goes_on in ((9, True), (8, False)):
         process = Process(tmp_path, seq)
         process.start(written)
-        assert (process.bus.place.epoch == written.epoch) is goes_on
+        assert (process.bus.journal_position.epoch == written.epoch) is goes_on
         process.kill()
-        head = JournalHead(written.epoch, boot_id(), written.position, {"EURUSD": (9, 0)})
+        head = JournalHead(written.epoch, boot_id(), written.number, {"EURUSD": (9, 0)})
         (tmp_path / "head").write_bytes(encode(head))
 
 

@@ -127,7 +127,7 @@ def test_late_ticks_are_counted(days: TradingDays) -> None:
     run = run_engine(days)
 
     refused = [reason for reason in run.reasons if reason]
-    assert run.engine.source("push").refused.total() == len(refused)
+    assert run.engine.feed_state("push").refused.total() == len(refused)
 
 
 @quickly

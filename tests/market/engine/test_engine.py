@@ -86,7 +86,7 @@ def test_refused_tick_is_counted_and_the_last_good_value_stays(tick: Tick, reaso
 
     quote = engine.prices.quotes.get("EURUSD")
     assert quote is not None
-    assert dict(engine.source("push").refused) == {reason: 1}
+    assert dict(engine.feed_state("push").refused) == {reason: 1}
     assert (quote.bid, quote.ask, quote.time_ms) == (1.08, 1.0802, NOON_MS)
     assert bars(engine, closed_only=False) == before
 
@@ -106,7 +106,7 @@ def test_tick_after_the_close_is_refused(metal: Instrument) -> None:
 
 def test_tick_for_a_minute_before_the_last_closed_one_is_too_late() -> None:
     engine = make_engine()
-    engine.source("push").heard(NOON_MS)
+    engine.feed_state("push").heard(NOON_MS)
     engine.accept(GOOD, NOON_MS)
     for after_s in (60, 120, 180):
         engine.take("push", [], NOON_MS + after_s * 1000)
@@ -216,7 +216,7 @@ def test_one_of_several_that_push_may_be_the_source_that_is_alive() -> None:
         at_ms = NOON_MS + after_s * 1000
         engine.take("push:desk", [GOOD] if after_s == 10 else [], at_ms)
         engine.keep_time(at_ms)
-    engine.source("push:desk").lost()
+    engine.feed_state("push:desk").lost()
     for after_s in range(310, 611, 10):
         engine.keep_time(NOON_MS + after_s * 1000)
 
@@ -228,7 +228,7 @@ def test_nothing_is_flat_for_the_time_in_which_the_source_was_lost() -> None:
     engine.take("push", [], NOON_MS - 1)
     engine.take("push", [GOOD], NOON_MS)
     engine.keep_time(NOON_MS + 60_000)
-    engine.source("push").lost()
+    engine.feed_state("push").lost()
     for after_s in (130, 180, 240, 290, 302):
         engine.take("push", [], NOON_MS + after_s * 1000)
         engine.keep_time(NOON_MS + after_s * 1000)

@@ -128,7 +128,7 @@ class Life(RuleBasedStateMachine):
     def push(self, ticks: list[Tick]) -> list[str | None]:
         """By a source that is lost at once, so that no minute counts as quiet."""
         reasons = self.engine.take("push:desk", ticks, self.now_ms)
-        self.engine.source("push:desk").lost()
+        self.engine.feed_state("push:desk").lost()
         self.hear()
         return reasons
 

@@ -17,15 +17,15 @@ from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts
 
 
 def heard_at(*moments_s: int) -> FeedState:
-    source = FeedState()
+    feed_state = FeedState()
     for moment_s in moments_s:
-        source.heard(NOON_MS + moment_s * 1000)
-    return source
+        feed_state.heard(NOON_MS + moment_s * 1000)
+    return feed_state
 
 
-def was_alive(source: FeedState, minute: int = 0) -> bool:
+def was_alive(feed_state: FeedState, minute: int = 0) -> bool:
     start_ms = NOON_MS + minute * MINUTE_MS
-    return source.was_alive(start_ms, start_ms + MINUTE_MS)
+    return feed_state.was_alive(start_ms, start_ms + MINUTE_MS)
 
 
 def test_never_heard_is_not_alive() -> None:
@@ -51,28 +51,28 @@ def test_silence_is_not_made_good_by_what_comes_after_it() -> None:
 
 
 def test_lost_is_not_alive_until_it_was_heard_for_a_whole_minute() -> None:
-    source = heard_at(-30, 10)
-    source.lost()
-    source.heard(NOON_MS + 20_000)
-    source.heard(NOON_MS + 70_000)
+    feed_state = heard_at(-30, 10)
+    feed_state.lost()
+    feed_state.heard(NOON_MS + 20_000)
+    feed_state.heard(NOON_MS + 70_000)
 
-    assert not was_alive(source)
-    assert was_alive(source, minute=1)
+    assert not was_alive(feed_state)
+    assert was_alive(feed_state, minute=1)
 
 
 def test_what_staff_should_do_something_about_is_kept_once_and_until_the_connection_is_lost() -> None:
-    source = FeedState()
+    feed_state = FeedState()
     for _ in range(2):
-        source.refuse("unknown_symbol", "DOGEUSDX is not served")
-    source.refuse("malformed", "")
+        feed_state.refuse("unknown_symbol", "DOGEUSDX is not served")
+    feed_state.refuse("malformed", "")
     for number in range(100):
-        source.refuse("unknown_symbol", f"S{number} is not served")
+        feed_state.refuse("unknown_symbol", f"S{number} is not served")
 
-    assert source.refused == {"unknown_symbol": 102, "malformed": 1}
-    assert next(iter(source.complaints)) == "DOGEUSDX is not served"
-    assert len(source.complaints) == MOST_COMPLAINTS
-    source.lost(7, "gone")
-    assert not source.complaints
+    assert feed_state.refused == {"unknown_symbol": 102, "malformed": 1}
+    assert next(iter(feed_state.complaints)) == "DOGEUSDX is not served"
+    assert len(feed_state.complaints) == MOST_COMPLAINTS
+    feed_state.lost(7, "gone")
+    assert not feed_state.complaints
 
 
 FACTS = make_facts()
@@ -83,8 +83,8 @@ def make_choice(*feeds: str) -> FeedChoice:
     return FeedChoice(feeds or ("kraken", "binance"), NOON_MS)
 
 
-def admit(choice: FeedChoice, origin: str, after_ms: int, **sources: FeedState) -> str | None:
-    return choice.admit(origin, NOON_MS + after_ms, FACTS, sources)
+def admit(choice: FeedChoice, origin: str, after_ms: int, **feed_states: FeedState) -> str | None:
+    return choice.admit(origin, NOON_MS + after_ms, FACTS, feed_states)
 
 
 def stalled() -> FeedChoice:

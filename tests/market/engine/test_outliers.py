@@ -157,7 +157,7 @@ def test_engine_refuses_counts_and_tells_an_outlier() -> None:
 
     (told,) = status_of(engine, NOON_MS, "", "").instruments
     assert (told.outliers, told.outlier_price, told.outlier_ms) == (1, 1e6, NOON_MS + 1)
-    assert engine.source("push").refused == {"outlier": 1}
+    assert engine.feed_state("push").refused == {"outlier": 1}
 
 
 @pytest.mark.django_db

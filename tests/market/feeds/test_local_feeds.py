@@ -30,7 +30,7 @@ class CountingReceiver(EngineReceiver):
 
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine, name, ["EURUSD"], self._publish)
-        self.source = engine.source(name)
+        self.feed_state = engine.feed_state(name)
         self.taken: list[TickAccepted] = []
         self.has_enough = asyncio.Event()
         self._records = engine.records
@@ -70,7 +70,7 @@ async def test_time_is_monotonic_and_no_quote_crossed_in_what_the_engine_lets_in
     times = [taken.time_ms for taken in receiver.taken]
     assert times == sorted(times)
     assert all(0 < taken.bid <= taken.ask for taken in receiver.taken)
-    assert receiver.source.refused == ({"crossed": 1, "older_than_last": 1} if name == "replay" else {})
+    assert receiver.feed_state.refused == ({"crossed": 1, "older_than_last": 1} if name == "replay" else {})
 
 
 async def test_cancelled_feed_leaves_nothing_running(name: str, settings: Settings) -> None:

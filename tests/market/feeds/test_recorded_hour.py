@@ -110,7 +110,7 @@ async def test_replayed_hour_makes_the_reckoned_candles(path: Path) -> None:
         (timeframe, bar.opened_ms): decimals(bar.open, bar.high, bar.low, bar.close, bar.volume)
         for _, timeframe, bar, _ in engine.rows
     } == reckoned()
-    refused = Counter(engine.source("replay").refused)
+    refused = Counter(engine.feed_state("replay").refused)
     # Older than the last, and of a minute that this one's tick has closed.
     refused["older_than_last"] += refused.pop("too_late")
     assert refused == hour()[1]

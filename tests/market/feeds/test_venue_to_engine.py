@@ -78,7 +78,7 @@ class Connected:
 
     @property
     def is_lost(self) -> bool:
-        return self.engine.source(self.venue.feed_name).lost_ms is not None
+        return self.engine.feed_state(self.venue.feed_name).lost_ms is not None
 
     @property
     def has_closed_minute(self) -> bool:
@@ -152,10 +152,10 @@ async def test_what_comes_while_history_is_awaited_is_in_the_minute_in_which_it_
     async with connected.running():
         await lose_for_four_minutes(connected, clock, tells_history=False)
         await venue.asked_for_history()
-        source = connected.engine.source(venue.feed_name)
+        feed_state = connected.engine.feed_state(venue.feed_name)
         clock.shift(40)
         await venue.send(venue.quote(connected.name, 1.09, 1.0902, NOON_MS + 290_000, 1), b"{")
-        await until(lambda: source.refused["malformed"] > 0)
+        await until(lambda: feed_state.refused["malformed"] > 0)
         clock.shift(15)
         venue.may_tell_history.set()
         await connected.quote(1.1, NOON_MS + 305_000)
@@ -163,7 +163,7 @@ async def test_what_comes_while_history_is_awaited_is_in_the_minute_in_which_it_
     own, theirs = "bid", venue.feed_class.basis
     missed = [(1, 1.11, theirs), (2, 1.12, theirs), (3, 1.13, theirs)]
     assert await in_thread(minutes_kept) == [(0, 1.08, own), *missed, (4, 1.09, own)]
-    assert source.refused == {"malformed": 1}
+    assert feed_state.refused == {"malformed": 1}
 
 
 @pytest.mark.usefixtures("instrument")
@@ -182,12 +182,12 @@ async def test_time_never_goes_back_on_the_board(
             # It stamps what it receives, and our own clock was set back.
             clock.shift(-1)
         await venue.send(late)
-        source = connected.engine.source(venue.feed_name)
-        await until(lambda: bool(source.refused))
+        feed_state = connected.engine.feed_state(venue.feed_name)
+        await until(lambda: bool(feed_state.refused))
         bid = connected.bid
 
     assert bid == 1.08
-    assert source.refused == {"older_than_last": 1}
+    assert feed_state.refused == {"older_than_last": 1}
 
 
 class Two:
@@ -198,10 +198,10 @@ class Two:
         self.binance = binance
 
     async def quote(self, venue: FakeVenue, time_ms: int) -> None:
-        source = market.engine.source(venue.feed_name)
-        known = source.ticks + source.refused.total()
+        feed_state = market.engine.feed_state(venue.feed_name)
+        known = feed_state.ticks + feed_state.refused.total()
         await venue.send(venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, time_ms, time_ms))
-        await until(lambda: source.ticks + source.refused.total() > known)
+        await until(lambda: feed_state.ticks + feed_state.refused.total() > known)
 
     async def status_of(self, feed: str) -> InstrumentStatus:
         """The status once it says that this feed prices the instrument."""

@@ -149,7 +149,7 @@ def test_candles_of_a_deleted_instrument_do_not_hold_up_the_others(caplog: pytes
 def test_kill_while_one_instrument_is_refused_leaves_all_others_written_or_none(
     cause: str, kill_at: int
 ) -> None:
-    """What is behind the place is in the journal; what is before it must be in the database."""
+    """What is behind the position is in the journal; what is before it must be in the database."""
     bad, *good = [make_instrument(symbol).pk for symbol in ("BAD", "FIRST", "SECOND")]
     price = -1.0
     if cause == "its instrument was deleted":

@@ -158,16 +158,16 @@ def test_delay_is_seen_in_another_process_too(tmp_path: Path) -> None:
     make_instrument()
     catalogue.load_now()
 
-    def keep(place: JournalPosition) -> None:
+    def keep(position: JournalPosition) -> None:
         EngineState.objects.update_or_create(
-            pk=1, defaults={"epoch": place.epoch, "position": place.position, "writer": "first"}
+            pk=1, defaults={"epoch": position.epoch, "position": position.number, "writer": "first"}
         )
 
     async def mean_s(url: str, delay_s: float) -> float:
         stream = Prices()
         engine, bus = Engine(quotes.Prices("bid")), LateBus(url, delay_s)
         await bus.open(JournalWriter(), JournalPosition("", 0))
-        await asyncio.to_thread(keep, bus.place)
+        await asyncio.to_thread(keep, bus.journal_position)
         reader = BusReader(url, quotes.Prices("bid"), stream.hear, lambda epoch, checkpoints: None)
         await reader.start()
         stream.listener()

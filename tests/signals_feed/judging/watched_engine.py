@@ -27,7 +27,7 @@ class TailBus(LocalBus):
         super().__init__(lambda records: None, make_journal())
         self._tail = tail
 
-    async def open(self, owner: object, place: object) -> list[AnyRecord]:
+    async def open(self, owner: object, position: object) -> list[AnyRecord]:
         return self._tail
 
 

@@ -55,7 +55,7 @@ def test_hole_is_recovered_by_resuming(opened: Open, ticker: Ticker, key: str, u
     asked, again = opened(key=key), opened(key=key)
     start = ticked_to(ticker, asked, unruly, "chaos:gap")
     ticker(unruly, 12)
-    epoch = ticker.runner.bus.place.epoch
+    epoch = ticker.runner.bus.journal_position.epoch
     positions = {unruly: start + 9}
     reply = again.subscribe(
         unruly, features=["seq", "chaos:gap"], resume={"epoch": epoch, "positions": positions}

@@ -31,7 +31,7 @@ def test_reply_without_seq_tells_no_numbering(opened: Open, key: str, path: str,
 
 def test_epoch_is_of_the_numbering(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:
     reply = opened(key=key).subscribe(symbol, features=["seq"])
-    assert reply["epoch"] == ticker.runner.bus.place.epoch
+    assert reply["epoch"] == ticker.runner.bus.journal_position.epoch
 
 
 def test_seq_may_be_asked_for_later(opened: Open, ticker: Ticker, key: str, symbol: str) -> None:

@@ -26,7 +26,7 @@ async def speak(ticker: Ticker) -> asyncio.Task[None]:
 
     async def keep_telling() -> None:
         while True:
-            status = status_of(engine, now_ms(), "", bus.place.epoch)
+            status = status_of(engine, now_ms(), "", bus.journal_position.epoch)
             bus.publish([status_record(status)])
             await asyncio.sleep(0.1)
 
