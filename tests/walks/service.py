@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.market.feeds.venues.fake_kraken import FakeKraken
+from tests.market.feeds.venues.fakes.kraken import FakeKraken
 from tests.news.ingest.feed_server import FeedServer
 from tests.patience import PATIENCE_S
 from tests.programs.running import environment

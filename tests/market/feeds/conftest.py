@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.market.feeds.venues.fake_binance import FakeBinance
-from tests.market.feeds.venues.fake_kraken import FakeKraken
-from tests.market.feeds.venues.fake_oanda import FakeOanda
-from tests.market.feeds.venues.venue import FakeVenue
+from tests.market.feeds.venues.fakes.binance import FakeBinance
+from tests.market.feeds.venues.fakes.kraken import FakeKraken
+from tests.market.feeds.venues.fakes.oanda import FakeOanda
+from tests.market.feeds.venues.fakes.venue import FakeVenue
 
 VENUES: list[type[FakeVenue]] = [
     FakeKraken,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from market.prices.records import Tick
-from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
+from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
 from .receivers import RecordingReceiver, running
 

@@ -8,7 +8,7 @@ from typing import Any
 from market.engine.feeds.feed import AT_ONCE, HeldTicks
 from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.prices.records import Tick
-from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
+from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
 from .receivers import RecordingReceiver, running
 

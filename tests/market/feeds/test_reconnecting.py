@@ -8,7 +8,7 @@ from itertools import cycle
 import pytest
 
 from market.engine.feeds.feed import FeedPace
-from tests.market.feeds.venues.venue import NOON_MS, FakeVenue
+from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 from tests.patience import PATIENCE_S
 
 from .receivers import RecordingReceiver, running

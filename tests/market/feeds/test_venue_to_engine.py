@@ -23,9 +23,9 @@ from market.engine.status import InstrumentStatus
 from market.models import Candle
 from market.prices.quotes import Prices
 from tests.factories import NOON, make_instrument
-from tests.market.feeds.venues.fake_binance import FakeBinance
-from tests.market.feeds.venues.fake_kraken import FakeKraken
-from tests.market.feeds.venues.venue import NOON_MS, FakeVenue, make_pace
+from tests.market.feeds.venues.fakes.binance import FakeBinance
+from tests.market.feeds.venues.fakes.kraken import FakeKraken
+from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue, make_pace
 from tests.market.running import make_runner
 from tests.patience import until
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from tests.market.feeds.venues.fake_kraken import STATUS, FakeKraken
-from tests.market.feeds.venues.venue import Visit
+from tests.market.feeds.venues.fakes.kraken import STATUS, FakeKraken
+from tests.market.feeds.venues.fakes.venue import Visit
 from tests.programs.debian import require_debian
 
 LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"

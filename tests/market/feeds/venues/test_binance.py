@@ -14,8 +14,8 @@ from market.engine.feeds.venues.venue_feed import FeedLost
 from market.prices.records import Tick
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
-from .fake_binance import FakeBinance
-from .venue import NOON_MS
+from .fakes.binance import FakeBinance
+from .fakes.venue import NOON_MS
 
 QUOTE = (
     b'{"stream":"nknusdt@bookTicker","data":{"u":499869768,"s":"NKNUSDT","b":"0.35210000","B":"672.00000000",'

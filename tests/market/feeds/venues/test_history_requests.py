@@ -24,7 +24,7 @@ from market.engine.feeds.venues.venue_history import (
 from market.prices.candles import MINUTE_MS
 from tests.local_http import Request
 
-from .http_venue import Answer, HttpVenue, Reply
+from .fakes.http_venue import Answer, HttpVenue, Reply
 
 # 2023-07-06T19:20:00Z.
 START_MS = 1_688_671_200_000

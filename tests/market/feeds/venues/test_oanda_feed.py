@@ -14,8 +14,8 @@ from market.prices.records import Tick
 from tests.factories import make_instrument
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
-from .fake_oanda import ACCOUNT, TOKEN, FakeOanda
-from .venue import NOON_MS
+from .fakes.oanda import ACCOUNT, TOKEN, FakeOanda
+from .fakes.venue import NOON_MS
 
 NAMES = {"EURUSD": "EUR_USD", "XAUUSD": "XAU_USD"}
 

@@ -11,9 +11,9 @@ from market.engine.feeds.venues.oanda import OandaFeed
 from tests.local_http import Request
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
-from .fake_oanda import ACCOUNT, TOKEN
-from .http_venue import Answer, HttpVenue, Reply
-from .venue import make_pace
+from .fakes.http_venue import Answer, HttpVenue, Reply
+from .fakes.oanda import ACCOUNT, TOKEN
+from .fakes.venue import make_pace
 
 NAMES = {"EURUSD": "EUR_USD", "XAUUSD": "XAU_USD"}
 

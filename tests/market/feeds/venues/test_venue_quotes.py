@@ -9,7 +9,7 @@ import pytest
 
 from market.engine.feeds.venues.venue_quotes import OUT_OF_STEP_MS, VenueQuotes
 
-from .venue import NOON_MS
+from .fakes.venue import NOON_MS
 
 
 class OneVenue:

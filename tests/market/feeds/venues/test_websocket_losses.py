@@ -17,10 +17,10 @@ from market.prices.candles import PriceBar
 from tests.local_http import Request
 from tests.market.feeds.receivers import RecordingReceiver, Waits, running
 
-from .fake_binance import FakeBinance
-from .fake_kraken import FakeKraken
-from .http_venue import HttpVenue, Reply
-from .venue import NOON_MS, make_pace
+from .fakes.binance import FakeBinance
+from .fakes.http_venue import HttpVenue, Reply
+from .fakes.kraken import FakeKraken
+from .fakes.venue import NOON_MS, make_pace
 
 
 async def loss_at(url: str, waits: Waits | None = None, **pace: Any) -> str:

@@ -9,8 +9,8 @@ import msgspec
 
 from market.engine.feeds.venues.binance import BinanceFeed
 
-from .fake_websocket import FakeWebSocketVenue
 from .venue import Visit
+from .websocket_venue import FakeWebSocketVenue
 
 NAME = re.compile(r"[A-Z0-9-_.]{1,50}")
 

@@ -7,8 +7,8 @@ import msgspec
 
 from market.engine.feeds.venues.kraken import KrakenFeed
 
-from .fake_websocket import FakeWebSocketVenue
 from .venue import NOON_MS, Visit
+from .websocket_venue import FakeWebSocketVenue
 
 STATUS = (
     b'{"channel":"status","type":"update","data":[{"version":"2.0.x","system":"online",'

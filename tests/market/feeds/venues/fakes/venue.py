@@ -1,6 +1,6 @@
 """What the conformance suite asks of a fake venue: a local server that speaks a real one's protocol.
 
-A new adapter joins with one such class, and one line in conftest.py."""
+A new adapter joins with one such class, and one line in tests/market/feeds/conftest.py."""
 
 from __future__ import annotations
 

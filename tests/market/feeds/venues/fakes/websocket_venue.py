@@ -17,8 +17,6 @@ from market.engine.feeds.venues.websocket_feed import WebSocketFeed
 
 from .venue import FakeVenue, Visit, make_pace
 
-NO_HISTORY = b'{"error":["EService:Busy"]}'
-
 
 class FakeWebSocketVenue(FakeVenue):
     def __init__(self) -> None:
