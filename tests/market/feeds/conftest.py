@@ -26,3 +26,9 @@ async def venue(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
 async def trading_venue(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
     async with request.param() as fake:
         yield fake
+
+
+@pytest.fixture(params=[make for make in VENUES if make.has_history], ids=lambda make: make.feed_class.venue)
+async def venue_with_history(request: pytest.FixtureRequest) -> AsyncIterator[FakeVenue]:
+    async with request.param() as fake:
+        yield fake

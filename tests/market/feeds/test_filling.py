@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from market.engine.feeds.feed import AT_ONCE, HeldTicks
 from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.prices.records import Tick
@@ -14,6 +16,11 @@ from .receivers import RecordingReceiver, running
 
 MINUTE_MS = 60_000
 NO_MESSAGE = b"{"
+
+
+@pytest.fixture
+def venue(venue_with_history: FakeVenue) -> FakeVenue:
+    return venue_with_history
 
 
 class Filling:

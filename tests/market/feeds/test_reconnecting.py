@@ -123,7 +123,8 @@ def missing_three_minutes(venue: FakeVenue) -> RecordingReceiver:
     return RecordingReceiver({"EURUSD": NOON_MS - 3 * MINUTE_MS, "ELSEWHERE": NOON_MS - 3 * MINUTE_MS})
 
 
-async def test_missing_minutes_are_filled_before_the_first_live_tick(venue: FakeVenue) -> None:
+async def test_missing_minutes_are_filled_before_the_first_live_tick(venue_with_history: FakeVenue) -> None:
+    venue = venue_with_history
     receiver, feed = missing_three_minutes(venue), venue.make_feed()
     feed.now_ms = lambda: NOON_MS + 500
     venue.sent_after_asking = [venue.quote(venue.symbols["EURUSD"], 1.08, 1.0802, NOON_MS)]
@@ -137,7 +138,8 @@ async def test_missing_minutes_are_filled_before_the_first_live_tick(venue: Fake
     assert seen == ["missing", f"backfill {feed.basis}", "ticks"]
 
 
-async def test_history_that_fails_does_not_stop_the_live_feed(venue: FakeVenue) -> None:
+async def test_history_that_fails_does_not_stop_the_live_feed(venue_with_history: FakeVenue) -> None:
+    venue = venue_with_history
     receiver, feed = missing_three_minutes(venue), venue.make_feed()
     feed.now_ms = lambda: NOON_MS + 500
     venue.has_broken_history = True
@@ -152,7 +154,10 @@ async def test_history_that_fails_does_not_stop_the_live_feed(venue: FakeVenue) 
     assert receiver.losses == []
 
 
-async def test_history_that_takes_too_long_does_not_hold_up_the_live_feed(venue: FakeVenue) -> None:
+async def test_history_that_takes_too_long_does_not_hold_up_the_live_feed(
+    venue_with_history: FakeVenue,
+) -> None:
+    venue = venue_with_history
     receiver, feed = missing_three_minutes(venue), venue.make_feed(history_s=0.0)
     feed.now_ms = lambda: NOON_MS + 500
 

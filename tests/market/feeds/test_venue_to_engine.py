@@ -122,8 +122,9 @@ async def lose_for_four_minutes(
 
 @pytest.mark.usefixtures("instrument")
 async def test_missed_minutes_come_from_the_venues_history_and_ticks_go_on(
-    venue: FakeVenue, settings: Settings, clock: time_machine.Traveller
+    venue_with_history: FakeVenue, settings: Settings, clock: time_machine.Traveller
 ) -> None:
+    venue = venue_with_history
     use(settings, venue)
     connected = Connected(venue)
 
@@ -144,8 +145,9 @@ async def test_missed_minutes_come_from_the_venues_history_and_ticks_go_on(
 
 @pytest.mark.usefixtures("instrument")
 async def test_what_comes_while_history_is_awaited_is_in_the_minute_in_which_it_came(
-    venue: FakeVenue, settings: Settings, clock: time_machine.Traveller
+    venue_with_history: FakeVenue, settings: Settings, clock: time_machine.Traveller
 ) -> None:
+    venue = venue_with_history
     use(settings, venue)
     connected = Connected(venue)
 

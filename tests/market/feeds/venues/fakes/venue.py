@@ -50,6 +50,7 @@ class FakeVenue(ABC):
     symbols: ClassVar[dict[str, str]]
     """Two symbols by ours: the first named by the venue's rule, the second by an operator."""
     has_trades: ClassVar[bool] = True
+    has_history: ClassVar[bool] = True
     gives_quote_times: ClassVar[bool] = True
     numbers_quotes: ClassVar[bool] = False
     malformed: ClassVar[list[bytes]]
