@@ -21,7 +21,7 @@ from instruments.models import Instrument
 from market.prices import MINUTE_MS, PriceBar, interval_start
 from market.simulated_past import simulated_minutes
 from market.streams.chaos import TEST
-from signals_feed.judging import Closing, close_signal
+from signals_feed.closing import Closing, close_signal
 from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishing import enter_feed
 from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price

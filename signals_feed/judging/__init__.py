@@ -1,5 +1,1 @@
-"""Watching active signals and closing them."""
-
-from .closing import Closing, close_signal
-
-__all__ = ["Closing", "close_signal"]
+"""Watching active signals and finding what closes them."""

@@ -12,6 +12,7 @@ from uuid import UUID
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
 from market.prices import HistoryMinute, TickAccepted
+from signals_feed.closing import Closing
 from signals_feed.levels import RECENT, SymbolWatch, Watched
 from signals_feed.models import Evidence, Signal
 from signals_feed.rules import (
@@ -28,9 +29,7 @@ from signals_feed.rules import (
     by_tick,
     exact_price,
 )
-
-from .closing import Closing
-from .stored_minutes import minute_of, read_minutes
+from signals_feed.stored_minutes import minute_of, read_minutes
 
 
 class SignalToWatch(NamedTuple):

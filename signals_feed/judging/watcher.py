@@ -31,11 +31,11 @@ from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
 from market.prices import MINUTE_MS, AnyRecord, HistoryMinute, TickAccepted, interval_start
+from signals_feed.closing import Closer, Closing
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import end_signals
 
 from .active_signals import ActiveSignals, SignalToWatch, judge_stored, read_active
-from .closing import Closer, Closing
 
 logger = logging.getLogger(__name__)
 watching_waits = LastingFault(logger, "The watched signals wait for the database")

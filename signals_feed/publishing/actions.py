@@ -21,7 +21,7 @@ from market.engine import SeriesEnding
 from market.models import LastQuote
 from market.store import hold_series
 from signals_feed import rules
-from signals_feed.judging.closing import Closing, close_signal, close_signals
+from signals_feed.closing import Closing, close_signal, close_signals
 from signals_feed.ledger.ledger import Fact, LedgerEntry, cancellation_payload, publication_payload
 from signals_feed.models import LIFETIME, Announcement, Evidence, Signal
 from signals_feed.rules import Quoted, SignalRefused, SignalTerms, check, exact_price

@@ -16,8 +16,8 @@ import msgspec
 django.setup()
 
 from market.prices.records import TickAccepted  # noqa: E402
+from signals_feed.closing import Closing  # noqa: E402
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch  # noqa: E402
-from signals_feed.judging.closing import Closing  # noqa: E402
 from signals_feed.rules import Quoted, SignalLevels  # noqa: E402
 
 from .signals import Closings, Run  # noqa: E402
@@ -98,7 +98,7 @@ def close() -> Closings:
     from django.utils import timezone
 
     from core.times import epoch_ms_after
-    from signals_feed.judging.closing import close_signals
+    from signals_feed.closing import close_signals
     from signals_feed.models import Signal
     from signals_feed.publishing.actions import enter_feed
     from signals_feed.rules import SeenExtremes

@@ -10,7 +10,7 @@ from uuid import UUID
 from accounts.models import User
 from core.times import moment
 from instruments.models import Instrument
-from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Evidence, Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted

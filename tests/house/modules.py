@@ -36,6 +36,26 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("models", "simulated"),
         ("prices",),
     ),
+    "news": (
+        ("admin", "background", "management", "urls"),
+        ("feed", "ingest", "newsroom"),
+        ("calibration",),
+        ("scoring",),
+        ("sentiment",),
+        ("language_models",),
+        ("language", "models"),
+        ("addresses", "labels"),
+        ("digests",),
+    ),
+    "signals_feed": (
+        ("admin", "api", "apps", "management", "page_urls", "stream"),
+        ("judging",),
+        ("publishing",),
+        ("closing",),
+        ("ledger", "publishers", "stored_minutes"),
+        ("levels", "models"),
+        ("rules", "wire"),
+    ),
 }
 
 

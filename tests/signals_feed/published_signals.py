@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core.times import epoch_ms_after
 from instruments.models import Instrument
-from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.publishing.actions import enter_feed
 from signals_feed.rules import Quoted

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.db import OperationalError
 
-from signals_feed.judging.closing import Closer, Closing
+from signals_feed.closing import Closer, Closing
 from signals_feed.stream import SignalStream
 from tests.patience import until
 from tests.signals_feed.announcing import Journal, heard, join, make_announced

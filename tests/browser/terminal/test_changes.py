@@ -12,7 +12,7 @@ from accounts.models import User
 from core import clock
 from core.times import moment
 from market.streams import market_streams as streams
-from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
 from tests.browser.conftest import OpenPage

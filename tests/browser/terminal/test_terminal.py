@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from accounts.open_streams.registry import open_streams
 from core import clock
-from signals_feed.judging.closing import Closing, close_signal
+from signals_feed.closing import Closing, close_signal
 from signals_feed.models import Signal
 from signals_feed.rules import Quoted
 from tests.browser.conftest import OpenPage

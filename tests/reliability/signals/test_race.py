@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.models import User
 from core.times import epoch_ms_after
 from instruments.catalogue import catalogue
-from signals_feed.judging.closing import Closing, close_signals
+from signals_feed.closing import Closing, close_signals
 from signals_feed.ledger.ledger import LedgerEntry
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Evidence, Signal

@@ -9,8 +9,8 @@ import pytest
 
 from market.prices.candles import PriceBar
 from market.prices.records import HistoryMinute, TickAccepted
+from signals_feed.closing import Closing
 from signals_feed.judging.active_signals import ActiveSignals, SignalToWatch
-from signals_feed.judging.closing import Closing
 from signals_feed.rules import Quoted, SeenExtremes, SignalLevels
 from tests.factories import make_instrument
 
