@@ -149,8 +149,8 @@ def shared_words() -> dict[str, Any]:
     announced = {refusal["close"] for refusal in whole["x-refusals"]}
     return {
         "streams": [describe_stream(*named) for named in whole["channels"].items()],
-        "said": [describe_message(kind.__name__) for kind in ANSWERS],
-        "told": [describe_message(kind.__name__) for kind in CONTROLS],
+        "answers": [describe_message(kind.__name__) for kind in ANSWERS],
+        "controls": [describe_message(kind.__name__) for kind in CONTROLS],
         "features": whole["x-features"],
         "limits": whole["x-limits"],
         "refusals": whole["x-refusals"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from market.streams.protocol.messages import CHAOS, Chaos, Wish
+from market.streams.protocol.messages import CHAOS, Chaos, RequestedFeature
 
 from .wire import OutgoingFrame
 
@@ -54,7 +54,7 @@ class TopicFaults:
     def clear(self) -> None:
         self._topics.clear()
 
-    def topics(self, symbols: Collection[str], features: Collection[Wish]) -> set[str]:
+    def topics(self, symbols: Collection[str], features: Collection[RequestedFeature]) -> set[str]:
         """The topics on which a client hears these symbols."""
         faults = [fault for fault in CHAOS if fault in features]
         if not faults or TEST not in symbols:

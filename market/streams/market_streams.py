@@ -20,7 +20,7 @@ from market.streams.sessions.session import StreamSession
 from serving.websocket.connection import WebSocketConnection
 from serving.websocket.framing import frame
 
-from .resume import Kept, LastSent, ReplayAllowance
+from .resume import KeptFrame, LastSent, ReplayAllowance
 from .stream import NumberedStream
 from .wire import OutgoingPrice, outgoing_flow, price_tick
 
@@ -70,13 +70,13 @@ def begin_numbering(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
         stream.begin(epoch, [read_last(*each, past) for each in known])
 
 
-def _prices_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
+def _prices_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[KeptFrame]:
     for at_ms, record in past.prices.get(facts.symbol, ()):
         if isinstance(record, TickAccepted):
             yield at_ms, record.seq, price_tick(record, facts.digits)
 
 
-def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[Kept]:
+def _flow_of(past: RecentRecords, facts: InstrumentFacts) -> Iterator[KeptFrame]:
     for at_ms, record in past.flow.get(facts.symbol, ()):
         outgoing = outgoing_flow(record, at_ms)
         if outgoing is not None:

@@ -17,9 +17,9 @@ from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
 from market.streams.protocol.messages import ALL, Resume
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions, upper
 
-Numbered = tuple[int, bytes]
+NumberedFrame = tuple[int, bytes]
 """A frame's number, and the frame without it."""
-Kept = tuple[int, int, bytes]
+KeptFrame = tuple[int, int, bytes]
 """When a frame came, its number, and the frame."""
 
 
@@ -31,7 +31,7 @@ class LastSent(NamedTuple):
     """0 if nothing ever was."""
     tick: bytes | None = None
     """Its last frame, where that is known."""
-    before: Iterable[Kept] = ()
+    before: Iterable[KeptFrame] = ()
     """Frames up to there; worth nothing if they end elsewhere."""
     ended_at: int = -1
     """Where a series of the other kind ended: nobody goes on from there or before."""
@@ -43,7 +43,7 @@ class Opening(msgspec.Struct, frozen=True):
     positions: dict[str, int]
     """The number after which the frames of each subscribed symbol go on, `frames` included."""
     unrecovered: list[str]
-    frames: Iterable[Numbered]
+    frames: Iterable[NumberedFrame]
     """Each is made when it is due."""
 
 
@@ -73,7 +73,7 @@ class SymbolFrames:
         self,
         max_frames: int,
         head: int | None = None,
-        last_tick: Numbered | None = None,
+        last_tick: NumberedFrame | None = None,
         ended_at: int = -1,
     ) -> None:
         self._frames: deque[bytes] = deque(maxlen=max_frames)
@@ -83,7 +83,7 @@ class SymbolFrames:
         self.last_tick = last_tick
         self._ended_at = ended_at
 
-    def begin_series(self, last_tick: Numbered | None) -> None:
+    def begin_series(self, last_tick: NumberedFrame | None) -> None:
         """A client that was away got no notice of it, and must not take one series for the other."""
         self._ended_at, self.last_tick = self.head or 0, last_tick
 
@@ -98,7 +98,7 @@ class SymbolFrames:
             self._came_ms.popleft()
             self._frames.popleft()
 
-    def after(self, position: int, since_ms: int) -> Iterator[Kept] | None:
+    def after(self, position: int, since_ms: int) -> Iterator[KeptFrame] | None:
         """Everything that came after it so far, or None if some of that is no longer known."""
         if self.head is None or position > self.head or position <= self._ended_at:
             return None
@@ -118,48 +118,48 @@ class RecentFrames:
 
     def __init__(self, keep_ms: int = KEEP_MS, max_frames: int = MAX_FRAMES) -> None:
         self._keep_ms, self._max_frames = keep_ms, max_frames
-        self._tracks: dict[str, SymbolFrames] = {}
+        self._frames_of: dict[str, SymbolFrames] = {}
         self._now_ms = 0
         self.epoch = ""
 
     def restart(self, epoch: str) -> None:
         """The numbering started over, or frames went by unseen."""
         self.epoch = epoch
-        self._tracks.clear()
+        self._frames_of.clear()
 
     def knows(self, symbol: str) -> bool:
-        return symbol in self._tracks
+        return symbol in self._frames_of
 
     def know(self, last: LastSent) -> None:
         tick = None if last.tick is None else (last.seq, last.tick)
-        track = SymbolFrames(self._max_frames, None, tick, last.ended_at)
+        frames = SymbolFrames(self._max_frames, None, tick, last.ended_at)
         for came_ms, seq, frame in last.before:
             self._now_ms = max(came_ms, self._now_ms)
-            track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
-        if track.head != last.seq:
-            track = SymbolFrames(self._max_frames, last.seq, tick, last.ended_at)
-        self._tracks[last.symbol] = track
+            frames.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
+        if frames.head != last.seq:
+            frames = SymbolFrames(self._max_frames, last.seq, tick, last.ended_at)
+        self._frames_of[last.symbol] = frames
 
-    def begin_series(self, symbol: str, last_tick: Numbered | None) -> None:
+    def begin_series(self, symbol: str, last_tick: NumberedFrame | None) -> None:
         """From now on `last_tick` is shown first: the one before belongs to a series that is over."""
-        track = self._tracks.get(symbol)
-        if track is not None:
-            track.begin_series(last_tick)
+        frames = self._frames_of.get(symbol)
+        if frames is not None:
+            frames.begin_series(last_tick)
 
     def add(self, symbol: str, seq: int, frame: bytes, now_ms: int, *, is_tick: bool = True) -> None:
-        track = self._tracks.get(symbol)
-        if track is None:
-            track = self._tracks[symbol] = SymbolFrames(self._max_frames)
+        frames = self._frames_of.get(symbol)
+        if frames is None:
+            frames = self._frames_of[symbol] = SymbolFrames(self._max_frames)
         self._now_ms = max(now_ms, self._now_ms)
-        track.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
+        frames.add(seq, frame, self._now_ms, self._now_ms - self._keep_ms)
         if is_tick:
-            track.last_tick = seq, frame
+            frames.last_tick = seq, frame
 
     def positions(self, symbols: Collection[str]) -> dict[str, int]:
         """The numbers after which the frames of these symbols, or of all, go on."""
-        named = self._tracks if ALL in symbols else symbols
-        tracks = ((symbol, self._tracks.get(symbol)) for symbol in sorted(named))
-        return {symbol: (track.head or 0) if track is not None else 0 for symbol, track in tracks}
+        named = self._frames_of if ALL in symbols else symbols
+        found = ((symbol, self._frames_of.get(symbol)) for symbol in sorted(named))
+        return {symbol: (frames.head or 0) if frames is not None else 0 for symbol, frames in found}
 
     def open(
         self,
@@ -167,36 +167,36 @@ class RecentFrames:
         change: SubscriptionChange,
         resume: Resume | None,
         now_ms: int,
-        spent: ReplayAllowance | None = None,
+        allowance: ReplayAllowance | None = None,
     ) -> Opening:
-        """What is due to a client that has just subscribed. `spent` counts what it was replayed before."""
+        """What is due to a client that has just subscribed. `allowance` counts what it was replayed."""
         given = {} if resume is None else {upper(name): seq for name, seq in resume.positions.items()}
         given = {symbol: seq for symbol, seq in given.items() if change.brings(symbol)}
         is_known = resume is not None and resume.epoch == self.epoch
         since_ms = max(now_ms, self._now_ms) - self._keep_ms
-        spent = spent or ReplayAllowance()
+        allowance = allowance or ReplayAllowance()
         positions, unrecovered = dict[str, int](), list[str]()
-        ticks: list[Numbered] = []
-        replay: list[Iterator[Kept]] = []
-        symbols = self._tracks.keys() if subscribed.has_all else subscribed.symbols
+        ticks: list[NumberedFrame] = []
+        replay: list[Iterator[KeptFrame]] = []
+        symbols = self._frames_of.keys() if subscribed.has_all else subscribed.symbols
         for symbol in sorted({*symbols, *given}):
-            track = self._tracks.get(symbol) or SymbolFrames(0)
-            positions[symbol] = track.head or 0
+            frames = self._frames_of.get(symbol) or SymbolFrames(0)
+            positions[symbol] = frames.head or 0
             position = given.get(symbol)
             missed = None
             if position is not None:
-                frames = max(0, (track.head or 0) - position)
-                is_kept = is_known and frames <= self._max_frames
-                if is_kept and spent.allows(frames, self._most_replayed, now_ms):
-                    missed = track.after(position, since_ms)
+                number_missed = max(0, (frames.head or 0) - position)
+                is_kept = is_known and number_missed <= self._max_frames
+                if is_kept and allowance.allows(number_missed, self._most_replayed, now_ms):
+                    missed = frames.after(position, since_ms)
                 if missed is None:
                     unrecovered.append(symbol)
                 else:
                     positions[symbol] = position
                     replay.append(missed)
             wants_tick = position is not None or "snapshot" in subscribed.features
-            if missed is None and track.last_tick and wants_tick and change.brings(symbol):
-                ticks.append(track.last_tick)
+            if missed is None and frames.last_tick and wants_tick and change.brings(symbol):
+                ticks.append(frames.last_tick)
         # Sorted by time alone, so that what came together stays in the order of its numbers; and lazily,
         # because it may be half a million frames for 500 symbols.
         merged = merge(*replay, key=itemgetter(0))
@@ -204,4 +204,4 @@ class RecentFrames:
 
     @property
     def _most_replayed(self) -> int:
-        return len(self._tracks) * self._max_frames
+        return len(self._frames_of) * self._max_frames

@@ -17,7 +17,7 @@ from market.streams.protocol.subscriptions import SubscriptionChange, Subscripti
 from serving.websocket.framing import frame
 
 from .chaos import TEST, TopicFaults
-from .resume import LastSent, Numbered, RecentFrames, ReplayAllowance
+from .resume import LastSent, NumberedFrame, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
 
@@ -143,7 +143,7 @@ class NumberedStream(Stream):
             Gap(symbols=sorted(symbols), epoch=recent.epoch, positions=positions, time=clock.now_ms())
         )
 
-    def begin_series(self, symbol: str, last_tick: Numbered | None, now_ms: int) -> None:
+    def begin_series(self, symbol: str, last_tick: NumberedFrame | None, now_ms: int) -> None:
         """From now on its prices are of another kind, as `last_tick` is."""
         if self._changes:
             self._held.append(partial(self.begin_series, symbol, last_tick, now_ms))
@@ -177,7 +177,7 @@ class NumberedStream(Stream):
         subscribed: Subscriptions,
         change: SubscriptionChange,
         now_ms: int,
-        spent: ReplayAllowance,
+        allowance: ReplayAllowance,
     ) -> tuple[Subscribed, Iterator[bytes]]:
         """The reply to a subscribe, and the frames after it. Nothing may be awaited between this and the
         hub's subscribe."""
@@ -186,7 +186,7 @@ class NumberedStream(Stream):
             # An instrument that is newer than the numbering has never been sent.
             if symbol != ALL and not self.recent.knows(symbol):
                 self.recent.know(LastSent(symbol, 0))
-        opening = self.recent.open(subscribed, change, resume, now_ms, spent)
+        opening = self.recent.open(subscribed, change, resume, now_ms, allowance)
         is_numbered = "seq" in subscribed.features
         reply = replies.subscribed(
             self.kind.name,

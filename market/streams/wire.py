@@ -13,7 +13,7 @@ from core.plain_json import HUGE, TINY, encode, spelled_out
 from market.prices.order_flow import WINDOW_MS, Side
 from market.prices.records import AbsorptionFound, TickAccepted
 from market.streams.hub.backlog import ReplaceablePublication
-from market.streams.protocol.messages import Milliseconds, Wish
+from market.streams.protocol.messages import Milliseconds, RequestedFeature
 from market.streams.protocol.replies import Conflated
 
 _encode = msgspec.json.Encoder().encode
@@ -111,7 +111,7 @@ def extended(frame: bytes, seq: int, sent_ms: int, variant: int) -> bytes:
 VOLUME_DIGITS = 8
 
 
-def variant_of(features: Collection[Wish]) -> int:
+def variant_of(features: Collection[RequestedFeature]) -> int:
     return SEQ * ("seq" in features) + SENT * ("lag" in features)
 
 

@@ -26,7 +26,7 @@ from market.streams.protocol.reading import A_SECOND, BURST, INVALID_WITHIN_MS, 
 from market.streams.protocol.refusals import CLOSES, REFUSALS
 from market.streams.wire import AbsorptionSignal, OrderFlowTick, PriceTick
 
-from .examples import SAID, TOLD, Examples
+from .examples import CLIENT_EXAMPLES, SERVER_EXAMPLES, Examples
 
 INTRODUCTION = """Prices, order flow and trade signals over WebSocket, one envelope for the three paths.
 
@@ -134,7 +134,7 @@ def document(channels: Sequence[Channel], host: str, scheme: Scheme = "wss") -> 
     for channel in channels:
         for data in channel.data:
             schemas[data.__name__]["properties"] |= channel.extras
-    examples = SAID | TOLD
+    examples = CLIENT_EXAMPLES | SERVER_EXAMPLES
     for channel in channels:
         examples |= channel.examples
     return {

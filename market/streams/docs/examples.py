@@ -30,7 +30,7 @@ ABSORPTION = AbsorptionSignal(
 )
 
 
-SAID: Examples = {
+CLIENT_EXAMPLES: Examples = {
     Subscribe: {
         "Two instruments": {"action": "subscribe", "symbols": ["EURUSD", "XAUUSD"], "api_key": KEY},
         "With features": {
@@ -91,7 +91,7 @@ _others: tuple[Code, ...] = (
     "slow_consumer",
     "internal_error",
 )
-TOLD: Examples = {
+SERVER_EXAMPLES: Examples = {
     PriceTick: {
         "Without features": _plain,
         "With seq": _plain | {"seq": 48_213},

@@ -40,11 +40,11 @@ class FlushPlan(NamedTuple):
     """Of all frames to all subscribers."""
 
     @classmethod
-    def of(cls, owed: Iterable[PendingFrame], now: float) -> FlushPlan:
+    def of(cls, pending: Iterable[PendingFrame], now: float) -> FlushPlan:
         alone, descriptors, frames, shared, number, join = [], [], [], [], 0, b"".join
         others: list[Subscriber] = []
         their_frames: list[bytes] = []
-        for group in owe(owed):
+        for group in assign_to_groups(pending):
             data, more = group.due, group.more
             group.due, group.wrote_at = b"", now
             count = 1
@@ -79,10 +79,10 @@ class FlushPlan(NamedTuple):
         ]
 
 
-def owe(owed: Iterable[PendingFrame]) -> list[Group]:
+def assign_to_groups(pending: Iterable[PendingFrame]) -> list[Group]:
     """Leaves the frames with the groups that are due them, and returns those groups."""
     touched: list[Group] = []
-    for audience, data in owed:
+    for audience, data in pending:
         for group in audience.groups:
             if not group.due:
                 group.due = data

@@ -22,7 +22,7 @@ from .delivery import FlushPlan, PendingFrame, UnsentTail, WriteLatency, send_to
 from .slow_readers import SlowReaders
 from .subscribers import Audience, Memberships, Subscriber, Write, ignore_end
 
-NOBODY: Mapping[int, Audience] = MappingProxyType({})
+NO_AUDIENCES: Mapping[int, Audience] = MappingProxyType({})
 
 
 # How many are notified in one turn of the loop, which takes some milliseconds.
@@ -105,7 +105,7 @@ class Hub:
         """Encoded once for each variant that anybody wants, and not at all for nobody."""
         built: dict[int, bytes] = {}
         for topic in topics:
-            for variant, audience in self._members.topics.get(topic, NOBODY).items():
+            for variant, audience in self._members.topics.get(topic, NO_AUDIENCES).items():
                 data = built.get(variant)
                 if data is None:
                     data = built[variant] = frame(message.payload(variant) if variant else message.frame)
@@ -150,9 +150,9 @@ class Hub:
         alone."""
         self._is_flushing = False
         if self._pending:
-            owed, self._pending = self._pending, []
+            pending, self._pending = self._pending, []
             since_ms, self._since_ms = self._since_ms, 0
-            self._deliver(owed)
+            self._deliver(pending)
             if since_ms:
                 self.latency.add(since_ms, now_ms())
 
@@ -162,11 +162,11 @@ class Hub:
         except Exception:  # noqa: BLE001 - whatever is wrong with one connection ends that one alone
             self._break(subscriber)
 
-    def _deliver(self, owed: list[PendingFrame]) -> None:
+    def _deliver(self, pending: list[PendingFrame]) -> None:
         """The recipients are fixed before the first write, because a write may call back into the hub."""
         now = self.loop.time()
-        if len(owed) == 1:
-            ((audience, data),) = owed
+        if len(pending) == 1:
+            ((audience, data),) = pending
             encoded, audience.wrote_at = audience.encoded or audience.encode(), now
             self.frames += encoded.size
             if unsent := send_to_all(encoded, data):
@@ -174,7 +174,7 @@ class Hub:
             if encoded.others:
                 self._write(encoded.others, repeat(data))
             return
-        plan = FlushPlan.of(owed, now)
+        plan = FlushPlan.of(pending, now)
         self.frames += plan.number
         for encoded, data in plan.shared:
             self._finish(send_to_all(encoded, data))

@@ -13,7 +13,7 @@ Seq = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Feature = Literal["seq", "snapshot", "lag", "heartbeat", "latest"]
 Chaos = Literal["chaos:gap", "chaos:duplicate", "chaos:stale", "chaos:burst"]
 """Where the demo's test instrument is offered."""
-Wish = Literal[Feature, Chaos]
+RequestedFeature = Literal[Feature, Chaos]
 Event = Literal["signal.closed"]
 FEATURES: tuple[Feature, ...] = get_args(Feature)
 CHAOS: tuple[Chaos, ...] = get_args(Chaos)
@@ -42,7 +42,7 @@ class Subscribe(ClientMessage, tag="subscribe", frozen=True):
         Symbols | UnsetType, Meta(description='On the order flow and signals, absent or ["*"] means all.')
     ] = UNSET
     features: Annotated[
-        frozenset[Wish],
+        frozenset[RequestedFeature],
         Meta(
             description="seq numbers frames of prices and order flow, snapshot sends their last tick first,"
             " lag adds when a frame was sent, heartbeat breaks silences of 10 s, latest skips to the newest"

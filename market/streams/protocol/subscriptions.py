@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET
 
-from .messages import ALL, Event, Subscribe, Unsubscribe, Wish
+from .messages import ALL, Event, RequestedFeature, Subscribe, Unsubscribe
 from .refusals import invalid
 
 
@@ -41,7 +41,7 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self._symbols: set[str] = set()
-        self.features: set[Wish] = set()
+        self.features: set[RequestedFeature] = set()
         self.events: set[Event] = set()
 
     @property

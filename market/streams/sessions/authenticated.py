@@ -114,7 +114,7 @@ class AuthenticatedSessions:
         """How often something changed that a caller found before does not reflect."""
 
     def clear(self) -> None:
-        self._of: defaultdict[int, set[AuthenticatedSession]] = defaultdict(set)
+        self._by_account: defaultdict[int, set[AuthenticatedSession]] = defaultdict(set)
         self._watched: tuple[set[AuthenticatedSession], ...] = tuple(set() for _ in range(self.PARTS))
         self._turns = cycle(self._watched)
         self._is_watching = False
@@ -131,16 +131,16 @@ class AuthenticatedSessions:
                 return caller
 
     def add(self, socket: AuthenticatedSession, account_id: int) -> None:
-        self._of[account_id].add(socket)
+        self._by_account[account_id].add(socket)
 
     def remove(self, socket: AuthenticatedSession, account_id: int) -> None:
         self._part_of(socket).discard(socket)
-        self._of[account_id].discard(socket)
-        if not self._of[account_id]:
-            del self._of[account_id]
+        self._by_account[account_id].discard(socket)
+        if not self._by_account[account_id]:
+            del self._by_account[account_id]
 
     def all(self) -> tuple[AuthenticatedSession, ...]:
-        return tuple(socket for held in self._of.values() for socket in held)
+        return tuple(socket for sockets in self._by_account.values() for socket in sockets)
 
     def watch(self, socket: AuthenticatedSession) -> None:
         """Call its `check_time` every second."""
@@ -193,7 +193,7 @@ class AuthenticatedSessions:
             raise
 
     async def look_at_all(self, facts: dict[str, Any]) -> None:
-        for account_id in tuple(self._of):
+        for account_id in tuple(self._by_account):
             await self.look_again({"account": account_id})
 
     async def look_again(self, facts: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class AuthenticatedSessions:
                 socket.renew(None)
 
     def _held(self, facts: dict[str, Any]) -> tuple[AuthenticatedSession, ...]:
-        return tuple(self._of.get(facts["account"], ()))
+        return tuple(self._by_account.get(facts["account"], ()))
 
 
 authenticated_sessions = AuthenticatedSessions(key_cache)
@@ -225,17 +225,17 @@ AT_ONCE, PAUSE_S = 100, 0.05
 
 
 class TrustWatch(BackgroundLoop):
-    def __init__(self, events: EventFeed, held: AuthenticatedSessions) -> None:
+    def __init__(self, events: EventFeed, sessions: AuthenticatedSessions) -> None:
         text = "Could not look whether keys may still be trusted"
         fault = EachFault(logger, text)
         super().__init__("trust in known keys", self._look, fault=fault, broke=text, before=LOOK_EVERY_S)
-        self._events, self._sockets = events, held
+        self._events, self._sessions = events, sessions
         self._was_over = False
 
     async def _look(self) -> None:
         was_over, self._was_over = self._was_over, self._events.is_trust_over
         # Over twice in a row: a process that was frozen finds much time gone, and then reads what it missed.
-        ending = self._sockets.all() if was_over and self._was_over else ()
+        ending = self._sessions.all() if was_over and self._was_over else ()
         if ending:
             logger.warning("%d streams end: revocations could not be read for too long", len(ending))
         for start in range(0, len(ending), AT_ONCE):

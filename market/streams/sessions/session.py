@@ -14,7 +14,7 @@ from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
 from core.plain_json import encode
 from market.streams.hub.subscribers import Subscriber
-from market.streams.protocol.messages import CHAOS, AnyMessage, List, Subscribe, Unsubscribe, Wish
+from market.streams.protocol.messages import CHAOS, AnyMessage, List, RequestedFeature, Subscribe, Unsubscribe
 from market.streams.protocol.reading import MAX_BYTES, Inbound, read, unknown_features
 from market.streams.protocol.refusals import (
     TOO_MANY_INVALID,
@@ -147,7 +147,7 @@ class StreamSession(WebSocketSession):
         if self._slot is not None:
             self._slot.release()
 
-    def _offers(self, features: frozenset[Wish]) -> bool:
+    def _offers(self, features: frozenset[RequestedFeature]) -> bool:
         """Only the demo has an instrument that misbehaves on request."""
         return (settings.DEMO and self.stream.kind.is_numbered) or features.isdisjoint(CHAOS)
 

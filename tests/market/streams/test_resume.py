@@ -38,14 +38,14 @@ def open_with(
     now_ms: int = NOW_MS,
     features: tuple[Any, ...] = (),
     before: Subscriptions | None = None,
-    spent: ReplayAllowance | None = None,
+    allowance: ReplayAllowance | None = None,
 ) -> Opening:
     subscribed = before or Subscriptions()
     resume = None if positions is None else Resume(epoch, positions)
     change = subscribed.subscribe(
         Subscribe(symbols=list(symbols) or UNSET, features=frozenset(features)), lambda _: True
     )
-    opening = recent.open(subscribed, change, resume, now_ms, spent)
+    opening = recent.open(subscribed, change, resume, now_ms, allowance)
     return msgspec.structs.replace(opening, frames=list(opening.frames))
 
 
@@ -322,12 +322,12 @@ def test_frames_are_those_of_the_moment_of_asking_however_late_they_are_read(rec
 def test_one_socket_is_replayed_all_that_is_kept_once_in_its_time(recent: RecentFrames) -> None:
     add(recent, "EURUSD", range(1, 1_001))
     add(recent, "XAUUSD", range(1, 3))
-    spent = ReplayAllowance()
+    allowance = ReplayAllowance()
 
     def resume(now_ms: int, position: int) -> list[str]:
         add(recent, "EURUSD", range(recent.positions(["EURUSD"])["EURUSD"] + 1, 2_002), now_ms)
         return open_with(
-            recent, "EURUSD", positions={"EURUSD": position}, now_ms=now_ms, spent=spent
+            recent, "EURUSD", positions={"EURUSD": position}, now_ms=now_ms, allowance=allowance
         ).unrecovered
 
     assert [resume(NOW_MS, 1_001) for _ in range(3)] == [[], [], ["EURUSD"]]

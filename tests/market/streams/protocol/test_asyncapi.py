@@ -19,14 +19,14 @@ from signals_feed.stream import CHANNEL as SIGNALS
 DOCUMENT = document((*CHANNELS, SIGNALS), "tickwire.example")
 MESSAGES = DOCUMENT["components"]["messages"]
 SCHEMAS = DOCUMENT["components"]["schemas"]
-SAID: tuple[type[Struct], ...] = get_args(AnyMessage)
+CLIENT_KINDS: tuple[type[Struct], ...] = get_args(AnyMessage)
 EXAMPLES = [
     pytest.param(name, example["payload"], id=f"{name}: {example['name']}")
     for name, message in MESSAGES.items()
     for example in message["examples"]
 ]
-SAID_NAMES = {kind.__name__ for kind in SAID}
-SAID_EXAMPLES = [found for found in EXAMPLES if found.values[0] in SAID_NAMES]
+CLIENT_NAMES = {kind.__name__ for kind in CLIENT_KINDS}
+CLIENT_EXAMPLES = [found for found in EXAMPLES if found.values[0] in CLIENT_NAMES]
 
 # As the specification lists them, in its order.
 SPECIFIED = {
@@ -86,7 +86,7 @@ def test_every_reference_leads_somewhere() -> None:
 def test_every_message_is_in_it() -> None:
     data = {"PriceTick", "OrderFlowTick", "AbsorptionSignal", "NewSignal", "SignalClosed"}
 
-    assert set(MESSAGES) == SAID_NAMES | {kind.__name__ for kind in CONTROLS} | data
+    assert set(MESSAGES) == CLIENT_NAMES | {kind.__name__ for kind in CONTROLS} | data
 
 
 def test_every_message_is_sent_or_received_where_its_channel_has_it() -> None:
@@ -124,7 +124,7 @@ def test_only_what_a_client_says_is_received() -> None:
         for reference in references(operation["messages"])
     ]
 
-    assert sorted(received) == sorted([kind.__name__ for kind in SAID] * 3)
+    assert sorted(received) == sorted([kind.__name__ for kind in CLIENT_KINDS] * 3)
 
 
 def test_gap_and_conflated_are_told_only_where_they_occur() -> None:
@@ -196,7 +196,7 @@ def test_schema_refuses_what_is_wrong(name: str, payload: dict[str, Any]) -> Non
         assert not validator(name).is_valid({key: payload[key] for key in payload if key != field})
 
 
-@pytest.mark.parametrize(("name", "payload"), SAID_EXAMPLES)
+@pytest.mark.parametrize(("name", "payload"), CLIENT_EXAMPLES)
 def test_example_of_what_a_client_says_is_understood(name: str, payload: dict[str, Any]) -> None:
     understood = set()
     for kind in KINDS:
