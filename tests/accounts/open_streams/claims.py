@@ -60,10 +60,3 @@ async def until(is_so: Callable[[], Awaitable[bool]], within_s: float = PATIENCE
         assert time.monotonic() - started_at < within_s
         await asyncio.sleep(0.02)
     return time.monotonic() - started_at
-
-
-async def until_count(streams: OpenStreams, account_id: int, count: int, within_s: float) -> float:
-    async def is_so() -> bool:
-        return len(await streams.of(account_id)) == count
-
-    return await until(is_so, within_s)

@@ -83,7 +83,6 @@ SIGNAL = {
     **dict.fromkeys(("id", "user", "symbol", "direction", "status", "timestamp"), "string"),
     **dict.fromkeys(("entry", "stop_loss", "take_profit"), "number"),
 }
-QUOTE_FIELDS = {"bid": "number", "ask": "number", "spread": "number", "timestamp": "string"}
 FIELDS = {
     "InstrumentList": {"items": "array", "count": "integer"},
     "Instrument": {

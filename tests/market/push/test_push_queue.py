@@ -234,22 +234,27 @@ async def test_killed_redis_is_unavailable_and_its_successor_is_found(tmp_path: 
             assert not await answered(inbox.send("meanwhile", [TICK]))
             with private.running():
                 async with asyncio.timeout(PATIENCE_S):
-                    while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - as above
+                    while not await answered(inbox.send("after", [TICK])):  # noqa: ASYNC110 - nobody tells
                         await asyncio.sleep(0.05)
 
 
 async def test_answer_waits_until_what_was_taken_is_safe(redis: PrivateRedis) -> None:
-    safe, engine = asyncio.Event(), Engine()
-    inbox = PushQueue(redis.url)
-    task = asyncio.create_task(inbox.serve(engine.take, safe.wait))
-    async with sending(redis) as sender:
-        first = asyncio.create_task(sender.send("desk", [TICK]))
-        async with asyncio.timeout(PATIENCE_S):
-            while not engine.worked:  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        assert not first.done()
-        safe.set()
-        assert await first == [None]
-    await cancel_and_wait(task)
+    settling, safe = asyncio.Event(), asyncio.Event()
+
+    async def settle() -> None:
+        settling.set()
+        await safe.wait()
+
+    sender, inbox = PushQueue(redis.url, patience_s=PATIENCE_S), PushQueue(redis.url)
+    serving = asyncio.create_task(inbox.serve(Engine().take, settle))
+    sent = asyncio.create_task(sender.send("desk", [TICK]))
+    await asyncio.wait_for(settling.wait(), PATIENCE_S)
+    with redis.client as client:
+        # Nobody listens for answers yet, so one that was given would lie here.
+        assert client.dbsize() == 0
+    await sender.start()
+    safe.set()
+    assert await sent == [None]
+    await cancel_and_wait(serving)
+    await sender.stop()
     await inbox.stop()

@@ -43,7 +43,6 @@ class FakeKraken(FakeWebSocketVenue):
     def __init__(self) -> None:
         super().__init__()
         self.sent_at_once = [STATUS]
-        self._channels: dict[int, set[tuple[str, str]]] = {}
 
     def quote(self, name: str, bid: float, ask: float, time_ms: int, seq: int = 1) -> bytes:
         sizes = {"bid_qty": 2.5, "ask_qty": 3.2, "last": bid, "volume": 163.28908096}
