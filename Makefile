@@ -101,7 +101,7 @@ lock: $(VENV)/.dev ## Renew both locks.
 	$(BIN)/uv pip compile pyproject.toml --upgrade --group dev --group bench --universal --python-version 3.11 \
 	    --generate-hashes --no-header --quiet --constraint requirements.lock --output-file requirements-dev.lock
 
-walks: $(VENV)/.dev ## Through how many modules five stories pass, and whether that is too many. VERBOSE=1 names them.
+walks: $(VENV)/.dev ## Through how many modules five walks pass, and whether that is too many. VERBOSE=1 names them.
 	@$(BIN)/python -m tests.walks $(if $(VERBOSE),-v)
 
 clean: ## Remove the virtual environment and caches; var/ with your data stays.

@@ -1,5 +1,5 @@
-"""`make walks`: through how many of our modules five stories pass on a running service, and whether that is
-more than before. `--json` prints the figures, `-v` the functions that each story calls, in order."""
+"""`make walks`: through how many of our modules five walks pass on a running service, and whether that is
+more than before. `--json` prints the figures, `-v` the functions that each walk calls, in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Walks = dict[str, list[str]]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.walks", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("-v", "--verbose", action="store_true", help="print what each story calls")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print what each walk calls")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="tickwire-walks-") as directory:
         walks = counted(Path(directory))
@@ -60,24 +60,24 @@ def counted(directory: Path) -> Walks:
     django.setup()
     from django.core.management import call_command
 
+    from .scenarios import Scenarios, prepare, record, record_idle
     from .service import Outside, traced_service
-    from .stories import Stories, prepare, record, record_idle
 
     call_command("migrate", verbosity=0)
     prepare()
     with (
         Outside().serving() as outside,
         traced_service(directory, outside) as service,
-        Stories(service, outside).listening() as stories,
+        Scenarios(service, outside).listening() as scenarios,
     ):
-        idle = record_idle(service, stories.tick)
+        idle = record_idle(service, scenarios.tick)
         return {
-            name: counted_story(name, partial(record, service, tell), idle)
-            for name, tell in stories.all.items()
+            name: counted_walk(name, partial(record, service, perform), idle)
+            for name, perform in scenarios.all.items()
         }
 
 
-def counted_story(name: str, record: Callable[[], list[Run]], idle: set[Stack]) -> list[str]:
+def counted_walk(name: str, record: Callable[[], list[Run]], idle: set[Stack]) -> list[str]:
     """Again where it is beyond its limit: that may have been chance."""
     runs = record()
     found = walk(runs, idle, PASSED_BY_ALL)

@@ -1,11 +1,11 @@
-"""From recorded calls to three figures: how many of our modules a story passes, how often it moves from one
+"""From recorded calls to three figures: how many of our modules a walk passes, how often it moves from one
 to another, and how many of these moves return to a module that it had left before.
 
 - Only calls count, in the order in which all threads and tasks make them; a coroutine that goes on after
   waiting is no call.
-- A story lasts from what sets it off until the client has what it waits for and the service is quiet again.
+- A walk lasts from what sets it off until the client has what it waits for and the service is quiet again.
 - What the idle service does as well, known by the whole stack of the call, is left out; so is what does not
-  happen each time that the story is told. Of these times, the one with the fewest moves tells.
+  happen each time. Of several times, the one with the fewest moves counts.
 - Left out as well are the rooms that every request passes, whatever it asks for: `PASSED_BY_ALL`.
 """
 
@@ -20,7 +20,7 @@ Stack = tuple[str, ...]
 
 
 Run = list[Call]
-"""What was called while a story was told once."""
+"""What was called while a scenario was performed once."""
 
 
 class Figures(NamedTuple):
@@ -30,7 +30,7 @@ class Figures(NamedTuple):
 
 
 def walk(runs: Sequence[Run], idle: Collection[Stack], left_out: Collection[str]) -> list[str]:
-    """The functions that the story calls, each as `module:function`."""
+    """The functions that the walk calls, each as `module:function`."""
     each_time = set.intersection(*({call.stack for call in run} for run in runs)).difference(idle)
 
     def counts(call: Call) -> bool:

@@ -1,4 +1,4 @@
-"""What each story passes at most. A higher limit needs a reason, in docs/architecture.md.
+"""What each walk passes at most. A higher limit needs a reason, in docs/architecture.md.
 
 Which thread has its turn first moves a figure by a few, so a limit is the most of several measurements."""
 

@@ -1,4 +1,4 @@
-"""The five stories, each told to a service over what it serves: HTTP, sockets, forms."""
+"""What sets off each of the five walks, done to a service over what it serves: HTTP, sockets, forms."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ RUNS = 3
 IDLE_S = 4.0
 # To be through; what is done by and by may begin soon after.
 TICK_TAKES_S = 0.1
-# What a story left to be done is done, and what it waits for is in place.
+# What a scenario left to be done is done, and what it waits for is in place.
 SETTLE_S = 0.5
 SYMBOL, VENUE_NAME = "BTCUSD", "BTC/USD"
 SPREAD = 0.01
 QUOTE = 100.0
 TERMS = {"symbol": SYMBOL, "direction": "buy", "entry": "100.01", "stop_loss": "99.5", "take_profit": "100.5"}
 AT_TARGET = 100.6
-# None is like another, or it would be taken for the same story.
+# None is like another, or it would be taken for the same news.
 TITLES = (
     "Bitcoin climbs as funds buy",
     "Ether falls after a long rally",
@@ -51,11 +51,11 @@ TITLES = (
     "Copper eases with demand in doubt",
 )
 TOKEN = "t" * 32
-Tell = Callable[[], int]
-"""Tells a story until the client has what it waits for; returns when it began, by all processes' clock."""
+Perform = Callable[[], int]
+"""Performs a scenario until the client has what it waits for; returns when it began, by the shared clock."""
 
 
-class Stories:
+class Scenarios:
     def __init__(self, service: Service, outside: Outside) -> None:
         """In the database that the models mean, which is the service's."""
         self.service, self.outside = service, outside
@@ -71,7 +71,7 @@ class Stories:
         self._titles = iter(TITLES)
 
     @contextmanager
-    def listening(self) -> Iterator[Stories]:
+    def listening(self) -> Iterator[Scenarios]:
         with self._opened:
             self.outside.run(self.outside.venue.visited(names=1))
             self._prices = self._stream("/ws/market", self._key, symbols=[SYMBOL])
@@ -79,7 +79,7 @@ class Stories:
             yield self
 
     @property
-    def all(self) -> dict[str, Tell]:
+    def all(self) -> dict[str, Perform]:
         return {
             "a venue's tick → socket": self.tick,
             "GET quote → bytes": self.quote,
@@ -168,19 +168,19 @@ def prepare() -> None:
     make_instrument(SYMBOL, type="crypto", source=f"kraken:{VENUE_NAME}")
 
 
-def record(service: Service, tell: Tell) -> list[Run]:
-    """Told once more before, because the first time loads and remembers things."""
-    return [recorded(service, tell) for _ in range(1 + RUNS)][1:]
+def record(service: Service, perform: Perform) -> list[Run]:
+    """Performed once more before, because the first time loads and remembers things."""
+    return [recorded(service, perform) for _ in range(1 + RUNS)][1:]
 
 
-def recorded(service: Service, tell: Tell) -> Run:
+def recorded(service: Service, perform: Perform) -> Run:
     service.start_recording()
-    began_ns = tell()
+    began_ns = perform()
     time.sleep(SETTLE_S)
     return [call for call in service.stop_recording() if call.at_ns >= began_ns]
 
 
-def record_idle(service: Service, tick: Tell) -> set[tuple[str, ...]]:
+def record_idle(service: Service, tick: Perform) -> set[tuple[str, ...]]:
     """With what a tick leaves to be done by and by, which is not the same the first times."""
     stacks: set[tuple[str, ...]] = set()
     for _ in range(4):
