@@ -1,1 +1,1 @@
-"""What the data say of one instrument: drivers, levels, a direction and how sure that is."""
+"""What the data say of one instrument: drivers, levels, and a direction with its confidence."""

@@ -1,4 +1,4 @@
-"""Who can be asked for an analysis: the built-in model, which always answers, and any language models."""
+"""The analysts: the built-in model, which always answers, and any language models."""
 
 from collections.abc import Iterable
 from typing import Protocol

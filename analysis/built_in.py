@@ -99,7 +99,7 @@ MARKET_FACTORS = {"open": 1.0, "closed": 0.7, "stale": 0.5, "unquoted": 0.3}
 
 
 def confidence_of(facts: Facts, drivers: Sequence[Driver], score: float, weights_sum: float) -> float:
-    """Missing, contradictory or old data and wild swings reduce it."""
+    """Missing, contradictory or old data reduce it, and so do wild swings."""
     sure = (clarity(score) + agreement([driver.contribution for driver in drivers])) / 2
     market = MARKET_FACTORS["unquoted" if facts.quote is None else facts.state]
     seen = (driver.evidence for driver in drivers if isinstance(driver.evidence, VolatilityEvidence))

@@ -1,4 +1,4 @@
-"""The input of an analysis: plain values, all of one moment."""
+"""The input of an analysis: plain values, all as of one moment."""
 
 from collections.abc import Mapping
 
@@ -85,7 +85,7 @@ class Facts(msgspec.Struct, frozen=True):
     bars: Mapping[str, tuple[AnalysedBar, ...]] = {}
     """Closed candles by timeframe, oldest first."""
     day: AnalysedBar | None = None
-    """The UTC day so far."""
+    """The current UTC day so far."""
     flow: FlowFact | None = None
     news: tuple[NewsFact, ...] = ()
     signals: tuple[SignalFact, ...] = ()

@@ -41,7 +41,7 @@ async def read_facts(instrument: InstrumentFacts, at_ms: int) -> Facts:
         category=category_of(instrument.symbol, instrument.type),
         at_ms=at_ms,
         state=prices.quotes.state(instrument, at_ms),
-        # The quote is known now, even if the clock of its source runs a little ahead of ours.
+        # The quote counts now, even if its source's clock runs a little ahead of ours.
         quote=None if quote is None else QuoteFact(quote.bid, quote.ask, min(quote.time_ms, at_ms)),
         flow=flows.of(instrument.symbol, at_ms, has_sides=instrument.order_flow_source == "trades"),
     )

@@ -1,6 +1,6 @@
 """The demo's staff log in with a link that works once, for a quarter of an hour, until a newer one is made.
 
-Where somebody calls from proves nothing: behind a proxy on the same machine everybody calls from here.
+The caller's address proves nothing: behind a proxy on the same machine everybody calls from here.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from core.addresses import is_loopback
 from .people import STAFF
 
 DEMO_LINK = "demo_link"
-"""How a session says that it began with a link."""
+"""Marks a session that began with a link."""
 VALID_S = 15 * 60
 NEWEST = "demo-login"
 
@@ -47,7 +47,7 @@ def issue_link(user: User) -> str:
 
 
 def user_of(token: str) -> User | None:
-    """Whom a link would let in now."""
+    """The user whom a link would let in now."""
     people = User.objects.filter(is_active=True, account__is_demo=True)
     return people.filter(pk=cache.get(_cache_key(token))).first()
 

@@ -31,7 +31,7 @@ from .instruments import Progress
 
 
 def seed_candles(now_ms: int, progress: Progress) -> None:
-    """Makes the past up to the last full minute of all that have none."""
+    """Makes the past, up to the last full minute, of all instruments that have none."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
     # An instrument that has been priced before keeps its past, whoever priced it.

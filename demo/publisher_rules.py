@@ -35,9 +35,9 @@ class TradeIdea(NamedTuple):
     direction: str
     stop_distance: float
     target_distance: float
-    """Both from the price that is paid."""
+    """Both distances are from the price that is paid."""
     strength: float
-    """Of all ideas the strongest is published."""
+    """The strongest of all ideas is published."""
 
 
 PublisherRule = Callable[[MarketView], TradeIdea | None]

@@ -39,7 +39,7 @@ async def publish_all() -> None:
 
 
 def view_of(facts: InstrumentFacts) -> MarketView | None:
-    """None for what cannot be traded now. Nobody has an opinion on the test instrument."""
+    """None for what cannot be traded now and for the test instrument: nobody has a view of it."""
     quote = market.quote(facts.symbol)
     if facts.symbol == TEST or quote is None or market.state(facts) != "open":
         return None
@@ -48,7 +48,7 @@ def view_of(facts: InstrumentFacts) -> MarketView | None:
 
 
 def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: int) -> Signal | None:
-    """Once in an interval, whichever process asks and however often, because a token is taken only once."""
+    """Publishes once in an interval, however many processes ask: a token is accepted only once."""
     user = User.objects.filter(username=publisher.name, account__is_demo=True).first()
     token = uuid5(NAMESPACE_OID, f"{publisher.name}:{now_ms // INTERVAL_MS}")
     own = Signal.objects.filter(user=user)

@@ -21,7 +21,7 @@ from .signals import seed_signals
 
 
 def refuse_outside_demo() -> None:
-    """Invented prices and people must not get among real ones."""
+    """Invented prices and people must not mix with real ones."""
     if settings.PRODUCTION:
         raise CommandError("This is a command of the demo, and PRODUCTION=1 has none. Nothing was changed.")
     if not settings.DEMO:

@@ -43,7 +43,7 @@ class Planned(NamedTuple):
 
 
 def seed_signals(now_ms: int, progress: Progress) -> None:
-    """The first time the whole feed, later only active signals where too few are left."""
+    """Makes the whole feed the first time, and later only active signals if too few are left."""
     signals = Signal.objects.filter(user__in=_publishers())
     planned: list[Planned] = []
     if not signals.exists():
@@ -57,13 +57,13 @@ def seed_signals(now_ms: int, progress: Progress) -> None:
 
 
 def _publishers() -> QuerySet[User]:
-    """Without a real person who happens to have such a name."""
+    """Leaves out real people who happen to have such a name."""
     return User.objects.filter(username__in=PUBLISHERS, account__is_demo=True)
 
 
 @transaction.atomic
 def _carry_out(planned: list[Planned]) -> None:
-    """In the order of their times, which is the order of the ledger."""
+    """Ordered by time, as the ledger is."""
     acts: list[tuple[datetime, Callable[[], object]]] = []
     for signal, quote, closing in planned:
         acts.append((signal.published_at, partial(enter_feed, signal, quote)))
@@ -102,7 +102,7 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
 def _planned(
     facts: InstrumentFacts, start: PriceBar, path: Iterator[PriceBar], dice: random.Random
 ) -> Planned:
-    """A signal that is published at the close of a minute, with levels that its volatility suggests."""
+    """A signal published at the close of a minute, with levels that the volatility suggests."""
     direction = dice.choice(("buy", "sell"))
     sign = 1 if direction == "buy" else -1
     bid, ask = start.close, start.ask_low + start.close - start.low

@@ -19,10 +19,10 @@ from core.events.outbox import ControlEvent
 
 TIER = "pro"
 MOST_AN_HOUR = 60
-"""From one address: enough for people behind one router, too few for a machine that collects accounts."""
+"""Accounts for one address: enough for people behind one router, too few for a machine that collects them."""
 IDLE = timedelta(days=1)
 
-# At most so many go when one comes, so that there is never much to do at once.
+# At most this many are deleted when one is opened, so that no visitor waits long.
 PRUNED_AT_ONCE = 100
 
 
@@ -53,7 +53,7 @@ def find_visitor(request: HttpRequest) -> PageSession | None:
 
 @transaction.atomic
 def open_account(address: str) -> Account:
-    # Those who come at the same time take turns, so that they are all counted.
+    # Visitors who arrive at the same time take turns, so that all of them are counted.
     tier = Tier.objects.select_for_update(no_key=True).get(name=TIER)
     check_room(address)
     user = User(username=f"visitor-{secrets.token_hex(8)}")
@@ -71,7 +71,7 @@ def check_room(address: str) -> None:
 
 @transaction.atomic
 def prune() -> None:
-    """Forget those who have not been here for a day."""
+    """Delete the accounts of visitors who have been away for a day."""
     cutoff = timezone.now() - IDLE
     idle = (
         Account.objects.exclude(visitor_from="")

@@ -53,7 +53,7 @@ def read_story_address(link: str, feed_address: str) -> str:
 
 
 def story_key(address: str) -> str:
-    """Equal for all addresses of one story: tracking parameters are left out."""
+    """The same for all addresses of a story, because tracking parameters are left out."""
     if not address:
         return ""
     parts = urlsplit(address)

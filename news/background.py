@@ -1,4 +1,4 @@
-"""What runs beside the requests: sources are polled, outcomes are settled, and models are checked."""
+"""The background work of news: sources are polled, outcomes are settled, and models are checked."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ def checking_loop(model: SentimentModel) -> BackgroundLoop:
 
 
 class HealthLog:
-    """Logs only changes of the health of a model."""
+    """Logs a model's health only when it changes."""
 
     def __init__(self, model: SentimentModel) -> None:
         self.logger = logger

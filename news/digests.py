@@ -1,4 +1,4 @@
-"""What stories and drafts are recognised by."""
+"""The digests by which stories and drafts are recognised."""
 
 from hashlib import sha256
 

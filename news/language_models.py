@@ -24,7 +24,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 MOST_AT_ONCE = 4
 CHECK_TIMEOUT_S = 5.0
 
-# Extra time for counting the call, which waits for the database.
+# Extra time to count the call, which waits for the database.
 PATIENCE_MORE_S = 5.0
 THERE = {200, 404, 405}
 
@@ -57,7 +57,7 @@ class LanguageModel:
         return self._is_reached and self._breaker.is_closed and self._spent_on != today()
 
     async def answer(self, instructions: str, material: Mapping[str, Any], shape: type[T]) -> T:
-        """The answer as `shape`, which bounds it; LanguageFailed for whatever goes wrong."""
+        """The answer as `shape`, which bounds it; raises LanguageFailed for anything that goes wrong."""
         ends = asyncio.get_running_loop().time() + self._endpoint.timeout_s
         try:
             async with asyncio.timeout_at(ends):

@@ -63,7 +63,7 @@ UNLESS_AWAY_S = 2.0
 
 
 class PageHandler(ASGIHandler):
-    """Does not watch for clients that leave, as Django's does: what runs in a thread cannot be stopped."""
+    """Does not watch for clients that leave, as Django's does, because a running thread cannot be stopped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,11 +76,11 @@ class PageHandler(ASGIHandler):
             await self._finish(refused, send)
             return
         try:
-            # Before it has a thread, so that whoever sends slowly keeps nobody else waiting.
+            # Done before it has a thread, so that a slow sender keeps nobody else waiting.
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        # Operators do not queue with those who keep the service busy.
+        # Operators do not queue behind the clients that keep the service busy.
         is_for_metrics = scope["path"] == METRICS_PATH
         threads = self._reserved if is_for_metrics else self._threads
         making = asyncio.ensure_future(self._make(threads, scope, receive, body))
@@ -138,7 +138,7 @@ class PageHandler(ASGIHandler):
         return response  # type: ignore[no-any-return]
 
     async def _finish(self, response: HttpResponseBase, send: Any) -> None:
-        """Without a thread, so that whoever reads slowly keeps nobody else waiting."""
+        """Needs no thread, so that a slow reader keeps nobody else waiting."""
         await self.send_response(response, send)
         if response.streaming:
             await asyncio.to_thread(response.close)

@@ -28,7 +28,7 @@ def scheme_of(request: HttpRequest) -> Scheme:
 
 @cache
 def content() -> Json:
-    """Made once: only the address differs, and who asks may make up as many names and ports as they like."""
+    """Made once, because only the address differs, and a caller can make up any number of names and ports."""
     return document((*CHANNELS, SIGNALS), "localhost")
 
 
@@ -57,7 +57,7 @@ class DescribedMessage(NamedTuple):
     anchor: str
     title: str
     name: str
-    """What its `type` or `action` is; empty where it has none."""
+    """Its `type` or `action`; empty if it has neither."""
     about: str
     fields: list[MessageField]
     examples: list[MessageExample]
@@ -144,7 +144,7 @@ def describe_stream(name: str, channel: Json) -> DescribedStream:
 
 @cache
 def shared_words() -> dict[str, Any]:
-    """All of the page that is the same for everybody."""
+    """The parts of the page that are the same for everybody."""
     whole = content()
     announced = {refusal["close"] for refusal in whole["x-refusals"]}
     return {
@@ -154,7 +154,7 @@ def shared_words() -> dict[str, Any]:
         "features": whole["x-features"],
         "limits": whole["x-limits"],
         "refusals": whole["x-refusals"],
-        # Those that come without an error before them.
+        # These come without an error before them.
         "closes": [close for close in whole["x-close-codes"] if close["close"] not in announced],
     }
 

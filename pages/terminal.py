@@ -45,7 +45,7 @@ def row_of(facts: InstrumentFacts) -> WatchlistRow:
 
 
 def first_choice(rows: list[WatchlistRow]) -> str:
-    """Preferably one that is open, quoted and not there for tests."""
+    """Prefers one that is open, quoted and not meant for tests."""
     best = min(
         rows, key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == "TEST"), default=None
     )
@@ -55,7 +55,7 @@ def first_choice(rows: list[WatchlistRow]) -> str:
 @never_cache
 @require_safe
 def terminal(request: HttpRequest) -> HttpResponse:
-    """Strangers see what this is, unless it is the demo."""
+    """Visitors who are not logged in see what the service is, except in the demo."""
     if not (settings.DEMO or request.user.is_authenticated):
         return render(request, "start.html")
     rows = watchlist()

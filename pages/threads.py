@@ -46,7 +46,7 @@ class PageThreads:
                 return await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                # The thread came at the very moment when the waiting ended.
+                # A thread became free at the very moment when the waiting ended.
                 self._hand_on(turn.result())
             if isinstance(error, TimeoutError):
                 raise Overloaded(retry_after=RETRY_AFTER_S) from None
@@ -56,14 +56,14 @@ class PageThreads:
                 self._waiting.remove(turn)
 
     def _give_back(self, thread: ThreadPoolExecutor) -> None:
-        """Waits for what still runs in it, because a page whose client has gone cannot be stopped."""
+        """Waits for the pages that still run, because one whose client has gone cannot be stopped."""
         loop = asyncio.get_running_loop()
 
         def is_idle(_: Future[None]) -> None:
             try:
                 loop.call_soon_threadsafe(self._hand_on, thread)
             except RuntimeError:
-                # The loop has ended, and everybody who waited with it.
+                # The loop has ended, and so have all who waited on it.
                 self._free.append(thread)
 
         thread.submit(close_old_connections).add_done_callback(is_idle)

@@ -116,7 +116,7 @@ def best_and_worst(signal: Signal, closing: Closing) -> tuple[Decimal, Decimal]:
     if seen is None or seen.since_ms:
         prices += prices_known(signal, closing.at_ms if seen is None else seen.since_ms)
     high, low = max(prices), min(prices)
-    # The signal ends at its target: what the tick showed beyond it was not for the publisher.
+    # The signal ends at its target: the publisher got none of what the tick showed beyond it.
     if signal.direction == "buy":
         return min(high, signal.take_profit), low
     return max(low, signal.take_profit), high

@@ -170,7 +170,7 @@ def _top(heap: Heap) -> float:
     return heap[0][0] if heap else inf
 
 
-# Ticks kept for signals that are heard of late: three seconds of a hundred a second.
+# Ticks kept for signals that are read late: three seconds at a hundred a second.
 RECENT = 300
 
 

@@ -40,7 +40,7 @@ class Quoted(NamedTuple):
         return {"at": moment(values.pop("time_ms")), **values}
 
 
-# A signal about a price further away than this says nothing about the market of now.
+# A signal about a price further away than this says nothing about the present market.
 FARTHEST = Decimal("0.01")
 TOO_HIGH = Decimal(10) ** 10
 

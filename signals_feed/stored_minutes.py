@@ -16,7 +16,7 @@ PRICES = ("open", "low", "high", "ask_low", "ask_high")
 
 
 def quoted_minutes(instrument_id: int, until_ms: int) -> QuerySet[Candle]:
-    """Minutes that are over by then, but none of trade prices or from files, which nobody was quoted."""
+    """Minutes over by then, except those of trade prices and from files, which nobody was quoted."""
     own = Candle.objects.filter(
         instrument=instrument_id, simulated=present_kind(instrument_id), timeframe="1m"
     )

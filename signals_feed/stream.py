@@ -1,4 +1,4 @@
-"""The stream /ws/signals: announced signals, in commit order, to whoever listens and to whoever was away."""
+"""The stream /ws/signals: announced signals, in commit order, to all that listen or were away."""
 
 import asyncio
 import logging
@@ -80,7 +80,7 @@ def read(after: int, upto: int, limit: int) -> list[Announced]:
 
 
 def since_of(position: int) -> str:
-    """What a client sends as `since` that has not heard of any signal yet."""
+    """The `since` of a client that has not heard of any signal yet."""
     return f"{AFTER_POSITION}{position}"
 
 

@@ -1,4 +1,4 @@
-"""A signal as clients get it: REST answers it like this, and the stream pushes it."""
+"""A signal as clients get it, in answers of REST and on the stream."""
 
 from datetime import datetime
 from decimal import Decimal

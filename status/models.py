@@ -1,4 +1,4 @@
-"""What the public status page shows: the minutes that were served, and the incidents that staff report."""
+"""The rows behind the status page and readiness: minutes served, reports of processes, incidents."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ProcessReportQuerySet(models.QuerySet["ProcessReport"]):
 
 
 class ProcessReport(models.Model):
-    """What a process last found in order. That it can be written is one of the findings."""
+    """What a process last found in order; that it could write this row is one of its findings."""
 
     process = models.CharField(max_length=16, primary_key=True)
     at = models.DateTimeField()
@@ -132,7 +132,7 @@ class Incident(models.Model):
 
 
 class Note(models.Model):
-    """What staff knew at a time."""
+    """What staff knew of an incident at one time."""
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="notes")
     text = models.TextField()

@@ -1,4 +1,4 @@
-"""How the service is doing, for anybody who asks."""
+"""The state of the service, for anybody who asks."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta

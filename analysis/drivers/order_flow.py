@@ -1,4 +1,4 @@
-"""The order flow of the last hour, minute by minute, and who pressed more in it: buyers or sellers."""
+"""The order flow of the last hour, minute by minute, and whether buyers or sellers pressed harder in it."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class Flow:
         windows = tuple(self._window(minutes, now_ms) for minutes in WINDOWS)
         is_todays = self.last_ms >= interval_start(now_ms, TIMEFRAMES["1d"])
         cumulative_delta = self.cumulative_delta if is_todays else None
-        # What was heard is known, even if the clock of its source runs a little ahead of ours.
+        # A tick that was heard counts, even if its source's clock runs a little ahead of ours.
         since_ms, last_ms = min(self.since_ms, now_ms), min(self.last_ms, now_ms)
         return FlowFact(windows, cumulative_delta, has_sides, since_ms, last_ms)
 

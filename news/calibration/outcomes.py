@@ -80,7 +80,7 @@ def category_of(symbol: str, kind: str) -> str:
 
 
 def side_of(title: str, category: str, symbol: str, kind: str, *, is_named: bool) -> int:
-    """1 if a positive score should raise the price, -1 if it should lower it, 0 if it says nothing."""
+    """1 if a positive score should raise the price, -1 if it should lower it, 0 if neither."""
     if category == "forex":
         return _side_of_pair(title, symbol, is_named=is_named)
     return 1 if category_of(symbol, kind) == category else 0

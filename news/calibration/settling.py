@@ -20,7 +20,7 @@ from news.models.outcomes import INVERSE
 
 logger = logging.getLogger(__name__)
 ROUND_S = 60.0
-# Outcomes whose prices are missing are looked at in one of so many rounds: they pile up over weekends.
+# Outcomes that lack prices are looked at only once in this many rounds: they pile up over weekends.
 LATE_EVERY = 15
 LATE_AFTER = timedelta(minutes=10)
 BATCH = 200
@@ -38,7 +38,7 @@ def settling_loop() -> BackgroundLoop:
     async def settle_due() -> None:
         now = timezone.now()
         since, last = now - LATE_AFTER if next(rounds) % LATE_EVERY else None, 0
-        # In batches, so that no thread of the API is busy for long.
+        # Settled in batches, so that no thread of the API is occupied for long.
         while (last := await in_thread(settle, now, after=last, since=since)) > 0:
             pass
 

@@ -120,7 +120,7 @@ class Fetcher:
 
 
 def validator(response: httpx2.Response, name: str) -> str:
-    """Sent back unchanged next time; one that cannot be stored is dropped."""
+    """A validator, which is sent back unchanged next time; one that cannot be stored is dropped."""
     value: str = response.headers.get(name, "")
     return value if len(value) <= LONGEST_VALIDATOR and value.isascii() and value.isprintable() else ""
 

@@ -40,7 +40,7 @@ class FetchedFeed(msgspec.Struct, frozen=True):
     """As it came over the wire."""
     content_type: str
     address: str
-    """Where it came from in the end, after redirects."""
+    """The address that it finally came from, after redirects."""
     is_packed: bool = False
     etag: str = ""
     modified: str = ""
@@ -73,7 +73,7 @@ def read_feed(body: bytes, content_type: str, address: str) -> ParsedFeed:
     # Without the zero bytes, UTF-16 and UTF-32 look like ASCII.
     if OWN_ENTITY.search(body.replace(b"\0", b"")):
         raise NoFeed("it declares entities of its own, which no feed needs")
-    # As a stream, because feedparser takes plain bytes for a file name first.
+    # It is passed as a stream, because feedparser would first try plain bytes as a file name.
     read: Any = feedparser.parse(
         io.BytesIO(body),
         response_headers={"content-type": content_type} if content_type else {},

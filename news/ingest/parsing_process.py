@@ -1,4 +1,4 @@
-"""Reads one feed in a process of its own: whatever the bytes do, it ends in time and within its memory.
+"""Reads one feed in a separate process, which ends in time and within its memory whatever the bytes are.
 
 The service starts it (`read_apart`); the program reads the feed from standard input and answers on standard
 output."""
@@ -29,7 +29,7 @@ class ParseReply(msgspec.Struct):
 
 
 async def read_apart(fetched: FetchedFeed) -> ParsedFeed:
-    # The parser gets nothing of our environment, which holds secrets.
+    # The parser gets none of our environment, which holds secrets.
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", PROGRAM),
         cwd=ROOT,

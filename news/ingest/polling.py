@@ -34,7 +34,7 @@ AT_ONCE = 4
 CLAIM = timedelta(minutes=2)
 # A poll may take any time, as it waits for threads, a model and the database, so it renews its claim.
 RENEW_S = 30.0
-# A server may ask clients to stay away for any time; we heed at most a day.
+# A server may ask clients to stay away for any length of time; we heed at most a day.
 LONGEST = timedelta(hours=24)
 MOST_DOUBLINGS = 12
 UNCHANGED = "nothing new"
@@ -65,7 +65,7 @@ def claim_due(now: datetime, most: int) -> list[Source]:
 
 
 def claim(source: Source, now: datetime) -> bool:
-    """Of all processes that saw it due, only one updates the row. A claim is renewed in the same way."""
+    """Only one of the processes that saw it due updates the row. A claim is renewed in the same way."""
     seen = Source.objects.filter(pk=source.pk, next_poll_at=source.next_poll_at)
     if seen.update(next_poll_at=now + CLAIM) == 0:
         return False

@@ -35,7 +35,7 @@ SPELT = str.maketrans({"-": " ", "/": " ", "’": "'"})
 # Staff reject a duplicate with one key, but a story that is mistaken for another is lost silently.
 ARTICLES = frozenset(("a", "an", "the"))
 TOLD_ANEW_AFTER = timedelta(hours=48)
-# A feed may keep stories for months; older ones are no news when they are first seen.
+# A feed may keep stories for months; older than this, they are no longer news when first seen.
 OLDEST = timedelta(days=7)
 NO_SUBJECT = "macro"
 Words = tuple[str, ...]
@@ -71,7 +71,7 @@ def read_stories(
                 symbols=subjects.symbols,
                 is_recognised=bool(subjects.category or hint),
                 title_key=title_key(entry.title),
-                # An address shared by several stories of a feed is that of a page about all of them.
+                # An address that several stories of a feed share leads to a page about all of them.
                 address_key=key if times[key] == 1 else "",
             )
         )
@@ -83,7 +83,7 @@ def category_of(subjects: Subjects, hint: str) -> str:
 
 
 def published_at(claimed: datetime | None, polled_at: datetime) -> datetime | None:
-    """Now, if there is no date or if it lies in the future; None for a story that is too old."""
+    """The present if the date is missing or in the future; None for a story that is too old."""
     if claimed is None:
         return polled_at
     return None if claimed < polled_at - OLDEST else min(claimed, polled_at)

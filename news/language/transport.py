@@ -19,7 +19,7 @@ LONGEST_WAIT_S = 900.0
 async def ask(
     method: str, url: str, headers: dict[str, str], *, body: dict[str, Any] | None = None, ends: float
 ) -> tuple[httpx2.Response, bytes]:
-    """`ends` is a time on the clock of the event loop."""
+    """`ends` is a time on the event loop's clock."""
     # Reading the certificates would block the event loop, and the ticks on it, for milliseconds.
     await asyncio.to_thread(tls, trust_env=True)
     client = open_client(headers={**headers, "Content-Type": "application/json"}, timeout=None)

@@ -1,4 +1,4 @@
-"""How often language models were called: calls cost money, and the count must survive processes."""
+"""How often language models were called: calls cost money, so the count outlives the process."""
 
 from django.db import models
 

@@ -1,1 +1,1 @@
-"""What staff do: decide about drafts, run the sources, read what the scores were worth."""
+"""The work of staff: they decide about drafts, run the sources and read what the scores were worth."""

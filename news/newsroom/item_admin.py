@@ -76,7 +76,7 @@ class NewsItemAdmin(StaffAdmin[NewsItem]):
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, item: NewsItem) -> SafeString:
-        """Carries the mark of what the row shows, so that nothing else is published."""
+        """Carries the mark of the row as it is shown, so that nothing else is published."""
         box = super().action_checkbox(item)
         return format_html('{}<input type="hidden" name="seen" value="{}:{}">', box, item.pk, item.mark)
 

@@ -100,7 +100,7 @@ def act_on(request: HttpRequest, item: NewsItem, act: str, score: str, *, seen: 
 
 
 def perform(item: NewsItem, act: str, score: str, scored: Score | None, *, by: str, seen: str) -> str:
-    """Does it, and returns what was done in words."""
+    """Carries out the act, and returns in words what was done."""
     name, _, value = act.partition(":")
     if act == "publish":
         publish(item, seen=seen)

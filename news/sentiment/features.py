@@ -1,4 +1,4 @@
-"""What the model sees in a title: its words, the pieces of its words, the signs in it, and its figures."""
+"""The features of a title: its words, the pieces of its words, the signs in it, and its figures."""
 
 import re
 import unicodedata

@@ -42,7 +42,7 @@ class LanguageSentiment:
             raise SentimentFailed(str(failure)) from None
 
     def score(self, title: str, category: str = "") -> Score:
-        """One title at a time: whoever waits here holds a thread that the API needs."""
+        """Scores one title at a time, because a caller that waits here holds a thread that the API needs."""
         if self._loop is None or not self.is_healthy():
             raise SentimentFailed("it did not answer its last check")
         if not self._turn.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""The built-in model, which is always there: linear, in pure Python, read from the trained file beside it.
+"""The built-in model, always available: linear, in pure Python, read from the trained file beside it.
 
 The file is a line of JSON that describes it, then three packed tables for each group of features. A
 feature's place in the tables of its group is a checksum of its text. There stand its rarity (in sixteenths)
@@ -127,7 +127,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     size: int
     """Entries of each of its tables; a power of two."""
     scale: float
-    """What one step of a weight is worth."""
+    """The value of one step of a weight."""
     shares: tuple[float, float]
     """The group's share in titles about companies, and in those of the other categories."""
 

@@ -1,4 +1,4 @@
-"""What every sentiment model can do."""
+"""The interface of every sentiment model."""
 
 from typing import NamedTuple, Protocol
 

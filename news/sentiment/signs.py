@@ -1,4 +1,4 @@
-"""What moves which way in a title, and whether that is good or bad for the asset of its category."""
+"""The movements in a title, and whether each is good or bad for the asset of its category."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ ASSETS = {"gold": "gold", "crypto": "coin", "macro": "stocks", "": "stocks"}
 RIVALS = {"gold", "coin", "stocks"}
 DIRECTIONS = {"up": 1, "down": -1, "more": 1, "less": -1, "hit": -1, "undo": -1}
 TRANSITIVE = {"more", "less", "hit", "undo"}
-# Whether it is good that a thing goes up; for those further down, that depends on the category.
+# Whether a rise is good; for the kinds further down, that depends on the category.
 WORTH = {
     "own": 1,
     "goodthing": 1,
@@ -123,7 +123,7 @@ def value_at(roles: Sequence[WordKind], at: int, category: str) -> int:
 
 
 def said_of(roles: Sequence[WordKind], at: int) -> str:
-    """What a direction is about: the thing after an adjective or transitive verb, else the last before."""
+    """The thing a direction is about: the one after an adjective or transitive verb, else the last before."""
     reach = OBJECT_REACH if roles[at].name in TRANSITIVE else ADJECTIVE_REACH
     after = roles[at + 1] if at + 1 < len(roles) else None
     if after and is_thing(after.name) and after.start - roles[at].end < reach:

@@ -1,4 +1,4 @@
-"""GET /api/signals/{id}/proof: what it takes to compute a result again."""
+"""GET /api/signals/{id}/proof: everything needed to compute a result again."""
 
 import hashlib
 import json

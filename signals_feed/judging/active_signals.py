@@ -119,7 +119,7 @@ class ActiveSignals:
                     watch.add(watched)
 
     def refill(self, record: HistoryMinute) -> None:
-        """Judge by a minute out of a venue's history."""
+        """Judge by a minute from a venue's history."""
         watch = self.watches.get(record.symbol) or self._open(record.symbol)
         facts = catalogue.known(record.symbol)
         if facts is None or record.basis == "trades":
@@ -225,7 +225,7 @@ class ActiveSignals:
     def _judge(
         self, watch: SymbolWatch, watched: Watched, tick: TickAccepted, before: TickAccepted | None
     ) -> bool:
-        """Whether the tick closes it."""
+        """Whether the tick closes the signal."""
         quote = self._quote(tick)
         exit_ = by_tick(watched.levels, quote)
         if exit_ is None:
@@ -250,7 +250,7 @@ class ActiveSignals:
         self._close(Closing(watched.id, price, reason, at_ms, rule, source, quote.shown, seen))
 
     def _leave(self, watch: SymbolWatch, watched: Watched) -> SeenExtremes | None:
-        """Watch it no more; returns what was seen until then."""
+        """Stop watching it; returns the extremes seen until then."""
         watch.remove(watched)
         self.watched.pop(watched.id, None)
         return watch.seen(watched)

@@ -191,7 +191,7 @@ class SignalWatcher:
         self._wake.clear()
 
     async def look(self) -> None:
-        """Read what is new, and end what is over."""
+        """Read new signals, and close those that are over."""
         async with self._looking:
             if self._is_new:
                 await self._read_all()
@@ -220,7 +220,7 @@ class SignalWatcher:
 
     async def _read_unread(self) -> None:
         self._closed_meanwhile.clear()
-        # What is said of one of them from now on is read the next time.
+        # Anything announced about one of them from now on is read the next time.
         unread, self.unread = self.unread, set()
         self._is_reading = True
         try:

@@ -87,7 +87,7 @@ def missing_triggers(using: str = "default") -> set[str]:
 
 
 def has_tables(using: str) -> bool:
-    """False before the first migrate."""
+    """False before the first migration."""
     return set(KEPT_WHOLE) <= set(connections[using].introspection.table_names())
 
 

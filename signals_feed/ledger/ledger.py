@@ -27,7 +27,7 @@ SHOWN = (
     *("bid_open", "bid_low", "bid_high", "ask_low", "ask_high", "best", "worst"),
 )
 
-# The names of that time: people and symbols may be renamed, rows keep their ids.
+# As they were called then: people and symbols may be renamed, but rows keep their ids.
 NAMES = ("user", "symbol")
 
 
@@ -75,7 +75,7 @@ def _values(row: Any, names: tuple[str, ...]) -> Payload:
 
 
 FIRST_PREVIOUS_HASH = "0" * 64
-"""What the first entry has as the hash of the one before it."""
+"""Stands in the first entry for the hash of the one before it."""
 
 
 class Fact(NamedTuple):

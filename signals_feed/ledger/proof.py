@@ -29,7 +29,7 @@ class ComputedValue(NamedTuple):
 
 
 def known_prices(evidence: Any) -> dict[str, Decimal]:
-    """None are known without evidence, as of old signals."""
+    """Empty without evidence, as old signals are."""
     prices = {name: getattr(evidence, name, None) for name in QUOTED}
     return {name: price for name, price in prices.items() if price is not None}
 

@@ -34,7 +34,7 @@ class LedgerVerdict(NamedTuple):
 
 
 class Altered(Exception):
-    """Something is not as it was written."""
+    """An entry or a row is not as it was written."""
 
 
 class NotedHead(NamedTuple):
@@ -134,7 +134,7 @@ def _check_guards() -> None:
 
 
 class CurrentRows:
-    """What the tables say now of the signals of a batch."""
+    """The tables' present rows for the signals of a batch."""
 
     def __init__(self, entries: Sequence[LedgerEntry]) -> None:
         ids = {entry.signal for entry in entries}

@@ -14,7 +14,7 @@ from .scorecards import ENOUGH
 
 LATEST = 20
 statements: Mapping[str, str] = {}
-"""What a publisher of the demo does, by their name."""
+"""The rules of the demo's publishers, by their name."""
 
 
 @require_safe

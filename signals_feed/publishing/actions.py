@@ -79,7 +79,7 @@ def publish(terms: SignalTerms, publisher: User, quote: Quoted | None, token: UU
 
 @transaction.atomic
 def enter_feed(signal: Signal, quote: Quoted) -> None:
-    """Publish the signal with the quote of its making."""
+    """Publish the signal with the quote at which it was made."""
     signal.save(force_insert=True)
     entry = Evidence.objects.create(
         signal=signal,
@@ -131,7 +131,7 @@ def cancel(signal: Signal, *, reason: str, by: str) -> None:
         EventKind.SIGNAL_CANCELLED, by=by, signal=str(signal.pk), reason=signal.cancel_reason
     )
     LedgerEntry.objects.append(
-        # The ledger is public; the event says who of the staff it was.
+        # The ledger is public; only the event names the member of staff.
         [Fact(LedgerEntry.Kind.CANCEL, signal.pk, cancellation_payload(signal))]
     )
 
@@ -202,7 +202,7 @@ def _check_under_locks(publisher: User, facts: InstrumentFacts, quote: Quoted, a
 
 
 def current_quote(symbol: str) -> Quoted | None:
-    """This process' last quote; a command has none and reads the engine's last checkpoint."""
+    """This process's last quote; a command has none and reads the engine's last checkpoint."""
     epoch, quote = market.epoch(), market.quote(symbol)
     if quote is not None:
         return Quoted(exact_price(quote.bid), exact_price(quote.ask), quote.time_ms, epoch, quote.seq)

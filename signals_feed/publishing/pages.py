@@ -83,7 +83,7 @@ def age_words(age_ms: int) -> str:
 
 
 def result_now(signal: Signal) -> dict[str, Any]:
-    """What closing it now would earn; empty if there is no quote."""
+    """The result of closing it now; empty if there is no quote."""
     quote = current_quote(signal.instrument.symbol)
     if quote is None:
         return {}

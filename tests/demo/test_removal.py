@@ -1,4 +1,4 @@
-"""What the demo brought goes; what people made meanwhile stays."""
+"""Everything that the demo brought goes; everything that people have made since stays."""
 
 from __future__ import annotations
 

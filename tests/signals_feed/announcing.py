@@ -1,4 +1,4 @@
-"""What a stream of signals is given to read, without a database, and who listens to it."""
+"""Announcements for a stream of signals to read, without a database, and a listener to it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def come_back(
     topics: set[str],
     pauses: list[int],
 ) -> tuple[list[int], list[int], int]:
-    """What a client hears that comes back, what one that was there from the start hears, and since when."""
+    """What a returning client hears, what one present from the start hears, and since when."""
     journal = Journal(rows[:there], cycle(pauses or [0]))
     after = rows[since - 1].position if since else 0
     stream = make_stream(journal, position=rows[told - 1].position if told else 0)

@@ -71,7 +71,7 @@ class Naive:
         self.active: dict[UUID, tuple[Watched, list[int]]] = {}
 
     def take(self, at: TickAccepted) -> dict[UUID, tuple[int, int]]:
-        """Who is met, and how far the exit side went for it and against."""
+        """The signals that are met, and how far the exit side went for and against each."""
         met = {}
         for pk, (watched, prices) in list(self.active.items()):
             prices.append(int(at.bid if watched.levels.is_buy else at.ask))

@@ -1,4 +1,4 @@
-"""What the stream pushes is what REST answers, but for what the specification says."""
+"""The stream pushes what REST answers, except where the specification says otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What titles are about."""
+"""The subjects of titles."""
 
 from __future__ import annotations
 

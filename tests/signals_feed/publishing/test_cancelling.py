@@ -161,7 +161,7 @@ def rename(table: str, name: str) -> None:
 
 
 def race(act: Callable[[], object], rivals: int = 2) -> list[object]:
-    """What threads got that did the same at the same moment."""
+    """What each of several threads got from doing the same at the same moment."""
     outcomes: list[object] = []
     ready = threading.Barrier(rivals)
 

@@ -1,4 +1,4 @@
-"""How much one publisher may publish, exactly, also when all is sent at once."""
+"""Exactly how much one publisher may publish, even if all of it is sent at once."""
 
 from __future__ import annotations
 
