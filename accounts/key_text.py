@@ -6,13 +6,13 @@ import secrets
 import string
 import zlib
 
-# Of an API key. Other kinds have leads of their own, so that one is never taken for the other.
+# API keys begin with this. Other kinds have leads of their own, so that one is never taken for another.
 API_KEY_LEAD = "tw_live_"
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 RANDOM_LENGTH, CHECKSUM_LENGTH, PUBLIC_LENGTH = 36, 6, 8
 _BASE62 = frozenset(BASE62)
 
-# So much of a digest tells one key from all others.
+# This many bytes of a digest tell one key from all others.
 MARK_BYTES = 10
 
 

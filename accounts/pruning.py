@@ -102,7 +102,7 @@ async def prune() -> None:
     for old in await in_thread(old_rows, timezone.now()):
         while count := await in_thread(remove_some, old):
             removed += count
-            # Whoever else writes to the database gets on meanwhile.
+            # Other writers to the database get their turn meanwhile.
             await asyncio.sleep(PAUSE_S)
     if removed:
         logger.info("%d rows that nobody needs any more were removed", removed)

@@ -1,4 +1,4 @@
-"""The REST contract behind an API key: who calls is found, and counted against the limits of their tier."""
+"""The REST contract behind an API key: the caller is found, and the request counted against their limits."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -28,7 +28,7 @@ def freeze_startup_objects() -> None:
 logger = logging.getLogger(__name__)
 RETRY_S, LOG_EVERY_S = 1.0, 30.0
 
-# What a database says that is not there yet. Anything else, such as a wrong password, will not pass.
+# Errors of a database that is not there yet. Any other, such as a wrong password, will not pass by waiting.
 PASSES = (
     "refused",
     "timeout",

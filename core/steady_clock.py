@@ -22,7 +22,7 @@ BELIEVED_MS = 5_000
 # After a step, a source that confirmed the market's time within HEARD before it is waited for until AWAITED.
 HEARD, AWAITED = 60 * S, 30 * S
 
-# Of stored times, those further ahead than this are ignored.
+# Stored times that are further ahead than this are ignored.
 MOST_AHEAD = 3600 * S
 
 

@@ -53,13 +53,13 @@ def device_of(request: HttpRequest, account: str) -> str | None:
 
 
 def limits_of(request: HttpRequest, account: str) -> list[tuple[str, str]]:
-    """The pair first: who is locked out already uses up nothing of the account's."""
+    """The pair comes first: an attempt that it locks out uses up nothing of the account's limit."""
     network = network_of(request.META.get("REMOTE_ADDR") or "")
     return [(PAIR, f"{network} {account}"), (ACCOUNT, account)]
 
 
 def admit_attempt(request: HttpRequest, credentials: dict[str, Any]) -> list[Any]:
-    """What was counted of this attempt, to be rolled back if it succeeds; nothing: it must not be made."""
+    """What was counted for this attempt, to be rolled back if it succeeds. Empty if it must not be made."""
     account = login_name_of(credentials)
     device = device_of(request, account)
     limits = limits_of(request, account) if device is None else [(PAIR, f"device {device} {account}")]
@@ -120,13 +120,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return response
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
-        """Who has a second factor confirms with it: the password alone must not take it away."""
+        """Somebody with a second factor confirms with it: the password alone must not remove it."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         stronger = [method for method in methods if method["id"] != "reauthenticate"]
         return stronger or methods
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """As allauth's, but made here and sent elsewhere."""
+        """As in allauth, except that a thread of the mail queue sends what is rendered here."""
         request = current.request
         about = {"request": request, "email": email, "current_site": get_current_site(request), **context}
         outgoing.send(template_prefix, self.render_mail(template_prefix, email, about))

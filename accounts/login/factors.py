@@ -40,7 +40,7 @@ def publish_change(
     signal: Signal, request: HttpRequest, user: User, authenticator: Authenticator, **_: Any
 ) -> None:
     if signal is authenticator_added and authenticator.type in FACTORS:
-        # Whoever adds one has just used it.
+        # To add a factor is also to use it.
         record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)
     for account in Account.objects.filter(user_id=user.pk):
         ControlEvent.objects.publish(
@@ -60,7 +60,7 @@ class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
 
 
 def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Counted for whom the factors are of: who is not logged in has none."""
+    """Changes are counted for the owner of the factors, so only somebody who is logged in gets here."""
     counted: Callable[..., HttpResponseBase] = rate_limit(action="change_factors")(view)
     return login_required(counted)
 

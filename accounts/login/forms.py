@@ -1,5 +1,5 @@
-"""Logging in and signing up: who tries an address that has an account already learns nothing, and its
-owner gets a mail."""
+"""Logging in and signing up. Signing up with an address that has an account already does not reveal that, and
+the owner gets a mail."""
 
 import secrets
 from typing import Any

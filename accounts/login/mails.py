@@ -13,10 +13,10 @@ from prometheus_client import Counter
 logger = logging.getLogger(__name__)
 THREADS = 2
 
-# At a server that takes EMAIL_TIMEOUT for each, those behind them would come when nobody waits for them.
+# Behind so many, at a server that takes EMAIL_TIMEOUT for each, a mail would come when nobody waits for it.
 MOST_WAITING = 100
 
-# Of a process that stops: so long the last ones have.
+# When the process stops, the last mails have this long.
 STOP_WITHIN_S = 3.0
 mails_lost = Counter("tickwire_mails_lost", "Mails that could not be sent.", registry=None)
 

@@ -20,7 +20,7 @@ from .redis_slots import RedisSlots
 from .stream_slots import MemorySlots, OnEnd, OpenStream, Slot, SlotRefusal, read_slot_name
 
 DAY = timedelta(days=1)
-# What happened to an account is kept for 400 days, so that it may not be made without end.
+# Each is recorded and kept for 400 days, so an account cannot close streams without end.
 MOST_CLOSED_A_DAY = 500
 
 

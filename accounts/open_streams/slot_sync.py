@@ -22,16 +22,16 @@ class SlotSync:
         self._asked: list[Slot] = []
         self._asks: list[Ask] = []
         self._looks_from = START
-        """Where in what Redis has the comparison goes on; DONE once it has seen all."""
+        """Where the comparison with what Redis has goes on; DONE once it has seen all."""
         self._strange: list[Any] = []
         """Name, account, name, account, … of what Redis has and we do not."""
 
     def add(self, slot: Slot) -> None:
-        """One that was counted here alone."""
+        """A slot that was counted in this process alone."""
         self._untold[slot.number] = slot
 
     def asks(self, accounts: Collection[int | None], *, is_due: bool) -> list[Ask]:
-        """What stands before questions about these accounts: a claim has to find the slots that are here."""
+        """What to ask before questions about these accounts: a claim has to find the slots that are here."""
         self._asked, self._asks = self._of_accounts(accounts), []
         if is_due:
             room = max(0, PIECE - len(self._asked))
@@ -47,12 +47,12 @@ class SlotSync:
         return self._asks
 
     def failed(self) -> None:
-        """Nobody knows what of it arrived. What Redis has is looked through from the beginning."""
+        """Nobody knows how much of it arrived, so what Redis has is looked through from the beginning."""
         self._untold = {slot.number: slot for slot in self._asked} | self._untold
         self._asked, self._strange, self._looks_from = [], [], START
 
     def heard(self, answers: list[Any]) -> bool:
-        """Whether all is told."""
+        """Whether Redis has been told everything."""
         asks, self._asked, self._asks = self._asks, [], []
         for ask, answer in zip(asks, answers, strict=True):
             if ask[0] == "known":

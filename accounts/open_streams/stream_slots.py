@@ -48,7 +48,7 @@ class Slot:
         self._leave(self)
 
     def end(self, code: EndCode) -> None:
-        # In a turn of its own: whoever claimed it has the slot by then, and a fault there stays there.
+        # In a turn of its own: by then the claim has returned the slot, and a fault there stays there.
         asyncio.get_running_loop().call_soon(self._say, code)
 
     def _say(self, code: EndCode) -> None:

@@ -1,5 +1,5 @@
-"""What of an account is open, each with a button that ends it: its streams, and the sessions that allauth
-lists in our look."""
+"""The open streams and sessions of an account, each with a button that ends it. The sessions are allauth's
+list in our look."""
 
 from datetime import datetime
 from typing import NamedTuple

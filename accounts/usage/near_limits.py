@@ -15,7 +15,7 @@ from accounts.open_streams.registry import open_streams
 RECENTLY = timedelta(hours=1)
 NEARLY = 0.8
 
-# Of whom it is asked how many streams they have open: those who opened some lately.
+# Open streams are counted only for accounts that opened one within this time.
 OPENED_WITHIN = timedelta(days=7)
 MOST_ASKED = 500
 
@@ -25,7 +25,7 @@ def near_limits(now: datetime) -> set[int]:
 
 
 def short_of_requests(now: datetime) -> set[int]:
-    """Who used most of the minute's allowance, in any minute of the last hour."""
+    """Accounts that used most of the minute's allowance, in any minute of the last hour."""
     allowed = F("account__tier__requests_per_minute") * NEARLY
     minutes = Usage.objects.filter(span="minute", starts_at__gte=now - RECENTLY)
     return set(minutes.filter(requests__gt=allowed).values_list("account_id", flat=True))

@@ -33,7 +33,7 @@ not_heard = LastingFault(logger, "No control events over Redis, trying again")
 # Any number will do, as long as nothing else in the database takes this advisory lock.
 COMMIT_ORDER_LOCK = 7_424_001
 
-# Whoever revokes a key must not wait for a Redis that accepts connections and never answers.
+# Revoking a key must not wait for a Redis that accepts connections and never answers.
 REDIS_WITHIN_S = 0.5
 PING_EVERY_S = 1.0
 SILENT_S = 3.0
@@ -47,8 +47,8 @@ class ControlEventManager(models.Manager["ControlEvent"]):
             raise transaction.TransactionManagementError("A control event is published inside a transaction.")
         if connection.vendor == "postgresql":
             # A sequence numbers rows as they are written, not as they commit. Writers take turns
-            # until they commit, so a reader never passes a position that is still to appear. Who locks
-            # rows after this can meet a writer that holds them and waits here: a deadlock.
+            # until they commit, so a reader never passes a position that is still to appear. A
+            # transaction that locks rows after this can deadlock with a writer that has them and waits here.
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [COMMIT_ORDER_LOCK])
         event = self.create(kind=kind, by=by, facts=facts, account_id=facts.get("account"))

@@ -9,7 +9,7 @@ MOST_HEADERS = 100
 
 
 class RequestHead:
-    """Of the request that is being read. A part of it may be parsed before the rest is there."""
+    """The head of the request that is being read. Part of it may be parsed before the rest arrives."""
 
     __slots__ = ("_tail", "has_line", "size")
 
@@ -47,18 +47,18 @@ def is_one_head(data: bytes) -> bool:
 KIB = 1024
 MOST_BODY_BYTES = 64 * KIB
 
-# More only where the application knows who sends it before it reads: until then uvicorn stops at 64 KiB.
+# More only where the application knows the sender before it reads: until then uvicorn stops at 64 KiB.
 MOST_TICK_BYTES = 1024 * KIB
 MOST_IMPORT_BYTES = 10 * 1024 * KIB
 
-# Of a length that is a number of bytes at all.
+# A Content-Length of more digits is not taken for a number of bytes.
 MOST_DIGITS = 18
 TICKS = ("/ingest/ticks", "/ingest/ticks/")
 
 # A small part at a time: behind the end of a chunked body something else may follow.
 CHUNKED_PART, PART = 16 * KIB, 64 * KIB
 
-# Of the lengths of chunks, their extensions and trailers; a chunk of one byte takes six.
+# Bytes for the lengths of chunks, their extensions and trailers; a chunk of one byte takes six.
 MOST_FRAMING, MOST_FRAMING_A_BYTE = 32 * KIB, 16
 
 
@@ -74,7 +74,7 @@ def is_import(path: str) -> bool:
 
 
 class RequestBody:
-    """Of the request that is being read."""
+    """The body of the request that is being read."""
 
     __slots__ = ("_raw", "is_chunked", "most", "received", "size")
 

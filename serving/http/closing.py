@@ -35,10 +35,10 @@ class Exchange(RequestResponseCycle):
 # What a connection is doing.
 IDLE, HEAD, BODY, ANSWERING, OVER = range(5)
 
-# What a client still sends after a refusal is read so far, and no further.
+# Of what a client still sends after a refusal, this much is read.
 MOST_SWALLOWED = 32 * 1024
 
-# So many may wait at once for their client to read why they ended; it is no right of floods.
+# At most this many connections wait at once for their client to read why they ended, even in a flood.
 MOST_LEAVING = 1_000
 
 
@@ -118,7 +118,7 @@ class ClosingProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
 
     def swallow(self, size: int) -> None:
-        """Of what came too late. Unread it would become a reset, which can overtake the answer."""
+        """Drop what came too late. Left unread, it would cause a reset, which can overtake the answer."""
         self._swallowed += size
         if self._swallowed > MOST_SWALLOWED:
             self.flow.pause_reading()

@@ -33,7 +33,7 @@ class HttpTimeouts:
 
 
 class Deadline(Generic[C]):
-    """Of many connections and the same for all: they come due in the order in which they were started."""
+    """One deadline for many connections, the same for all: they come due in the order of their starts."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -70,7 +70,7 @@ class TransferPace:
         self._since, self._moved = now, 0
 
     def moved(self, total: int) -> None:
-        """So much in all, since it began."""
+        """`total` is what has moved since it began."""
         self._moved = total
 
     def pause(self, seconds: float) -> None:
@@ -108,7 +108,7 @@ class ConnectionWatch:
         self.unread: dict[WatchedConnection, TransferPace] = {}
         self._open = 0
         self.now = loop.time()
-        """Of the last look: exact enough for those that wait for a minute."""
+        """The time of the last look: exact enough for waits of a minute."""
         self._timer: asyncio.TimerHandle | None = None
 
     def arrived(self, host: str, transport: asyncio.Transport) -> tuple[ClientConnection, HttpRefusal | None]:

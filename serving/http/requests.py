@@ -61,7 +61,7 @@ def read_target(url: bytes, host: bytes | None) -> Target:
 
 
 def check_named(url: bytes, scheme: bytes | None, host: bytes | None) -> None:
-    """A whole address as the target, as proxies are asked, must name who the Host header names."""
+    """A whole address as the target, as a proxy gets it, must name the same host as the Host header."""
     if scheme is None or scheme.lower() not in SCHEMES:
         raise RequestRefused(MALFORMED)
     named = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
@@ -73,7 +73,7 @@ KEY_BYTES = 16
 
 
 def begins_websocket(method: str, version: str, noted: Noted) -> bool:
-    """Of any other upgrade (h2c, for one) this server knows nothing, and may ignore that it was asked for."""
+    """This server supports no other upgrade (such as h2c), and may ignore that one was asked for."""
     if [value.strip().lower() for value in noted.get(b"upgrade", ())] != [b"websocket"]:
         return False
     if method != "GET" or version != "1.1":

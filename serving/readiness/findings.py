@@ -15,7 +15,7 @@ ALONE_AFTER_S = 3.0
 # Somebody else's success counts from a moment at which we had failed already.
 MARGIN_S = 1.0
 
-# What others said longer ago says nothing.
+# What others reported longer ago than this no longer counts.
 HEARD_WITHIN_S = 15.0
 
 
@@ -53,7 +53,7 @@ class Findings:
             self._elsewhere[name] = max(self._elsewhere.get(name, float("-inf")), now - age_s)
 
     def ages_s(self, now: float) -> dict[str, float]:
-        """What others may hear: how long ago each was in order, as far as it is not known to be broken."""
+        """What is reported to others: how long ago each check that has not failed since was in order."""
         return {name: round(now - at, 3) for name, at in self._found_at.items() if name not in self._faults}
 
     def is_alone(self, name: str, now: float) -> bool:

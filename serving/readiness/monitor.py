@@ -92,7 +92,7 @@ class ReadinessMonitor:
         self.findings = Findings()
         self.process = secrets.token_hex(8)
         self.is_started = False
-        # Of what the client answers, its types say two things at once.
+        # The client's types name both its synchronous and its asynchronous answers.
         self._redis: Any = None
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._looking: tuple[DatabaseProbe, Future[None]] | None = None
@@ -134,7 +134,7 @@ class ReadinessMonitor:
             yield "stopping"
         elif not self.is_started:
             yield "starting"
-        # Read when the process starts: who collects them later has to start it again.
+        # They are read when the process starts: if they are collected later, it has to be started again.
         if settings.PRODUCTION and not getattr(staticfiles_storage, "hashed_files", None):
             yield "static_files"
 

@@ -6,10 +6,10 @@ from typing import Literal
 SOUND_AFTER_S = 30.0
 FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 15.0
 
-# It says each second that its loop turns. Blocked for longer than this, it serves nobody.
+# A worker reports each second that its loop turns. One that is silent for longer serves nobody.
 SILENT_AFTER_S = 30.0
 
-# Somebody should hear of a start that takes so long.
+# A start that takes so long is logged.
 SLOW_START_S = 60.0
 LONGEST_STEP_S = 2.0
 State = Literal["empty", "starting", "serving", "stopping", "leaving"]
@@ -21,7 +21,7 @@ class WorkerSlot:
         self.number = number
         self.state: State = "empty"
         self.failures = 0
-        """In a row: processes that ended before they had proved sound."""
+        """How many processes in a row ended before they had proved sound."""
         self._since = self._heard_at = now
         self._due_at = now
         self._must_end_by = now
@@ -30,20 +30,20 @@ class WorkerSlot:
         return self.state == "empty" and now >= self._due_at
 
     def has_to_be_killed(self, now: float) -> bool:
-        """It hangs: it says nothing any more, or does not end although it was told to."""
+        """Whether it hangs: it has fallen silent, or does not end although it was told to."""
         if self.is_told_to_end:
             return now >= self._must_end_by
         return self.state == "serving" and now - self._heard_at > SILENT_AFTER_S
 
     def is_slow_to_start(self, now: float) -> bool:
-        """Once for each such span of time."""
+        """True once for each SLOW_START_S that a start takes."""
         if self.state != "starting" or now - self._heard_at < SLOW_START_S:
             return False
         self._heard_at = now
         return True
 
     def age_s(self, now: float) -> float:
-        """Of the present state."""
+        """How long it has been in its present state."""
         return now - self._since
 
     def started(self, now: float) -> None:

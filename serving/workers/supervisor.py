@@ -1,4 +1,4 @@
-"""Keeps so many workers running on one listening socket, whatever they die of."""
+"""Keeps a number of workers running on one listening socket, whatever they die of."""
 
 import logging
 import multiprocessing
@@ -21,7 +21,7 @@ from .worker import RETIRE, SERVING, STOPPING, work
 logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 0.2
 
-# Beyond what a worker allows itself for its last answers and goodbyes.
+# Added to what a worker allows itself for its last answers and for closing its streams.
 SPARE_S = 10.0
 
 
@@ -41,7 +41,7 @@ class Worker:
         return self.process.pid or 0
 
     def says(self) -> list[bytes]:
-        """Since it was last asked."""
+        """What the worker has said since it was last asked."""
         words = []
         with suppress(OSError, EOFError):
             while self.pipe.poll():
@@ -54,7 +54,7 @@ class Worker:
         return self.pipe, self.process.sentinel
 
     def stop(self, *, is_gentle: bool) -> None:
-        """Gently: a proxy gets the time to notice. Else others serve at the same address."""
+        """Gently, a worker gives a proxy time to notice. Otherwise others already serve at its address."""
         try:
             if is_gentle:
                 self.process.terminate()
@@ -132,7 +132,7 @@ class Supervisor:
             elif is_second:
                 worker.process.kill()
             else:
-                # The terminal has sent Ctrl-C to them too, and for them a second one would mean: at once.
+                # The terminal has sent Ctrl-C to the workers too, and a second one would end them at once.
                 slot.stops(self._time.now, self._stops_within_s)
                 worker.stop(is_gentle=number == signal.SIGTERM)
 
@@ -148,7 +148,7 @@ class Supervisor:
         try:
             self._workers[slot] = Worker(self._config, [self._listener], self._stops_within_s)
         except OSError as error:
-            # Too many processes or open files, or no memory: the others go on.
+            # There are too many processes or open files, or no memory: the other workers go on.
             text = "Worker %s could not be started: %s; another try in %.0f s"
             logger.error(text, slot.number, error, slot.ended(now))  # noqa: TRY400 - a sentence says it all
             return False

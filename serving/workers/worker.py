@@ -25,8 +25,8 @@ logger = logging.getLogger(__name__)
 def work(
     config: uvicorn.Config, sockets: list[socket.socket], supervisor: Connection, ends_within_s: float
 ) -> None:
-    """What the process does. It ends when its supervisor does, even where that was killed."""
-    # Closing a terminal tells everybody in it; what becomes of us is for the supervisor to say.
+    """What the process does. It ends when its supervisor ends, even if that was killed."""
+    # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     pipe = SupervisorPipe(supervisor, ends_within_s)
     threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()
@@ -48,7 +48,7 @@ def end_ourselves() -> None:
 
 
 class SupervisorPipe:
-    """To the supervisor. It breaks only when that has ended."""
+    """The pipe to the supervisor. It breaks only when the supervisor has ended."""
 
     def __init__(self, supervisor: Connection, ends_within_s: float) -> None:
         self._supervisor, self._ends_within_s = supervisor, ends_within_s
