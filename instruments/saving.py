@@ -96,6 +96,8 @@ class Table:
 
 def read_cell(field: Any, text: str) -> Any:
     """Stricter than Django's own fields, which take 1_000 and 1e3 for numbers."""
+    if not text and field.null:
+        return None
     match field:
         case models.ForeignKey():
             calendar = TradingCalendar.objects.filter(name=text).first()
@@ -118,6 +120,8 @@ def read_cell(field: Any, text: str) -> Any:
 
 
 def write_cell(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
     return str(value).lower() if isinstance(value, bool) else str(value)
