@@ -96,8 +96,10 @@ class SymbolViewSet(KeyedViewSet):
 
 
 def describe(facts: InstrumentFacts, expansions: tuple[str, ...]) -> InstrumentItem:
-    asked_for = {name: expand(facts, name) for name in expansions}
-    return InstrumentItem(*(getattr(facts, field) for field in FIELDS), **asked_for)
+    fields = {name: getattr(facts, name) for name in FIELDS}
+    for name in expansions:
+        fields[name] = expand(facts, name)
+    return InstrumentItem(**fields)
 
 
 def expand(facts: InstrumentFacts, name: str) -> Any:
