@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from instruments.views import EXPANSIONS
 from tests.client import Api
 from tests.factories import make_instrument, make_signal, put_quote
 
@@ -25,7 +26,7 @@ WORDS: list[tuple[str, str, dict[str, Any]]] = [
     ("/api/signals", "status", {"allowed": ["active", "closed", "all"]}),
     ("/api/news", "category", {"allowed": ["forex", "gold", "crypto", "macro"]}),
     ("/api/news", "expand", {"allowed": ["id", "url", "source", "summary", "symbols", "model"]}),
-    ("/api/symbols", "expand", {"allowed": ["digits", "hours", "state", "order_flow_source", "volume_kind"]}),
+    ("/api/symbols", "expand", {"allowed": [*EXPANSIONS]}),
 ]
 # As they stand in the query string.
 NO_NUMBERS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from instruments.views import EXPANSIONS
 from tests.client import Api
 from tests.databases.queries import count_queries
 from tests.factories import (
@@ -40,7 +41,7 @@ def rows(shared: Api) -> None:
     ("path", "queries"),
     [
         ("/api/symbols", 0),
-        ("/api/symbols?expand=digits,hours,state,order_flow_source,volume_kind", 0),
+        (f"/api/symbols?expand={','.join(EXPANSIONS)}", 0),
         ("/api/market/EURUSD?bars=500", 0),
         ("/api/market/EURUSD/quote", 0),
         ("/api/market/NOSUCH/quote", 0),

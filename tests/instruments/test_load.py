@@ -17,6 +17,7 @@ from instruments.saving import SHIPPED
 pytestmark = pytest.mark.django_db
 HEADER, *ROWS = (SHIPPED / "instruments.csv").read_text().splitlines()
 EURUSD = next(row for row in ROWS if row.startswith("EURUSD"))
+COLUMNS = len(HEADER.split(","))
 
 
 def load(*files: Path) -> str:
@@ -151,7 +152,7 @@ def test_a_symbol_given_twice_is_a_fault(tmp_path: Path) -> None:
         (b"", "missing: symbol"),
         (HEADER.replace("digits", "digit").encode(), "missing: digits; unknown: digit"),
         (f"{HEADER},symbol".encode(), "twice: symbol"),
-        (f"{HEADER}\n{EURUSD},1".encode(), "Line 2: there are 18 cells, and 17 columns."),
+        (f"{HEADER}\n{EURUSD},1".encode(), f"Line 2: there are {COLUMNS + 1} cells, and {COLUMNS} columns."),
         (f'{HEADER}\n"{EURUSD}'.encode(), "Line 2: unexpected end of data."),
         (
             f"{HEADER}\n{EURUSD}".replace("Euro", "Eur\0").encode(),

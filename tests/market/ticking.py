@@ -41,21 +41,30 @@ def ms(text: str) -> int:
 
 
 def make_facts(symbol: str = "EURUSD", hours: str = "always", **fields: Any) -> InstrumentFacts:
-    numbers = {"pip_size": 0.0001, "contract_size": 100_000, "margin_rate": 0.03, "min_lot": 0.01}
     defaults: dict[str, Any] = {
-        **{"id": 1, "name": "Test", "type": "forex", **numbers, "max_lot": 50, "digits": 5},
-        **{
-            "volume_kind": "ticks",
-            "order_flow_source": "tick_rule",
-            "stale_after_s": 60,
-            "outlier_percent": 0.0,
-            "source": "",
-            "fallback": "",
-            "active": True,
-        },
-        **{"hours": HOURS[hours], "timezone": "UTC", "sessions": "24/7", "holidays": ""},
+        "id": 1,
+        "symbol": symbol,
+        "name": "Test",
+        "type": "forex",
+        "pip_size": 0.0001,
+        "contract_size": 100_000,
+        "margin_rate": 0.03,
+        "min_lot": 0.01,
+        "max_lot": 50,
+        "digits": 5,
+        "volume_kind": "ticks",
+        "order_flow_source": "tick_rule",
+        "stale_after_s": 60,
+        "outlier_percent": 0.0,
+        "source": "",
+        "fallback": "",
+        "active": True,
+        "hours": HOURS[hours],
+        "timezone": "UTC",
+        "sessions": "24/7",
+        "holidays": "",
     }
-    return InstrumentFacts(symbol=symbol, **(defaults | fields))
+    return InstrumentFacts(**(defaults | fields))
 
 
 class TickSequence(NamedTuple):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from instruments.views import EXPANSIONS
+
 Json = dict[str, Any]
 
 MARKET, QUOTE = "/api/market/{symbol}", "/api/market/{symbol}/quote"
@@ -21,7 +23,6 @@ PATH_SYMBOL = {"symbol": ("path", {"type": "string"})}
 TIMEFRAMES = ["1m", "5m", "15m", "1h", "4h", "1d"]
 CATEGORIES = ["forex", "gold", "crypto", "macro"]
 NEWS_EXTRAS = ["id", "url", "source", "summary", "symbols", "model"]
-SYMBOL_EXTRAS = ["digits", "hours", "state", "order_flow_source", "volume_kind"]
 
 
 def up_to_500(default: int) -> tuple[str, Json]:
@@ -37,7 +38,7 @@ def list_of(words: list[str]) -> tuple[str, Json]:
 
 
 PARAMETERS: dict[str, dict[str, tuple[str, Json]]] = {
-    SYMBOLS: {"expand": list_of(SYMBOL_EXTRAS)},
+    SYMBOLS: {"expand": list_of([*EXPANSIONS])},
     MARKET: {
         **PATH_SYMBOL,
         "timeframe": one_of(TIMEFRAMES, "1h"),
@@ -154,4 +155,4 @@ FIELDS = {
         "server_time": "string",
     },
 }
-OPTIONAL = {"Instrument": set(SYMBOL_EXTRAS), "NewsItem": set(NEWS_EXTRAS)}
+OPTIONAL = {"Instrument": set(EXPANSIONS), "NewsItem": set(NEWS_EXTRAS)}

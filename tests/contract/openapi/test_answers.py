@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from instruments.views import EXPANSIONS
 from tests.client import Api, Server
 from tests.contract.published import SHOWN, make_shown
 from tests.factories import (
@@ -32,7 +33,7 @@ JSON_EXAMPLES = [
 ]
 ANSWERS = [
     ("/api/symbols", "", 200),
-    ("/api/symbols", "?expand=digits,hours,state,order_flow_source,volume_kind", 200),
+    ("/api/symbols", f"?expand={','.join(EXPANSIONS)}", 200),
     ("/api/symbols", "?expand=leverage", 400),
     ("/api/market/{symbol}", "", 200),
     ("/api/market/{symbol}", "?timeframe=1h&bars=2&closed_only=true", 200),
