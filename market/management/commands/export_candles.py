@@ -22,8 +22,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("symbol")
         parser.add_argument("timeframe", choices=list(TIMEFRAMES))
-        parser.add_argument("--start", type=at, help="From here on: 2026-11-01, or 2026-11-01T12:00 (UTC).")
-        parser.add_argument("--end", type=at, help="Up to here, and no candle that opens then.")
+        parser.add_argument(
+            "--start", type=at, help="First candle to include, such as 2026-11-01 or 2026-11-01T12:00 (UTC)."
+        )
+        parser.add_argument("--end", type=at, help="Exclude candles that open at or after this time.")
         parser.add_argument("--format", choices=("csv", "jsonl"), default="csv")
 
     def handle(

@@ -30,9 +30,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("symbol")
         parser.add_argument("files", nargs="+", metavar="file", help="Oldest first; - is standard input.")
-        parser.add_argument("--format", choices=list(FORMATS), help="Where the content does not tell it.")
+        parser.add_argument(
+            "--format", choices=list(FORMATS), help="Needed where the content does not identify it."
+        )
         parser.add_argument("--strict", action="store_true", help="Stop at the first bad line.")
-        parser.add_argument("--restart", action="store_true", help="Do not go on where it stopped.")
+        parser.add_argument("--restart", action="store_true", help="Start over instead of resuming.")
         parser.add_argument(
             "--point",
             type=float,
