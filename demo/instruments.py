@@ -7,9 +7,9 @@ from decimal import Decimal
 from django.core.management import call_command
 from django.db.models import Q, QuerySet
 
+from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED, save
-from market.streams.chaos import TEST
 
 Progress = Callable[[str], None]
 TEST_NAME = "Test instrument, for clients: always open"
@@ -20,11 +20,11 @@ def seed_instruments(progress: Progress) -> None:
     if not Instrument.objects.exists():
         progress("Loading the instruments")
         call_command("load_instruments", verbosity=0)
-    if Instrument.objects.filter(symbol=TEST).exists():
+    if Instrument.objects.filter(symbol=TEST_SYMBOL).exists():
         return
     calendar, _ = TradingCalendar.objects.get_or_create(name=ALWAYS_OPEN, defaults={"sessions": "24/7"})
     test = Instrument(
-        symbol=TEST,
+        symbol=TEST_SYMBOL,
         name=TEST_NAME,
         type=Instrument.Type.CRYPTO,
         calendar=calendar,
@@ -43,7 +43,7 @@ def seed_instruments(progress: Progress) -> None:
 def brought() -> QuerySet[Instrument]:
     """Those that the demo may have added."""
     shipped = Q(symbol__in=_shipped("instruments", "symbol"))
-    return Instrument.objects.filter(shipped | Q(symbol=TEST, name=TEST_NAME))
+    return Instrument.objects.filter(shipped | Q(symbol=TEST_SYMBOL, name=TEST_NAME))
 
 
 def brought_calendars() -> QuerySet[TradingCalendar]:

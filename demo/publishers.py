@@ -13,10 +13,9 @@ from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
 from instruments.catalogue import catalogue
-from instruments.facts import InstrumentFacts
+from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from market import runtime as market
 from market.prices import MINUTE_MS
-from market.streams.chaos import TEST
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
 from signals_feed.rules import SignalRefused
@@ -41,7 +40,7 @@ async def publish_all() -> None:
 def view_of(facts: InstrumentFacts) -> MarketView | None:
     """None for what cannot be traded now and for the test instrument: nobody has a view of it."""
     quote = market.quote(facts.symbol)
-    if facts.symbol == TEST or quote is None or market.state(facts) != "open":
+    if facts.symbol == TEST_SYMBOL or quote is None or market.state(facts) != "open":
         return None
     bars = market.prices.history(facts).rows(TIMEFRAME, BARS, closed_only=True)
     return MarketView(facts.symbol, quote.bid, quote.ask, bars)

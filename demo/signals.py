@@ -16,11 +16,10 @@ from django.db.models import QuerySet
 
 from accounts.models import User
 from core.times import epoch_ms, moment
-from instruments.facts import InstrumentFacts
+from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from instruments.models import Instrument
 from market.prices import MINUTE_MS, PriceBar, interval_start
 from market.simulated_past import simulated_minutes
-from market.streams.chaos import TEST
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import LIFETIME, Signal
 from signals_feed.publishing import enter_feed
@@ -82,7 +81,7 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
     made: list[Planned] = []
     # Nobody has an opinion on the test instrument, and nobody of the demo on a real price.
     since_ms = simulated_since()
-    offered = [facts for facts in priced_by_demo() if facts.symbol != TEST and facts.id in since_ms]
+    offered = [facts for facts in priced_by_demo() if facts.symbol != TEST_SYMBOL and facts.id in since_ms]
     for facts in islice(cycle(offered), 20 * wanted):
         start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
         if start_ms < since_ms[facts.id]:

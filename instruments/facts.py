@@ -4,6 +4,9 @@ import msgspec
 
 from .hours import TradingHours
 
+TEST_SYMBOL = "TEST"
+"""The demo's instrument that clients test against."""
+
 
 class InstrumentFacts(msgspec.Struct, frozen=True):
     id: int

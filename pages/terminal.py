@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from instruments.catalogue import InstrumentFacts, catalogue
+from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
 
@@ -47,7 +48,9 @@ def row_of(facts: InstrumentFacts) -> WatchlistRow:
 def first_choice(rows: list[WatchlistRow]) -> str:
     """Prefers one that is open, quoted and not meant for tests."""
     best = min(
-        rows, key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == "TEST"), default=None
+        rows,
+        key=lambda row: (row.state != "open", not row.bid, row.facts.symbol == TEST_SYMBOL),
+        default=None,
     )
     return best.facts.symbol if best else ""
 

@@ -5,6 +5,8 @@ from zlib import crc32
 
 import msgspec
 
+from instruments.facts import TEST_SYMBOL
+
 
 class Profile(msgspec.Struct, frozen=True):
     base_price: float
@@ -42,7 +44,7 @@ PROFILES: dict[str, Profile] = {
     "NVDA": Profile(185.00, 0.42, 0.02, 2.0, 40, 2),
     "TSLA": Profile(400.00, 0.55, 0.08, 1.6, 15, 2),
     # For clients to test against: never quiet, its price at rest often enough to show absorption.
-    "TEST": Profile(100.00, 0.30, 0.02, 6.0, 1, 2, least_per_second=4),
+    TEST_SYMBOL: Profile(100.00, 0.30, 0.02, 6.0, 1, 2, least_per_second=4),
 }
 
 # By type: yearly volatility, spread in pips, ticks a second, volume unit, and the digits a price has in all.

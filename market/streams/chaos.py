@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from instruments.facts import TEST_SYMBOL
 from market.streams.protocol.messages import CHAOS, Chaos, RequestedFeature
 
 from .wire import OutgoingFrame
@@ -12,7 +13,6 @@ from .wire import OutgoingFrame
 if TYPE_CHECKING:
     from market.streams.hub.hub import Hub
 
-TEST = "TEST"
 EVERY, BURST = 10, 20
 CYCLE_MS, STALE_AFTER_MS = 30_000, 15_000
 
@@ -57,13 +57,13 @@ class TopicFaults:
     def topics(self, symbols: Collection[str], features: Collection[RequestedFeature]) -> set[str]:
         """The topics on which a client hears these symbols."""
         faults = [fault for fault in CHAOS if fault in features]
-        if not faults or TEST not in symbols:
+        if not faults or TEST_SYMBOL not in symbols:
             return set(symbols)
         # A newcomer must not get what was held back before it came.
         self.release()
-        topic = f"{TEST}/{','.join(faults)}"
+        topic = f"{TEST_SYMBOL}/{','.join(faults)}"
         self._topics.setdefault(topic, TopicFault(faults))
-        return {*symbols, topic} - {TEST}
+        return {*symbols, topic} - {TEST_SYMBOL}
 
     def send(self, outgoing: OutgoingFrame) -> None:
         for topic, fault in tuple(self._topics.items()):

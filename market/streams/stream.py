@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from core import clock
 from core.plain_json import encode
+from instruments.facts import TEST_SYMBOL
 from market.streams.hub.hub import AT_ONCE, Hub
 from market.streams.hub.subscribers import ignore_end
 from market.streams.protocol import replies
@@ -16,7 +17,7 @@ from market.streams.protocol.replies import Gap, Notice, NoticeCode, Subscribed
 from market.streams.protocol.subscriptions import SubscriptionChange, Subscriptions
 from serving.websocket.framing import frame
 
-from .chaos import TEST, TopicFaults
+from .chaos import TopicFaults
 from .resume import LastSent, NumberedFrame, RecentFrames, ReplayAllowance
 from .wire import SENT, SEQ, OutgoingFrame, extended, variant_of
 
@@ -126,7 +127,7 @@ class NumberedStream(Stream):
         self.recent.add(symbol, outgoing.seq, outgoing.frame, outgoing.sent_ms, is_tick=is_tick)
         if is_offered:
             self.hub.publish(outgoing, symbol, *self._besides, since_ms=since_ms)
-            if symbol == TEST:
+            if symbol == TEST_SYMBOL:
                 self.faults.send(outgoing)
 
     def _end_change(self) -> None:

@@ -11,9 +11,9 @@ from demo.people import seed_people
 from demo.seeding import remove
 from demo.signals import seed_signals
 from instruments.catalogue import catalogue
+from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED
-from market.streams.chaos import TEST
 from signals_feed.models import Signal
 from tests.factories import make_instrument
 from tests.market.ticking import NOON_MS, ms
@@ -29,7 +29,7 @@ def seeded() -> None:
 def test_demo_has_an_instrument_for_tests() -> None:
     seeded()
 
-    test = catalogue.get(TEST)
+    test = catalogue.get(TEST_SYMBOL)
     assert test.name == "Test instrument, for clients: always open"
     assert (test.volume_kind, test.order_flow_source) == ("traded", "trades")
     assert test.hours.is_open(ms("2026-12-25T12:00"))
@@ -37,18 +37,18 @@ def test_demo_has_an_instrument_for_tests() -> None:
 
 def test_installation_without_a_demo_does_not_get_it() -> None:
     with (SHIPPED / "instruments.csv").open() as rows:
-        assert TEST not in [row["symbol"] for row in csv.DictReader(rows)]
+        assert TEST_SYMBOL not in [row["symbol"] for row in csv.DictReader(rows)]
 
 
 def test_seeding_again_changes_nothing() -> None:
     seeded()
-    Instrument.objects.filter(symbol=TEST).update(active=False)
+    Instrument.objects.filter(symbol=TEST_SYMBOL).update(active=False)
     count = Instrument.objects.count()
 
     seeded()
 
     assert Instrument.objects.count() == count
-    assert not Instrument.objects.get(symbol=TEST).active
+    assert not Instrument.objects.get(symbol=TEST_SYMBOL).active
 
 
 def test_older_demo_gets_it_at_the_next_start() -> None:
@@ -56,7 +56,7 @@ def test_older_demo_gets_it_at_the_next_start() -> None:
 
     seeded()
 
-    assert set(Instrument.objects.values_list("symbol", flat=True)) == {"EURUSD", TEST}
+    assert set(Instrument.objects.values_list("symbol", flat=True)) == {"EURUSD", TEST_SYMBOL}
 
 
 def test_it_goes_with_the_demo() -> None:
@@ -70,7 +70,7 @@ def test_it_goes_with_the_demo() -> None:
 
 
 def test_one_that_somebody_made_stays() -> None:
-    own = make_instrument(TEST)
+    own = make_instrument(TEST_SYMBOL)
     seeded()
     seed_people()
 
@@ -81,7 +81,7 @@ def test_one_that_somebody_made_stays() -> None:
 
 def test_nobody_publishes_signals_on_it() -> None:
     seeded()
-    Instrument.objects.exclude(symbol=TEST).delete()
+    Instrument.objects.exclude(symbol=TEST_SYMBOL).delete()
     catalogue.load_now()
     seed_people()
 

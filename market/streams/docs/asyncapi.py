@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from instruments.facts import TEST_SYMBOL
 from market.engine.bus.journal import KEEP_MS, MAX_FRAMES
 from market.streams.chaos import BURST as FRAMES_AT_ONCE
-from market.streams.chaos import CYCLE_MS, EVERY, STALE_AFTER_MS, TEST
+from market.streams.chaos import CYCLE_MS, EVERY, STALE_AFTER_MS
 from market.streams.hub.backlog import MOST_BYTES, MOST_FRAMES, STUCK_AFTER_S
 from market.streams.protocol import refusals, replies
 from market.streams.protocol.messages import (
@@ -44,7 +45,7 @@ FEATURES: dict[Feature, str] = {
     "latest": "On prices, when you read too slowly: keeps the newest tick of each symbol, with the volumes"
     " summed, and says how many were left out.",
 }
-_HERE = f"Only in the demo, on prices and order flow, for {TEST} when you name it"
+_HERE = f"Only in the demo, on prices and order flow, for {TEST_SYMBOL} when you name it"
 FAULTS: dict[Chaos, str] = {
     "chaos:gap": f"{_HERE}: leaves out every frame whose seq is a multiple of {EVERY}."
     " resume on a new connection brings what was left out.",

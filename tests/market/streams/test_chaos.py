@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from instruments.facts import TEST_SYMBOL
 from market.prices.records import TickAccepted
-from market.streams.chaos import TEST, TopicFaults, copies
+from market.streams.chaos import TopicFaults, copies
 from market.streams.hub.hub import Hub
 from market.streams.protocol.messages import CHAOS, Chaos
 from market.streams.wire import OutgoingPrice
@@ -13,7 +14,7 @@ NOW_MS = 1_795_000_020_000
 
 
 def make_frame(seq: int, sent_ms: int = NOW_MS) -> OutgoingPrice:
-    return OutgoingPrice(TickAccepted(TEST, 1.0, 1.1, sent_ms, 1.0, seq), 2, sent_ms)
+    return OutgoingPrice(TickAccepted(TEST_SYMBOL, 1.0, 1.1, sent_ms, 1.0, seq), 2, sent_ms)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,11 @@ def heard_of(wish: Chaos, frames: int) -> tuple[list[int], list[int]]:
     """How many frames there were after each, for one who asked, and for one who did not."""
     case = HubCase()
     faults = TopicFaults(case.hub)
-    _, asked = case.join(*faults.topics([TEST], {wish}))
-    _, plain = case.join(*faults.topics([TEST], set()))
+    _, asked = case.join(*faults.topics([TEST_SYMBOL], {wish}))
+    _, plain = case.join(*faults.topics([TEST_SYMBOL], set()))
     counts: tuple[list[int], list[int]] = ([], [])
     for seq in range(1, frames + 1):
-        case.hub.publish(make_frame(seq), TEST)
+        case.hub.publish(make_frame(seq), TEST_SYMBOL)
         faults.send(make_frame(seq))
         case.turn()
         for connection, count in zip((asked, plain), counts, strict=True):
@@ -61,16 +62,16 @@ def test_burst_sends_20_in_one_write() -> None:
 def test_who_comes_later_is_not_sent_what_was_held_back() -> None:
     case = HubCase()
     faults = TopicFaults(case.hub)
-    _, first = case.join(*faults.topics([TEST], {"chaos:burst"}))
+    _, first = case.join(*faults.topics([TEST_SYMBOL], {"chaos:burst"}))
     faults.send(make_frame(1))
-    _, later = case.join(*faults.topics([TEST], {"chaos:burst"}))
+    _, later = case.join(*faults.topics([TEST_SYMBOL], {"chaos:burst"}))
     case.turn()
     assert (len(first.heard), later.heard) == (1, [])
 
 
 def test_only_the_test_instrument_gets_another_topic() -> None:
     topics = TopicFaults(Hub()).topics
-    assert topics(["EURUSD", TEST], set(CHAOS) | {"seq"}) == {
+    assert topics(["EURUSD", TEST_SYMBOL], set(CHAOS) | {"seq"}) == {
         "EURUSD",
         "TEST/chaos:gap,chaos:duplicate,chaos:stale,chaos:burst",
     }
@@ -81,7 +82,7 @@ def test_only_the_test_instrument_gets_another_topic() -> None:
 def test_topic_that_everybody_left_is_sent_nothing_and_forgotten() -> None:
     case = HubCase()
     faults = TopicFaults(case.hub)
-    subscriber, connection = case.join(*faults.topics([TEST], {"chaos:gap"}))
+    subscriber, connection = case.join(*faults.topics([TEST_SYMBOL], {"chaos:gap"}))
     case.hub.leave(subscriber)
     faults.send(make_frame(1))
     case.turn()

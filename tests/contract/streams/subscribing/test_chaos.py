@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytest_django import Settings
 
+from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument
-from market.streams.chaos import TEST
 from market.streams.protocol.messages import CHAOS
 from market.streams.sessions.authenticated import AuthenticatedSessions
 from market.streams.sessions.session import StreamSession
@@ -22,9 +22,9 @@ SIGNALS = "/ws/signals"
 @pytest.fixture
 def unruly(service: Server, settings: Settings) -> str:
     settings.DEMO = True
-    if not Instrument.objects.filter(symbol=TEST).exists():
-        make_instrument(TEST)
-    return TEST
+    if not Instrument.objects.filter(symbol=TEST_SYMBOL).exists():
+        make_instrument(TEST_SYMBOL)
+    return TEST_SYMBOL
 
 
 def ticked_to(ticker: Ticker, socket: Socket, symbol: str, *features: str) -> int:
