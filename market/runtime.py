@@ -39,10 +39,10 @@ logger = logging.getLogger(__name__)
 SILENT_S = 2.25
 LOOK_S = 0.25
 
-# Who looks so late was held up itself: what came meanwhile has not been read yet.
+# A look that is this late means that this process was held up: what came meanwhile has not been read yet.
 HELD_UP_S = 1.0
 
-# And so late, that what came meanwhile is old: a machine that slept, a process that was stopped.
+# One that is this late means that what came meanwhile is old: the machine slept, or the process was stopped.
 STOOD_STILL_S = 5.0
 
 

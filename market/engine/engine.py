@@ -37,7 +37,7 @@ class Engine:
         self.grace_ms = grace_ms
         """How long after the end of a minute its ticks may come."""
         self.default_feed = default_feed
-        """Who prices an instrument that names no source."""
+        """The feed of an instrument that names no source."""
         self.feed_states: dict[str, FeedState] = {}
         self.instruments: dict[str, InstrumentState] = {}
         self.rows: list[CandleToWrite] = []
@@ -243,7 +243,7 @@ class Engine:
             state.late_at_ms = state.unsure_ms = at_ms
 
     def _pass_time(self, state: InstrumentState, at_ms: int) -> None:
-        """A minute that went by without a tick is flat, while who sent the last one was alive."""
+        """A minute that went by without a tick is flat, while the feed that sent the last one was alive."""
         if at_ms < state.minute_ends_ms:
             return
         first_ms, this_minute_ms = state.minute_ends_ms, interval_start(at_ms, MINUTE_MS)

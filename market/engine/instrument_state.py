@@ -29,7 +29,7 @@ class InstrumentState:
     source: str = field(init=False)
     switches: int = field(init=False)
     origin: str = field(init=False)
-    """Who sent the last tick; empty where nothing more comes of it from there."""
+    """The feed that sent the last tick; empty once nothing more comes from it."""
     unsure_ms: int | None = None
     """Since when its source has sent what was refused, or is old: its price may be another than this."""
     simulated: bool = field(init=False)
@@ -112,7 +112,7 @@ class InstrumentState:
         reason = reason_to_refuse(tick, last, history.closed_until_ms, facts, at_ms)
         if reason is None:
             reason = self.choice.admit(origin, at_ms, facts, feed_states)
-        # Last, so that nobody confirms a price who has no say in it.
+        # Last, so that a feed that has no say in a price does not confirm it.
         if reason is None and not self.outliers.admit(tick, last, history.recent, facts, at_ms):
             return "outlier"
         return reason

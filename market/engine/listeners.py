@@ -1,4 +1,4 @@
-"""Who follows the engine in its own process, and writes what it makes of it with the engine's state."""
+"""Listeners follow the engine in its own process, and write what they make of it with the engine's state."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol

@@ -104,7 +104,7 @@ class Prices:
         return []
 
     def _begin(self, record: SeriesBegan, facts: InstrumentFacts) -> None:
-        """The quote; the candles come out of the store, which whoever applies this reads before."""
+        """The quote; the candles come out of the store, which the caller reads first."""
         if record.bid:
             self.quotes.put(record, facts.digits, record.seq)
         else:

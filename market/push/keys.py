@@ -76,7 +76,7 @@ def _publish(kind: EventKind, key: IngestKey, by: str) -> None:
 
 
 class PushSource(msgspec.Struct, frozen=True):
-    """Who sends ticks."""
+    """The sender of pushed ticks, as its key describes it."""
 
     key_id: int
     name: str

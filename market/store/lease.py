@@ -1,4 +1,4 @@
-"""Who writes: one process at a time holds the lease, and no write of another is taken."""
+"""The writer's lease: one process at a time holds it, and a write by any other is refused."""
 
 import os
 import socket
@@ -19,19 +19,19 @@ from market.prices.records import JournalPosition
 
 TABLE = EngineState._meta.db_table
 
-# Without a beat for this long, as watched by the one who waits, the writer is gone.
+# A writer without a beat for this long, as the waiting process sees it, is gone.
 GONE_S = 4.0
 
-# Who looks more seldom cannot tell whether the database answered all the time between: that counts as a beat.
+# A process that looks less often cannot tell whether the database answered in between, so it assumes a beat.
 STEADY_S, BEAT_S = 2.0, 1.0
 
-# A writer that was silent for so long is gone, without being watched, unless others share the database:
-# that may have been away itself, which a stand-in that started meanwhile does not know.
+# A writer that has been silent for this long is gone, even if nobody watched it. Not on a database that is
+# shared: the database itself may have been away, which a process that has just started does not know.
 LONG_GONE = timedelta(seconds=60)
 
 
 class LeaseLost(Exception):
-    """Another process holds the lease: what was about to be written must not be."""
+    """Another process holds the lease, so what was about to be written must not be."""
 
 
 class Lease:
@@ -58,12 +58,12 @@ class Lease:
         seen, _ = EngineState.objects.get_or_create(pk=1)
         if seen.writer == self.writer and self._beat():
             return JournalPosition(seen.epoch, seen.position)
-        # Without a lock: who waits asks each second, and may vanish between a lock and its end.
+        # Without a lock: a waiting process asks every second, and may vanish while it holds one.
         if seen.writer != self.writer and not self._is_free(seen):
             return None
         with transaction.atomic():
             unchanged = EngineState.objects.filter(pk=1, writer=seen.writer, beats=seen.beats)
-            # Passed by while somebody holds it, be it one who is gone and whom the database still believes.
+            # Skipped while it is locked, even by a process that is gone and that the database believes alive.
             state = unchanged.select_for_update(skip_locked=True).first()
             if state is None:
                 return None
@@ -88,7 +88,8 @@ class Lease:
         if not self.is_held:
             raise LeaseLost
         with connection.cursor() as cursor:
-            # The weakest lock that one who takes it waits for; our own beats pass. SQLite has one writer.
+            # The weakest lock that makes another process wait to take the lease; our own beats pass.
+            # SQLite has one writer.
             lock = "FOR KEY SHARE" if connection.vendor == "postgresql" else ""
             cursor.execute(f"SELECT 1 FROM {TABLE} WHERE id = 1 AND writer = %s {lock}", [self.writer])  # noqa: S608 - names of our own
             if cursor.fetchone() is None:

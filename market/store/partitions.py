@@ -11,7 +11,7 @@ MINUTES = "market_candle_1m"
 REST = f"{MINUTES}_rest"
 AHEAD = 2
 
-# Whoever reads for long, such as a backup, must not make everybody else wait behind us.
+# A long read, such as a backup, must not make everybody else wait behind this.
 PATIENCE = "SET LOCAL lock_timeout = '500ms'"
 
 

@@ -41,7 +41,7 @@ def hold_series(instrument_id: int) -> int:
 
 
 def lock_series(instrument_id: int) -> None:
-    """Within the transaction that ends it, before anything of it is looked at: whoever held it is done."""
+    """Within the transaction that ends it, before anything of it is read: those that held it are done."""
     _lock("pg_advisory_xact_lock", instrument_id)
 
 

@@ -63,7 +63,7 @@ def _begin_series(record: SeriesBegan, now_ms: int) -> None:
 
 
 def begin_numbering(epoch: str, checkpoints: Mapping[str, Checkpoint]) -> None:
-    """Start from where the numbering stands. Whoever listened before may have missed something."""
+    """Start from where the numbering stands. Clients that listened before may have missed something."""
     known = [(facts, checkpoints.get(facts.symbol, NEVER_QUOTED)) for facts in catalogue.all()]
     past = market.take_recent()
     for stream, read_last in READ_LAST.items():

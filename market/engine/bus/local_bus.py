@@ -38,7 +38,7 @@ MOST_KEPT_BYTES, MOST_KEPT_FILES = 128 * 1024 * 1024, 1_000
 
 
 class LocalJournal:
-    """Entries in files that are as short as a flush is long. Whoever holds its lock writes it."""
+    """Entries in files, a new one for each flush. The process that holds the lock writes them."""
 
     def __init__(self, folder: Path, numbers: Callable[[], StreamNumbers]) -> None:
         """`numbers` are those that the engine knows of; when this opens, from the database."""
@@ -220,7 +220,7 @@ class LocalJournal:
 
 
 class LocalBus:
-    """One process: whoever listens hears at once, and the journal before them."""
+    """One process: listeners hear at once, and the journal before them."""
 
     def __init__(self, hear: RecordListener, journal: LocalJournal) -> None:
         self._hear = hear

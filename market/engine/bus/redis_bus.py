@@ -121,7 +121,7 @@ class RedisBus:
 
     @property
     def is_whole(self) -> bool:
-        """Whoever waits for what he published to be kept asks `settle`."""
+        """A caller that must wait until its records are kept asks `settle`."""
         return True
 
     @property
@@ -205,11 +205,11 @@ class RedisBus:
         self._sent.clear()
         # Until Redis has taken the claim.
         self._must_begin_anew, self._lacks_until = True, 0
-        # Greater than any number before, whoever gave it: no stream has 10,000 entries a second for long.
+        # Greater than any number given before, by any engine: no stream has 10,000 entries a second for long.
         number = max(self.journal_position.number + 1, now_ms() * 10)
         self.journal_position = JournalPosition(new_epoch(), number)
         writer.flush_soon()
-        # Who has claimed it once may have been replaced since; who has not is the one that replaces.
+        # An engine that claimed the stream before may have been replaced. One that did not replaces another.
         whose = "own" if self._has_claimed else "any"
         args = [writer.writer, self.journal_position.epoch, number, "anew", whose]
         if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
@@ -228,7 +228,7 @@ class RedisBus:
         self.waiting += sum(len(records) for _, records in self._sent)
         self._sealed.extendleft(reversed(self._sent))
         self._sent.clear()
-        # Those who are further behind start from the database.
+        # Readers that are further behind start from the database.
         writer.flush_soon()
 
     def _tell_those_who_wait(self) -> None:

@@ -46,7 +46,7 @@ class FeedPace:
     probe_s: float = 5.0
     """A WebSocket venue is asked for a sign of life when nothing else was said to it for this long."""
     say_gap_s: float = 0.25
-    """Between two messages to a venue; Binance cuts off who sends more than five a second."""
+    """Between two messages to a venue; Binance cuts off clients that send more than five a second."""
     first_retry_s: float = 1.0
     longest_retry_s: float = 60.0
     steady_s: float = 30.0

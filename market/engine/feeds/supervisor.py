@@ -121,7 +121,7 @@ class EngineReceiver:
 
     def backfill(self, symbol: str, minutes: list[PriceBar], basis: str) -> None:
         facts, at_ms = catalogue.find(symbol), now_ms()
-        # Who prices it may be another by now, and its series one of another kind.
+        # Another feed may price it by now, and its series may be of the other kind.
         if facts is None or not self._engine.is_priced_by(self._name, facts, at_ms):
             logger.info("%s: the history of %s is not taken, which does not price it now", symbol, self._name)
             return

@@ -122,7 +122,7 @@ class Hub:
         """Send what `make` says of their topics to all clients, or to those with this `variant`, after
         everything that was published before. `on_end` is called when all have been told."""
         self.flush()
-        # Who is told is decided now: a client that subscribes later learns it from the reply.
+        # The recipients are fixed now: a client that subscribes later learns it from the reply.
         groups = [group for group in self._members.groups.values() if group.has(variant)]
         due = [(list(group.subscribers), group.topics) for group in groups]
         self._notices.append((notices(due, make), on_end))

@@ -182,7 +182,7 @@ class Subscriber:
 
     def leave(self) -> None:
         self.is_open = False
-        # Whoever is called here may hold this subscriber in turn.
+        # The callbacks may hold this subscriber in turn.
         self.connection.watcher, self.on_slow = None, ignore_end
         self.redirect(ignore_frames)
 

@@ -26,7 +26,7 @@ from market.streams.protocol.refusals import StreamRefused, invalid
 from serving.http.connections import note_known
 from serving.websocket.session import Scope
 
-# After a restart everybody comes at once. The queue in front of the database refuses whom it cannot serve
+# After a restart everybody comes at once. The queue in front of the database refuses what it cannot serve
 # soon, so sockets wait for each other and never fill it.
 ASKING_AT_ONCE = 64
 logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class AuthenticatedSessions:
         self._asking = asyncio.Semaphore(ASKING_AT_ONCE)
 
     async def find(self, key: str, *, again: bool = False) -> Caller | None:
-        """Who holds a key now: it is asked again if an event came meanwhile. `again` is for a key that its
+        """The present holder of a key; an event meanwhile means asking again. `again` is for a key that the
         socket has shown before."""
         while True:
             changes = self.changes

@@ -134,7 +134,7 @@ class OandaFeed(VenueFeed):
             "GET",
             self._stream_url + self._access.path("pricing/stream"),
             params={"instruments": ",".join(names), "snapshot": "true"},
-            # It never ends; who listens also watches for silence.
+            # It never ends; the listener also watches for silence.
             timeout=None,
         )
         return await self._client.send(request, stream=True)

@@ -41,7 +41,7 @@ class Refuse(Protocol):
 
 
 class FeedLost(Exception):
-    """The connection is gone or could not be had; the sentence says why to whoever runs the service."""
+    """The connection is gone or could not be had; the message tells the operator why."""
 
     def __init__(self, why: str, *, is_lasting: bool = False, wait_s: float = 0.0) -> None:
         super().__init__(why)

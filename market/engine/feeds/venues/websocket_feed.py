@@ -118,7 +118,7 @@ class WebSocketFeed(VenueFeed):
                 await connection.send(text, text=True)
                 await asyncio.sleep(self.pace.say_gap_s)
         except ConnectionClosed:
-            # Whoever reads gets the same exception, and reports it.
+            # The reader gets the same exception, and reports it.
             return
 
 
@@ -138,7 +138,7 @@ def raising_feed_lost(venue: str, url: str, setting: str) -> Iterator[None]:
         raise FeedLost(_closed(venue, closed)) from closed
     except InvalidStatus as refused:
         status = refused.response.status_code
-        # Whoever is not let in, or is asked to slow down, gains nothing by trying again soon.
+        # A client that is not let in, or is asked to slow down, gains nothing by trying again soon.
         is_lasting = httpx2.codes.is_client_error(status)
         raise FeedLost(f"{at} refused the connection with HTTP {status}", is_lasting=is_lasting) from refused
     except InvalidURI as error:
