@@ -20,7 +20,7 @@ from django.urls import reverse
 from tests.contract.streams.client import Frame, Socket
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
 from tests.news.ingest.feed_server import item, reply, rss
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.staff import staff_client
 
 from .counting import Run
@@ -200,13 +200,6 @@ def cookies_of(browser: Client) -> dict[str, str]:
 def hear_until(socket: Socket, is_it: Callable[[Frame], bool]) -> None:
     while not is_it(socket.hear()):
         pass
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def now() -> datetime:

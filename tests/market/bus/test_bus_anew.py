@@ -11,6 +11,7 @@ from django.db import OperationalError
 from redis import Redis
 
 from market.engine.bus.redis_bus import MAX_WAITING, RedisBus
+from market.models import EngineState
 from market.prices.records import JournalPosition
 from tests.databases.queries import around_statements
 from tests.patience import until
@@ -88,11 +89,19 @@ def test_numbering_whose_engine_never_wrote_is_not_waited_for_once_another_has_w
 def test_numbering_that_is_not_written_yet_is_waited_for(
     url: str, client: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
+    looks = 0
+
+    def note(sql: str, execute: Callable[[], Any]) -> Any:
+        nonlocal looks
+        looks += f'FROM "{EngineState._meta.db_table}"' in sql
+        return execute()
+
     async def act(bus: RedisBus, following: Following) -> None:
         await begin_anew(bus, following, client)
         await until(lambda: bus.journal_position.epoch in caplog.text)
-        # It looks five times a second.
-        await asyncio.sleep(0.5)
+        with around_statements(note):
+            # The third look begins once two that found nothing have come to their end.
+            await until(lambda: looks >= 3)
         assert following.missed == []
         await asyncio.to_thread(write_position, two_before(bus.journal_position))
         await until(lambda: 5 in following.heard)

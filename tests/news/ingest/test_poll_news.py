@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -18,7 +17,7 @@ from news.models import NewsItem, Source
 from news.scoring import sentiment_models
 from tests.client import Server
 from tests.news.language.language_server import KEY, LanguageServer, answer, says
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 
 from .feed_server import FeedServer, item, reply, rss
 from .made_feeds import make_source
@@ -115,8 +114,5 @@ def due(transactional_db: None, feed_url: str) -> None:
 
 
 def test_the_serving_process_polls_by_itself(due: None, server: Server) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (source := Source.objects.get()).outcome:
-        assert time.monotonic() < deadline, source.last_error
-        time.sleep(0.05)
-    assert (source.outcome, NewsItem.objects.count()) == ("1 new", 1)
+    wait_until(lambda: Source.objects.get().outcome)
+    assert (Source.objects.get().outcome, NewsItem.objects.count()) == ("1 new", 1)
