@@ -37,7 +37,7 @@ ORPHANS_KEPT = timedelta(days=1)
 
 
 def old_rows(now: datetime) -> tuple[QuerySet[Any], ...]:
-    """What nobody needs any more, of each kind."""
+    """The rows of each kind that nobody needs any more."""
     orphaned = now - ORPHANS_KEPT
     # The last one stays: by it every process sees that the database is still the one it knows.
     events = ControlEvent.objects.exclude(pk__in=ControlEvent.objects.order_by("-pk").values("pk")[:1])
@@ -89,7 +89,7 @@ def remove_some(old: QuerySet[Any]) -> int:
     """One by one for Django, which tells of the end of each session."""
     found = list(old.order_by().values_list("pk", flat=True)[:AT_ONCE])
     if found:
-        # Asked again, as one may have got a reason to stay meanwhile.
+        # The query is asked again, because one may have got a reason to stay meanwhile.
         old.filter(pk__in=found).delete()
     return len(found)
 

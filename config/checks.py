@@ -36,7 +36,7 @@ def check_production(**kwargs: Any) -> list[CheckMessage]:
 
 
 def refuse_unsafe() -> None:
-    """For servers that run no checks themselves."""
+    """Run the checks for servers that run none themselves."""
     if found := check_production():
         raise ImproperlyConfigured(f"PRODUCTION=1 does not start like this: {found[0].msg} {found[0].hint}")
 

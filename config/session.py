@@ -84,7 +84,7 @@ AWAY = (RedisError, OSError)
 
 
 class Uptime:
-    """Since when there has always been a process of the service; without Redis, since when this one is up."""
+    """Since when the service has always had a process; without Redis, since when this one has been up."""
 
     def __init__(self) -> None:
         self._since = time.time()

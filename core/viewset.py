@@ -28,7 +28,7 @@ class ApiViewSet(ViewSet):
         return markcoroutinefunction(super().as_view(actions, **initkwargs))
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # type: ignore[override]
-        """For Django's own handlers; ours calls `answer` and needs no response object."""
+        """Called by Django's own handlers; ours calls `answer` and needs no response object."""
         return (await self.answer(request, **kwargs)).as_response(request.method)
 
     async def answer(self, request: HttpRequest, **kwargs: Any) -> Answer:

@@ -54,7 +54,7 @@ def _sentence(error: OSError, host: str, port: int) -> str:
 
 
 def shown_address(host: str, port: int) -> str:
-    """As somebody on this machine types it."""
+    """The address as somebody on this machine types it."""
     shown = "127.0.0.1" if host in settings.EVERYWHERE else f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
 

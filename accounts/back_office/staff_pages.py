@@ -64,7 +64,7 @@ def within_reach(of: User) -> QuerySet[User]:
 
 
 def reached(request: HttpRequest, rows: QuerySet[Any], owner: str) -> QuerySet[Any]:
-    """Those of the rows that the staff member may act on."""
+    """The rows that the staff member may act on."""
     staff = staff_of(request)
     if owner == NO_OWNER or staff.is_superuser:
         return rows
@@ -101,7 +101,7 @@ def staff_page(request: HttpRequest, template: str, title: str, **context: Any) 
 
 class StaffAdmin(ModelAdmin[M]):
     owner: ClassVar[str | None] = None
-    """From a row to the person whose it is, as a lookup; `NO_OWNER` where rows are nobody's."""
+    """The lookup from a row to the person who owns it; `NO_OWNER` where rows belong to nobody."""
     decides_about_owner: ClassVar[bool] = False
     """Nobody decides for themselves, however much they may."""
     never: ClassVar[tuple[str, ...]] = ()

@@ -69,7 +69,7 @@ class KeyCache(ABC, Generic[H]):
 
     @abstractmethod
     async def ask(self, key: str, digest: bytes) -> H | None:
-        """For a key that is not remembered."""
+        """Find the holder of a key that is not remembered."""
 
     async def find(self, key: str) -> H | None:
         # A lone surrogate, as JSON can bring one, becomes "?", which no key holds.
@@ -143,7 +143,7 @@ class MarkedKeyCache(KeyCache[H]):
 
     @abstractmethod
     def look_up(self, digest: str) -> H | None:
-        """One query, the same for an unknown and a revoked key, so that its time tells nothing."""
+        """One query, the same for an unknown and a revoked key, so that its duration reveals nothing."""
 
     async def start(self) -> None:
         """After the events: what is issued or revoked from then on is heard. Until all marks are loaded, the
@@ -225,7 +225,7 @@ class BrowserPage(msgspec.Struct, frozen=True):
     """One of our own pages, by one of its tokens."""
 
     key_id: int
-    """Its session's."""
+    """The id of its session."""
     caller: Caller
     expires_at: float
 
@@ -278,7 +278,7 @@ class ApiKeyCache(MarkedKeyCache[Caller]):
         return await super().find(key)
 
     async def find_again(self, key: str) -> Caller | None:
-        """For a socket that is open already: a page goes on after its token has ended."""
+        """Find the caller of a socket that is open already: a page goes on after its token has ended."""
         if key.startswith(BROWSER_TOKEN_LEAD):
             token = read_browser_token(key)
             return None if token is None else await self.pages.find_caller(token)

@@ -37,7 +37,7 @@ class Standing(msgspec.Struct, frozen=True):
         return math.ceil(time.time() + self.frees_in)
 
     def headers(self, tier: str) -> dict[str, str]:
-        """On every answer to an authenticated caller: today's usual names and the IETF draft's."""
+        """Sent with every answer to an authenticated caller: today's usual names and the IETF draft's."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class MemoryWindow:
-    """For one process. Counts on a monotonic clock, so a stepped wall clock locks nobody out."""
+    """Counts in one process, on a monotonic clock, so that a stepped wall clock locks nobody out."""
 
     # Above this many keys, those whose window has run empty are dropped.
     SWEEP_ABOVE = 10_000
@@ -66,7 +66,7 @@ class MemoryWindow:
         self.admitted.clear()
 
     def count(self, key: str, limit: int, cost: int) -> Standing:
-        """For a request of cost 1, or a look of cost 0."""
+        """Count a request, of cost 1, or only look, at cost 0."""
         now = self._clock_ns()
         stamps = self._of_last_minute(key, now)
         admitted = len(stamps) < limit

@@ -43,7 +43,7 @@ def login_name_of(credentials: dict[str, Any]) -> str:
 
 
 def device_of(request: HttpRequest, account: str) -> str | None:
-    """By a cookie that it got when this account was logged in to on it."""
+    """Read from a cookie, which the device got when somebody logged in to this account on it."""
     try:
         text = _device_signer().unsign(request.COOKIES.get(COOKIE, ""), max_age=KNOWN_FOR_S)
     except BadSignature:

@@ -31,7 +31,7 @@ class MailQueue:
 
     @property
     def unsent(self) -> int:
-        """Those that are being sent included."""
+        """How many mails wait or are being sent."""
         return self._waiting.unfinished_tasks
 
     def start(self) -> None:

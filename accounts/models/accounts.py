@@ -58,7 +58,7 @@ class Tier(models.Model):
         return self.name.title()
 
     def limits(self) -> list[tuple[str, int]]:
-        """As pages name them."""
+        """The title of each limit, as pages show it, and the limit."""
         return [(title, getattr(self, name)) for name, title in TIER_LIMITS.items()]
 
 

@@ -1,4 +1,4 @@
-"""What accounts used, by minute and by day. For people to look at: limits are counted elsewhere, exactly."""
+"""What accounts used, by minute and by day, for people to look at. Limits are counted elsewhere, exactly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Minute = tuple[int, int]
 class UsageManager(models.Manager["Usage"]):
     @transaction.atomic
     def add(self, counts: Mapping[Minute, UsageCounts]) -> None:
-        """On top of what other processes have counted in the same minutes and days."""
+        """Add to what other processes have counted in the same minutes and days."""
         # An account may have gone since: then nobody asks what it used.
         accounts = Account.objects.filter(pk__in={account for account, _ in counts})
         known = set(accounts.values_list("pk", flat=True))

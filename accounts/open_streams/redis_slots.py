@@ -172,7 +172,7 @@ class RedisSlots:
             self._wake.set()
 
     async def _until_due(self) -> None:
-        """For a turn: at once when somebody asks, unless Redis is away."""
+        """Wait for the next call: at once when somebody asks, unless Redis is away."""
         is_due = False
         while not is_due:
             has_more = self._telling is not None or self._may_bury
@@ -184,7 +184,7 @@ class RedisSlots:
             is_due = not self._is_away or asyncio.get_running_loop().time() >= self._next_beat_at
 
     async def _turn(self) -> None:
-        """One call: the questions in order, around them what keeps Redis and this process in agreement."""
+        """One call: the questions in order, and around them what keeps Redis and this process in step."""
         asked = [self._questions.popleft() for _ in range(min(MOST_AT_ONCE, len(self._questions)))]
         loop = asyncio.get_running_loop()
         began_at = loop.time()
@@ -249,14 +249,14 @@ class RedisSlots:
             self._telling = SlotSync(self._process, self._here)
 
     def _give_up(self, asked: Sequence[SlotQuestion] = ()) -> None:
-        """On these, and on those that still wait."""
+        """Leave these questions, and those that still wait, without an answer of Redis."""
         questions = [*asked, *self._questions]
         self._questions.clear()
         for question in questions:
             question.answer(None)
 
     async def _hear_nudges(self) -> None:
-        """That streams of ours were ended. A lost nudge costs a second: every beat looks as well."""
+        """Wake the loop when streams of ours were ended. Each beat looks too: a lost nudge costs a second."""
         async with self._redis.pubsub() as nudges:
             await nudges.subscribe(f"tickwire:streams:ends:{self._process}")
             async for _ in nudges.listen():

@@ -73,7 +73,7 @@ class SlotSync:
         return self._take(slot for slot in found if slot.number in self._untold)
 
     def _take(self, slots: Iterable[Slot]) -> list[Slot]:
-        """Those that have not ended meanwhile."""
+        """The slots that have not ended meanwhile."""
         taken = list(slots)
         for slot in taken:
             self._untold.pop(slot.number)

@@ -38,7 +38,7 @@ class Slot:
         self.number = next(_numbers)
         self.stream, self.limit = stream, limit
         self.order = time.time_ns() // 1000
-        """Its age among all of the account. Where Redis counts, Redis says it."""
+        """Its place by age among all streams of the account. Where Redis counts, it comes from Redis."""
         self._on_end: OnEnd | None = on_end
         self._leave = leave
 

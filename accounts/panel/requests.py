@@ -22,7 +22,7 @@ class PersonRequest(HttpRequest):
 
 
 def post_only(view: View) -> View:
-    """Whoever opens an action's address gets a page that leads back."""
+    """Opening an action's address in a browser shows a page that leads back."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -36,7 +36,7 @@ def post_only(view: View) -> View:
 
 
 def settings_page(view: View) -> View:
-    """To look at alone."""
+    """A page that can only be looked at."""
     return require_http_methods(["GET", "HEAD"])(login_required(never_cache(view)))
 
 

@@ -58,7 +58,7 @@ LEAST_RESERVE, MOST_RESERVE = 32, 512
 
 
 def raise_limit() -> str:
-    """As far as this user may. Returns a sentence that says what it is now."""
+    """Raise it as far as this user may. Returns a sentence that says what it is now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -92,7 +92,7 @@ SCARCE = (
 
 
 class ClientConnection:
-    """One of a client, also after it has become a WebSocket."""
+    """A connection of a client, also after it has become a WebSocket."""
 
     __slots__ = ("group", "is_known")
 
@@ -168,7 +168,7 @@ class ClientConnections:
         return False
 
     def restore_reserve(self) -> None:
-        """So many came at once, or files were opened, that nobody is let in any more."""
+        """Make room once so many connections or files were opened that no more connections are let in."""
         for _ in range(self._limit - self._most):
             if not self.make_room():
                 return

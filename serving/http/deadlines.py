@@ -19,14 +19,14 @@ C = TypeVar("C")
 
 
 class HttpTimeouts:
-    """A test may have others."""
+    """In seconds. Tests replace them."""
 
     head_s = 10.0
-    """From connecting, or from the first byte of a later head."""
+    """Counted from connecting, or from the first byte of a later head."""
     idle_s = 75.0
     """Between requests: longer than the pauses of bots that ask every minute."""
     leave_s = 5.0
-    """To read an answer and close, once this end has closed."""
+    """How long a client has to read an answer and close, once this end has closed."""
     grace_s = 10.0
     """A body of 64 KiB ends within 26 s, and so does an answer that fills the kernel's buffers."""
     look_every_s = 0.5
@@ -70,11 +70,11 @@ class TransferPace:
         self._since, self._moved = now, 0
 
     def moved(self, total: int) -> None:
-        """`total` is what has moved since it began."""
+        """`total` is how many bytes have moved since it began."""
         self._moved = total
 
     def pause(self, seconds: float) -> None:
-        """That it did not move was not the other end's fault."""
+        """Leave out a time in which nothing moved through no fault of the other end."""
         self._since += seconds
 
     def is_too_slow(self, now: float, grace_s: float) -> bool:
@@ -82,7 +82,7 @@ class TransferPace:
 
 
 class WatchedConnection(Protocol):
-    """A connection, as the watch has it."""
+    """A connection as the watch sees it."""
 
     flow: FlowControl
     body: RequestBody
@@ -119,7 +119,7 @@ class ConnectionWatch:
         return self.connections.arrive(host, transport)
 
     def left(self, connection: ClientConnection) -> None:
-        """Also as a WebSocket."""
+        """Called when it has ended, also as a WebSocket."""
         self._open -= 1
         self.connections.leave(connection)
 

@@ -26,7 +26,7 @@ FRAMING_HEADERS = frozenset(
 
 
 def read_size(noted: Noted, version: str) -> int | None:
-    """Of the body; None where it comes in chunks."""
+    """The length of the body; None where it comes in chunks."""
     codings, lengths = noted.get(b"transfer-encoding"), noted.get(b"content-length")
     if codings is not None:
         if lengths or version == "1.0" or [coding.strip().lower() for coding in codings] != [b"chunked"]:

@@ -199,7 +199,7 @@ class Supervisor:
             self._to_renew = [slot for slot in self._workers if slot.state != "leaving"]
 
     def _renew(self, now: float) -> None:
-        """One that serves first, then the old one may go."""
+        """The old worker stops only when its successor serves."""
         if not self._to_renew:
             return
         old = self._to_renew[0]
