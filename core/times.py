@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+MINUTE_MS = 60_000
 
 
 def moment(time_ms: int) -> datetime:

@@ -7,13 +7,13 @@ had been sent.
 from django.conf import settings
 from django.db import transaction
 
-from core.times import epoch_ms
+from core.times import MINUTE_MS, epoch_ms
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, default_feed, feeds_of
 from market.engine import SeriesEnding
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
-from market.prices import MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices import TIMEFRAMES, interval_start
 from market.simulated_past import make_past
 from market.store import (
     CandleToWrite,

@@ -12,10 +12,10 @@ from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from market import runtime as market
-from market.prices import MINUTE_MS
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
 from signals_feed.rules import SignalRefused

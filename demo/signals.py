@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from accounts.models import User
-from core.times import epoch_ms, moment
+from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from instruments.models import Instrument
-from market.prices import MINUTE_MS, PriceBar, interval_start
+from market.prices import PriceBar, interval_start
 from market.simulated_past import simulated_minutes
 from signals_feed.closing import Closing, close_signal
 from signals_feed.models import LIFETIME, Signal

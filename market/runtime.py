@@ -11,6 +11,7 @@ from django.conf import settings
 
 from core.clock import clock
 from core.clock import now_ms as now_ms
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import default_feed
@@ -24,7 +25,6 @@ from market.engine.feeds.registry import make_feed
 from market.engine.listeners import EngineListener
 from market.engine.push_queue import PushQueue
 from market.engine.runner import Runner
-from market.prices.candles import MINUTE_MS
 from market.prices.quotes import Prices, Quote
 from market.prices.records import AnyRecord, StatusRecord, Tick
 from market.store.checkpoints import Checkpoint

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.db import transaction
 
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO
 from market.prices.candles import (
     COARSER,
     DAY_MS,
-    MINUTE_MS,
     TIMEFRAMES,
     CandleBuilder,
     PriceBar,

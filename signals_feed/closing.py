@@ -19,8 +19,7 @@ from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.fault_log import LastingFault
 from core.threads import in_thread
-from core.times import moment
-from market.prices import MINUTE_MS
+from core.times import MINUTE_MS, moment
 from market.store import LeaseLost
 from signals_feed import rules
 from signals_feed.ledger.ledger import RESULT, Fact, LedgerEntry, closure_payload, plain

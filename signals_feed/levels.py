@@ -11,7 +11,8 @@ from itertools import count
 from math import inf, isfinite
 from uuid import UUID
 
-from market.prices import MINUTE_MS, TickAccepted
+from core.times import MINUTE_MS
+from market.prices import TickAccepted
 
 from .rules import SeenExtremes, SignalLevels, StoredMinute, exact_price
 

@@ -16,8 +16,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
-from core.times import moment
-from market.prices import MINUTE_MS
+from core.times import MINUTE_MS, moment
 
 
 def exact_price(value: float) -> Decimal:

@@ -5,9 +5,8 @@ from decimal import Decimal
 from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet
 
-from core.times import epoch_ms_after, moment
+from core.times import MINUTE_MS, epoch_ms_after, moment
 from market.models import IMPORTED, Candle, FormingMinute
-from market.prices import MINUTE_MS
 from market.store import present_kind
 from signals_feed.models import Signal
 from signals_feed.rules import StoredMinute, exit_price

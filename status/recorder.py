@@ -10,8 +10,8 @@ from core.clock import now_ms
 from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
-from core.times import moment
-from market.prices import MINUTE_MS, interval_start
+from core.times import MINUTE_MS, moment
+from market.prices import interval_start
 from market.runtime import is_heard
 from market.streams.market_streams import prices
 

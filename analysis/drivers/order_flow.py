@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from analysis.answer import Finding, OrderFlowEvidence, WindowDelta
 from analysis.facts import Facts, FlowFact, FlowWindow
-from core.times import iso_ms
-from market.prices import MINUTE_MS, TIMEFRAMES, AnyRecord, SeriesBegan, TickAccepted, interval_start
+from core.times import MINUTE_MS, iso_ms
+from market.prices import TIMEFRAMES, AnyRecord, SeriesBegan, TickAccepted, interval_start
 
 WINDOWS = (5, 15, 60)
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from statistics import fmean, median
 
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
-from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
 # A source whose clock runs ahead by more than this is not believed.

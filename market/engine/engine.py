@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import PUSH, feeds_of, is_simulated
-from market.prices.candles import MINUTE_MS, Closed, PriceBar, interval_start
+from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import (
     AbsorptionFound,

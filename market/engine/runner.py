@@ -10,10 +10,10 @@ from core.background import BackgroundLoop, cancel_and_wait
 from core.clock import clock, go_on_from, now_ms
 from core.fault_log import EachFault
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from market.engine.bus.local_bus import LocalBus
 from market.engine.bus.redis_bus import RedisBus
 from market.engine.feeds.supervisor import FeedSupervisor, MakeFeed
-from market.prices.candles import MINUTE_MS
 from market.prices.records import Tick
 from market.store import retention
 from market.store.loading import LoadedMarket, load

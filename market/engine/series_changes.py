@@ -11,11 +11,12 @@ from core.database import UNANSWERED
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, is_simulated
 from market.engine.bus.local_bus import LocalBus
-from market.prices.candles import MINUTE_MS, interval_start
+from market.prices.candles import interval_start
 from market.prices.history import History
 from market.prices.records import MarketClosed, SeriesBegan
 from market.simulated_past import fill_gap, last_quote

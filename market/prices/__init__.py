@@ -1,11 +1,10 @@
 """What is known of the market, in memory: the last quote and the candles of every instrument."""
 
-from .candles import MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
+from .candles import TIMEFRAMES, PriceBar, interval_start
 from .history import CandleRow
 from .records import AnyRecord, HistoryMinute, SeriesBegan, TickAccepted
 
 __all__ = [
-    "MINUTE_MS",
     "TIMEFRAMES",
     "AnyRecord",
     "CandleRow",

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import msgspec
 
-MINUTE_MS = 60_000
+from core.times import MINUTE_MS
 
 TIMEFRAMES = {
     "1m": MINUTE_MS,

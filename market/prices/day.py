@@ -4,7 +4,9 @@ from array import array
 
 import msgspec
 
-from .candles import DAY_MS, MINUTE_MS, PriceBar, interval_start
+from core.times import MINUTE_MS
+
+from .candles import DAY_MS, PriceBar, interval_start
 from .order_flow import UNITS
 
 MINUTES = DAY_MS // MINUTE_MS

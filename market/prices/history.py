@@ -12,9 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from core.plain_json import number
-from core.times import iso_s
+from core.times import MINUTE_MS, iso_s
 
-from .candles import COARSER, MINUTE_MS, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
+from .candles import COARSER, TIMEFRAMES, VOLUME_DECIMALS, CandleBuilder, Closed, PriceBar
 from .day import RollingDay
 
 KEPT = 500

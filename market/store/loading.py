@@ -10,10 +10,11 @@ from django.db import connection, transaction
 
 from core.clock import now_ms
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.models import EngineState, LastQuote
-from market.prices.candles import DAY_MS, MINUTE_MS, TIMEFRAMES, interval_start
+from market.prices.candles import DAY_MS, TIMEFRAMES, interval_start
 from market.prices.history import History
 from market.prices.quotes import Prices
 from market.prices.records import JournalPosition, Tick

@@ -26,11 +26,11 @@ from core.background import BackgroundLoop
 from core.database import TRANSIENT
 from core.fault_log import LastingFault
 from core.threads import in_thread
-from core.times import epoch_ms_after, moment
+from core.times import MINUTE_MS, epoch_ms_after, moment
 from instruments.catalogue import catalogue
 from market import runtime as market
 from market.engine import EngineStart, SeriesEnding
-from market.prices import MINUTE_MS, AnyRecord, HistoryMinute, TickAccepted, interval_start
+from market.prices import AnyRecord, HistoryMinute, TickAccepted, interval_start
 from signals_feed.closing import Closer, Closing
 from signals_feed.models import Hit, Signal, WatchMark
 from signals_feed.publishing.actions import end_signals

@@ -9,7 +9,7 @@ from analysis.drivers.candles import atr, ema, percentile
 from analysis.drivers.order_flow import Flows
 from analysis.drivers.published import weigh_news
 from analysis.facts import FlowWindow
-from market.prices.candles import MINUTE_MS
+from core.times import MINUTE_MS
 from market.prices.records import CandlesEnded, SeriesBegan, TickAccepted
 
 from .made_facts import HOUR_MS, NOW_MS, make_bars, make_facts, make_news_fact

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from core.times import MINUTE_MS
 from demo.news import seed_news
 from instruments.catalogue import catalogue
-from market.prices.candles import MINUTE_MS
 from news.models import ItemScore, NewsItem, Outcome, Source
 from news.sentiment.linear import linear_model
 from tests.factories import NOON, make_instrument

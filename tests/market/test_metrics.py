@@ -14,13 +14,14 @@ from pytest_django import DjangoAssertNumQueries
 from time_machine import Traveller
 
 from core.clock import now_ms
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from market.metrics import MarketMetrics
 from market.runtime import prices
 from tests.factories import make_calendar, make_instrument, put_candles, put_quote
 
 from .engine_status import make_feed_status, make_instrument_status, tell, untold  # noqa: F401 - a fixture
-from .ticking import MINUTE_MS, NOON_MS
+from .ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock", "untold")]
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"

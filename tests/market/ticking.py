@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from instruments.hours import TradingHours
 from market.prices.candles import TIMEFRAMES, CandleBuilder, PriceBar
 from market.prices.records import Tick
 from tests.factories import NOON
 
-MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+HOUR_MS = 60 * MINUTE_MS
 GRACE_MS = 5_000
 NOON_MS = int(NOON.timestamp()) * 1000
 HOURS = {

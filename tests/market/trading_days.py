@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.hours import TradingHours
 from market.engine.engine import Engine
@@ -15,7 +16,7 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
 
-from .ticking import HOUR_MS, MINUTE_MS, Rows, ms
+from .ticking import HOUR_MS, Rows, ms
 
 # Time zone, sessions and holidays.
 MARKETS = {

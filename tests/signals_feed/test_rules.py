@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from signals_feed.rules import Exit, Quoted, SignalLevels, StoredMinute, StoredMinutes, by_minute, by_tick
 
-MINUTE_MS = 60_000
 FAR = 10**12
 
 

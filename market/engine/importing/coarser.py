@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isclose
 from typing import NamedTuple
 
+from core.times import MINUTE_MS
 from instruments.hours import TradingHours
-from market.prices.candles import COARSER, MINUTE_MS, PriceBar, aggregate
+from market.prices.candles import COARSER, PriceBar, aggregate
 
 CoarserBars = dict[str, dict[int, PriceBar]]
 """By timeframe and opening."""

@@ -7,12 +7,12 @@ from django.db import models, transaction
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
-from core.times import epoch_ms, moment
+from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import InstrumentFacts
 from market.engine.files.format import BadFile, FileBatch, FilePosition
 from market.engine.files.tick_file import TickFile, digest
 from market.models import UnfinishedImport
-from market.prices.candles import DAY_MS, MINUTE_MS, PriceBar
+from market.prices.candles import DAY_MS, PriceBar
 from market.prices.records import Tick
 
 from .batch_check import BatchCheck

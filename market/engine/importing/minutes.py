@@ -6,8 +6,9 @@ from functools import reduce
 from operator import add
 from typing import NamedTuple
 
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
-from market.prices.candles import DAY_MS, MINUTE_MS, VOLUME_DECIMALS, PriceBar, interval_start
+from market.prices.candles import DAY_MS, VOLUME_DECIMALS, PriceBar, interval_start
 from market.prices.records import Tick
 
 # A file that says nothing for a longer time of open market lacks ticks: a market is not that quiet.

@@ -14,6 +14,7 @@ from itertools import accumulate, repeat
 from operator import call, length_hint
 from typing import NamedTuple
 
+from core.times import MINUTE_MS
 from serving.websocket.connection import NO_DESCRIPTOR
 
 from .subscribers import Audience, EncodedGroup, Group, Subscriber, Write
@@ -124,7 +125,6 @@ def write_each(writes: Sequence[Write], frames: Iterable[bytes], on_broken: Call
 
 
 QUANTILES = (0.5, 0.95, 0.99)
-MINUTE_MS = 60_000
 
 # Bounds how many different numbers a minute can have, whatever a clock does.
 LONGEST_MS = 60_000

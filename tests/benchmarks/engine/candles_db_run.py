@@ -127,7 +127,7 @@ def closed_at(ids: list[int], day: int) -> list[CandleToWrite]:
 
 def past(ids: list[int], number: int) -> list[CandleToWrite]:
     """A day and a half of minutes of every instrument, as an import brings them; each number another one."""
-    from market.prices.candles import MINUTE_MS
+    from core.times import MINUTE_MS
 
     first_ms = START_MS + number * MINUTES * MINUTE_MS
     opened = range(first_ms, first_ms + MINUTES * MINUTE_MS, MINUTE_MS)

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from accounts.models import User
+from core.times import MINUTE_MS
 from instruments.models import Instrument
-from market.prices.candles import COARSER, MINUTE_MS, TIMEFRAMES, PriceBar, interval_start
+from market.prices.candles import COARSER, TIMEFRAMES, PriceBar, interval_start
 from market.prices.history import KEPT
 from market.prices.records import Tick
 from market.store import candle_rows, checkpoints

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
+from core.times import MINUTE_MS
 from tests.patience import PATIENCE_S
 from tests.programs.running import Serve
 
@@ -19,7 +20,6 @@ from .conftest import keys_in
 from .small import prepare_small
 
 SYMBOL = "BTCUSD"
-MINUTE_MS = 60_000
 
 # So much of a minute has to be heard before the kill and after the minute began.
 HEARD = 15

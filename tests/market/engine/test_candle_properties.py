@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from core.times import MINUTE_MS
 from market.engine.engine import Engine
-from market.prices.candles import COARSER, MINUTE_MS, TIMEFRAMES, PriceBar
+from market.prices.candles import COARSER, TIMEFRAMES, PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.market.ticking import aggregate, minutes_of

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from market.engine.engine import Engine
 from market.prices.candles import TIMEFRAMES, PriceBar
@@ -18,7 +19,7 @@ from market.prices.history import EncodedBars
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.ticking import NOON_MS
 
 pytestmark = pytest.mark.django_db
 GRACE_MS = 2_000

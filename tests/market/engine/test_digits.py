@@ -12,6 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market import runtime as market
@@ -20,7 +21,7 @@ from market.prices.quotes import Prices
 from market.prices.records import AbsorptionFound, Tick, TickAccepted
 from market.store.loading import load
 from tests.factories import make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db", "clock")]
 BIDS = [1.08123, 1.08456, 1.08789]

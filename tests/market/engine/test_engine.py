@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import CLOSE_GRACE_MS as GRACE_MS
@@ -19,7 +20,7 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from market.store.checkpoints import Checkpoint
 from tests.factories import make_calendar, make_instrument
-from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS, ms
+from tests.market.ticking import HOUR_MS, NOON_MS, ms
 
 pytestmark = pytest.mark.django_db
 GOOD = Tick("EURUSD", 1.08, 1.0802, NOON_MS, 1.0)

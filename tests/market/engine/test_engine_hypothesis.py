@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import TradingCalendar
 from market.engine.engine import Engine
@@ -19,7 +20,7 @@ from market.prices.records import AnyRecord, Tick, TickAccepted
 from market.store.loading import load
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush
-from tests.market.ticking import HOUR_MS, MINUTE_MS, Rows, expected, ms
+from tests.market.ticking import HOUR_MS, Rows, expected, ms
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PRICES = ("open", "high", "low", "close", "volume", "ask_high", "ask_low")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.times import MINUTE_MS
 from market.engine.admission import (
     GONE_MS,
     MOST_COMPLAINTS,
@@ -13,7 +14,7 @@ from market.engine.admission import (
     FeedChoice,
     FeedState,
 )
-from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts
+from tests.market.ticking import NOON_MS, make_facts
 
 
 def heard_at(*moments_s: int) -> FeedState:

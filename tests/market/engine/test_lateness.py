@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from market.engine.engine import Engine
 from market.engine.runner import AWAY_S, Lateness
 from market.models import Candle
-from market.prices.candles import MINUTE_MS, interval_start
+from market.prices.candles import interval_start
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from market.engine.admission import AGREEING, Outliers
 from market.engine.engine import Engine
 from market.engine.status import status_of
@@ -14,7 +15,7 @@ from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts, ms
+from tests.market.ticking import NOON_MS, make_facts, ms
 
 QUIET = [PriceBar(NOON_MS - n * MINUTE_MS, 10.0, 10.001, 10.0, 10.0, 1.0, 10.0, 10.0) for n in range(10)]
 

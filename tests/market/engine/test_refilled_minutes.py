@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from core.times import MINUTE_MS
 from market.engine.engine import Engine
 from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.ticking import NOON_MS
 
 pytestmark = pytest.mark.django_db
 LAST_MS = NOON_MS + 10 * MINUTE_MS

@@ -12,6 +12,7 @@ import pytest
 import time_machine
 from django.conf import LazySettings
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument, TradingCalendar
 from market.engine.engine import Engine
@@ -22,7 +23,7 @@ from market.prices.records import Tick
 from tests.factories import NOON, make_calendar, make_instrument
 from tests.market.running import flush, restarted
 from tests.market.store.test_series import SilentRunner
-from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS
+from tests.market.ticking import HOUR_MS, NOON_MS
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 ALWAYS, NEVER_TODAY = "24/7", "Sat 10:00-11:00"

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.times import MINUTE_MS
 from market.engine.admission import FUTURE_MS, reason_to_refuse
 from market.prices.records import Tick
-from tests.market.ticking import MINUTE_MS, NOON_MS, make_facts, ms
+from tests.market.ticking import NOON_MS, make_facts, ms
 
 LAST = Tick("EURUSD", 1.08, 1.0802, NOON_MS, 1.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import Engine
@@ -12,7 +13,7 @@ from market.prices.candles import PriceBar
 from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.ticking import NOON_MS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 MINUTE = PriceBar(NOON_MS - 2 * MINUTE_MS, 1.08, 1.08, 1.08, 1.08, 3.0, 1.09, 1.09)

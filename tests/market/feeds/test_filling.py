@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.times import MINUTE_MS
 from market.engine.feeds.feed import AT_ONCE, HeldTicks
 from market.engine.feeds.venues.venue_feed import VenueFeed
 from market.prices.records import Tick
@@ -14,7 +15,6 @@ from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 
 from .receivers import RecordingReceiver, running
 
-MINUTE_MS = 60_000
 NO_MESSAGE = b"{"
 
 

@@ -7,13 +7,12 @@ from itertools import cycle
 
 import pytest
 
+from core.times import MINUTE_MS
 from market.engine.feeds.feed import FeedPace
 from tests.market.feeds.venues.fakes.venue import NOON_MS, FakeVenue
 from tests.patience import PATIENCE_S
 
 from .receivers import RecordingReceiver, running
-
-MINUTE_MS = 60_000
 
 
 class Waits(list[float]):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from market.engine.engine import CLOSE_GRACE_MS, Engine
 from market.engine.feeds.replay import ReplayFeed
@@ -20,7 +21,7 @@ from market.prices.quotes import Prices
 from market.prices.records import Tick
 from tests.factories import make_instrument
 from tests.market.importing.importing import import_files
-from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS, ms
+from tests.market.ticking import HOUR_MS, NOON_MS, ms
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 

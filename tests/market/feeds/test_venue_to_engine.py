@@ -13,6 +13,7 @@ import time_machine
 from pytest_django import Settings
 
 from core.threads import in_thread
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from market import runtime as market
 from market.engine.engine import Engine
@@ -30,7 +31,6 @@ from tests.market.running import make_runner
 from tests.patience import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("transactional_db")]
-MINUTE_MS = 60_000
 
 
 def use(settings: Settings, venue: FakeVenue) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import Settings
 
+from core.times import MINUTE_MS
 from instruments.models import Instrument
 from market.engine.importing.tally import summary
 from market.models import Candle
@@ -15,7 +16,7 @@ from market.prices.records import Tick
 from market.store.candle_rows import write_candles
 from tests.factories import NOON, make_instrument
 from tests.market.store.test_retention import drop_old
-from tests.market.ticking import MINUTE_MS, aggregate, minutes_of, ms
+from tests.market.ticking import aggregate, minutes_of, ms
 
 from .importing import Rows, import_files, rows, stored, walk, write
 from .test_resuming import after

@@ -10,6 +10,7 @@ import pytest
 
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.files.format import BadFile
@@ -17,7 +18,7 @@ from market.engine.importing.tally import StoppedAtFault
 from market.models import Candle
 from market.prices.records import Tick
 from tests.factories import make_calendar, make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS, minutes_of, ms
+from tests.market.ticking import NOON_MS, minutes_of, ms
 
 from .importing import (
     assert_coarser_are_aggregates,

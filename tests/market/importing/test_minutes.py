@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
 from market.engine.importing.minutes import FileEnd, FileMinutes
 from market.prices.candles import Closed, PriceBar, interval_start
 from market.prices.quotes import Prices
 from market.prices.records import EmptyMinute, MarketClosed, Tick, TickAccepted
-from tests.market.ticking import MINUTE_MS, TickSequence, copy, make_facts, ms, tick_sequences
+from tests.market.ticking import TickSequence, copy, make_facts, ms, tick_sequences
 
 FRIDAY_MS = ms("2026-11-20T21:58")
 

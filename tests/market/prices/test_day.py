@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
 from market.prices.day import DayStatistics, RollingDay
-from tests.market.ticking import MINUTE_MS, NOON_MS, aggregate, copy
+from tests.market.ticking import NOON_MS, aggregate, copy
 
 DAY_MS = 1_440 * MINUTE_MS
 

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from core.times import MINUTE_MS
 from market.prices.candles import PriceBar
 from market.prices.history import KEPT, History
-from tests.market.ticking import HOUR_MS, MINUTE_MS, NOON_MS
+from tests.market.ticking import HOUR_MS, NOON_MS
 
 
 def make_history(*ticks: tuple[int, float], stored: int = 0, timeframe: str = "1h") -> History:

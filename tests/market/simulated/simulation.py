@@ -3,12 +3,12 @@ from itertools import pairwise
 from math import log
 from statistics import fmean
 
+from core.times import MINUTE_MS
 from market.prices.records import Tick
 from market.simulated.profiles import PROFILES
 from market.simulated.simulated_market import SimulatedBar, SimulatedMarket
 
 START_MS = 1_795_003_200_000
-MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 YEAR_MS = 365.25 * DAY_MS

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from market.simulated.profiles import PROFILES
 
 from .simulation import (
     DAY_MS,
     HOUR_MS,
-    MINUTE_MS,
     START_MS,
     YEAR_MS,
     make_bars,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.times import MINUTE_MS
 from market.simulated.profiles import PROFILES, Profile, profile_for
 from market.simulated.simulated_market import SimulatedMarket
 
 from .simulation import (
     DAY_MS,
     HOUR_MS,
-    MINUTE_MS,
     START_MS,
     YEAR_MS,
     gaps_of,

@@ -8,12 +8,13 @@ from statistics import correlation, fmean
 
 import pytest
 
+from core.times import MINUTE_MS
 from market.prices.order_flow import Absorption, AbsorptionWatch, OrderFlow
 from market.prices.records import Tick
 from market.simulated.activity import TRADE_SHARE
 from market.simulated.profiles import PROFILES
 
-from .simulation import HOUR_MS, MINUTE_MS, START_MS, make_market, make_ticks
+from .simulation import HOUR_MS, START_MS, make_market, make_ticks
 
 TRADED = ("BTCUSD", "ETHUSD", "TEST")
 PIPS = {"BTCUSD": 1.0, "ETHUSD": 0.1, "TEST": 0.01}

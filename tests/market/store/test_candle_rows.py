@@ -6,13 +6,14 @@ from decimal import Decimal
 
 import pytest
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from market.models import Candle
 from market.prices.candles import PriceBar
 from market.store import candle_rows
 from tests.factories import make_candle, make_instrument
-from tests.market.ticking import MINUTE_MS, NOON_MS
+from tests.market.ticking import NOON_MS
 
 pytestmark = pytest.mark.django_db
 

@@ -16,6 +16,7 @@ import pytest
 import time_machine
 from django.db import connection
 
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.engine.engine import Engine
@@ -28,7 +29,7 @@ from market.store.lease import Lease
 from tests.databases.queries import around_statements
 from tests.factories import make_calendar, make_instrument
 from tests.market.running import flush, make_runner, restarted
-from tests.market.ticking import MINUTE_MS, NOON_MS, ms
+from tests.market.ticking import NOON_MS, ms
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clock")]

@@ -13,6 +13,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from core.times import MINUTE_MS
 from market.push.keys import issue_ingest_key
 from tests.contract.streams.client import MARKET
 from tests.factories import make_account, make_instrument, make_key, make_tier
@@ -20,7 +21,6 @@ from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.clients.ledger import Frame
 from tests.reliability.services.processes import Installation, Process, http
 
-MINUTE_MS = 60_000
 PUSHED = "CLOCKED"
 """Without times of their own."""
 Candles = dict[int, tuple[float, ...]]

@@ -14,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from core.times import MINUTE_MS
 from instruments.models import Instrument
 from instruments.saving import save
 from market.models import Candle, FormingMinute, LastQuote
@@ -26,7 +27,6 @@ from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.processes import Installation, Process, http
 
 SYMBOL = "TORN"
-MINUTE_MS = 60_000
 REAL = 7_777.0
 # So many ticks before the kill, and after it.
 HEARD = 6

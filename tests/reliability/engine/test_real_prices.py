@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
+from core.times import MINUTE_MS
 from tests.patience import PATIENCE_S
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 from tests.reliability.services.processes import http
 
-MINUTE_MS = 60_000
 PUSHED, VENUES = "ETHUSD", "BTCUSD"
 # ETHUSD is pushed from the beginning. BTCUSD was the demo's until the README's recipe gave it to Kraken,
 # which cannot be reached, while a signal stood on it. TEST, which the demo adds, stays simulated.

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
+from core.times import MINUTE_MS
 from market.prices.records import Tick
-from tests.market.ticking import MINUTE_MS
 from tests.patience import PATIENCE_S
 
 from .processes import http

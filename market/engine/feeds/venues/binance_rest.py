@@ -8,7 +8,8 @@ import httpx2
 import msgspec
 
 from core.http import HttpFailed
-from market.prices.candles import MINUTE_MS, PriceBar
+from core.times import MINUTE_MS
+from market.prices.candles import PriceBar
 
 from .venue_feed import halves, in_batches
 from .venue_history import MinutesRequest, Params, VenueAnswer, decode, fetch, minute_of_trades

@@ -13,9 +13,10 @@ import httpx2
 from core.background import cancel_and_wait
 from core.clock import clock as market_clock
 from core.clock import now_ms as market_ms
+from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from market.engine.feeds.feed import FeedPace, FeedReceiver, HeldTicks
-from market.prices.candles import MINUTE_MS, PriceBar, interval_start
+from market.prices.candles import PriceBar, interval_start
 from market.prices.records import Tick
 
 from .venue_history import MinutesRequest, sound_minutes, whole_minutes

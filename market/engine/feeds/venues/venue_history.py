@@ -9,9 +9,9 @@ import httpx2
 import msgspec
 
 from core.http import HttpFailed, bounded, quoted, request
-from core.times import epoch_ms
+from core.times import MINUTE_MS, epoch_ms
 from market.engine.admission import TOO_HIGH
-from market.prices.candles import DAY_MS, MINUTE_MS, PriceBar, interval_start
+from market.prices.candles import DAY_MS, PriceBar, interval_start
 
 TIMEOUT_S = 10.0
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from core.http import HttpFailed
+from core.times import MINUTE_MS
 from market.engine.feeds.venues import binance_rest, kraken, oanda_rest
 from market.engine.feeds.venues.venue_history import VenueAnswer, sound_minutes
-from market.prices.candles import MINUTE_MS, PriceBar
+from market.prices.candles import PriceBar
 
 # 2023-07-06T19:20:00Z, where the example of Kraken's documentation begins.
 START_MS = 1_688_671_200_000

@@ -5,8 +5,9 @@ from math import inf, nan
 import pytest
 from msgspec.structs import replace
 
+from core.times import MINUTE_MS
 from market.engine.feeds.venues.venue_history import LONGEST_MS, sound_minutes, whole_minutes
-from market.prices.candles import MINUTE_MS, PriceBar
+from market.prices.candles import PriceBar
 
 START_MS = 1_763_467_200_000
 END_MS = START_MS + 10 * MINUTE_MS

@@ -10,6 +10,7 @@ import pytest
 from httpx2 import AsyncClient
 
 from core.http import HttpFailed, open_client
+from core.times import MINUTE_MS
 from market.engine.feeds.venues.binance_rest import binance_history
 from market.engine.feeds.venues.kraken import kraken_history
 from market.engine.feeds.venues.oanda_rest import oanda_history
@@ -21,7 +22,6 @@ from market.engine.feeds.venues.venue_history import (
     sound_minutes,
     whole_minutes,
 )
-from market.prices.candles import MINUTE_MS
 from tests.local_http import Request
 
 from .fakes.http_venue import Answer, HttpVenue, Reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from market.prices.candles import MINUTE_MS
+from core.times import MINUTE_MS
 from market.streams.hub.delivery import LONGEST_MS, WriteLatency
 from tests.market.ticking import NOON_MS
 
