@@ -17,6 +17,7 @@ export class Signals {
     Object.assign(this, { list, template, api, instruments, choose, changed });
     this.known = new Map();
     this.items = new Map();
+    this.ticks = new Map();
     this.heard = [];
     this.isLive = false;
     setInterval(() => this.refresh(), POLL_MS);
@@ -81,6 +82,7 @@ export class Signals {
     this.known = new Map([...active, ...closed].map((signal) => [signal.id, signal]));
     const focused = [...this.items].find(([, item]) => item.contains(document.activeElement));
     this.items = new Map([...this.known].map(([id, signal]) => [id, this.item(signal)]));
+    this.showGains();
     this.list.replaceChildren(...this.items.values());
     if (focused) this.items.get(focused[0])?.querySelector("button").focus();
     this.changed();
@@ -110,12 +112,16 @@ export class Signals {
     return item;
   }
 
-  /** What the active ones would make if they were closed at these prices. */
   price(ticks) {
-    const last = new Map(ticks.map((tick) => [tick.symbol, tick]));
+    for (const tick of ticks) this.ticks.set(tick.symbol, tick);
+    this.showGains();
+  }
+
+  /** What the active ones would make if they were closed at the last prices. */
+  showGains() {
     for (const [id, item] of this.items) {
       const signal = this.known.get(id);
-      const tick = signal.status === "active" && last.get(signal.symbol);
+      const tick = signal.status === "active" && this.ticks.get(signal.symbol);
       if (!tick) continue;
       const gained = signal.direction === "buy" ? tick.bid - signal.entry : signal.entry - tick.ask;
       const text = `${signed(gained / Math.abs(signal.entry - signal.stop_loss), 2)} R now`;

@@ -133,6 +133,21 @@ def test_signal_appears_is_drawn_and_ends_without_a_reload(
     expect(signals.locator("[data-part=result]")).to_contain_text("+1000.0 pips")
 
 
+def test_gain_stays_where_another_signal_comes(ticker: Ticker, publisher: User, open_page: OpenPage) -> None:
+    page = live(open_page("/"))
+    signals = page.locator("#signals li.signal")
+    beside(lambda: publish_signal("BTCUSD", publisher))
+    expect(signals).to_have_count(1)
+    ticker("BTCUSD")
+    gain = signals.filter(has_text="BTCUSD").locator("[data-part=result]")
+    expect(gain).to_contain_text("R now")
+
+    beside(lambda: publish_signal("EURUSD", publisher))
+
+    expect(signals).to_have_count(2)
+    expect(gain).to_contain_text("R now")
+
+
 def test_watchlist_is_walked_by_keyboard_and_remembered(ticker: Ticker, open_page: OpenPage) -> None:
     page = live(open_page("/"))
     page.get_by_role("button", name="BTCUSD").focus()
