@@ -22,7 +22,7 @@ from market.streams.wire import price_tick
 from tests.benchmarks.streams.load import Load
 from tests.benchmarks.streams.places import GCC, HERE
 from tests.benchmarks.streams.processes import running
-from tests.benchmarks.streams.product.door import read_lines
+from tests.benchmarks.streams.product.tick_port import read_lines
 from tests.patience import PATIENCE_S
 from tests.programs.services import free_port
 
@@ -97,7 +97,7 @@ def test_the_client_notices_a_fault(built: Path, deliver: Deliver, fault: str) -
 
 @contextmanager
 def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
-    """Gives each tick that comes at its door to each client, as `deliver` does it."""
+    """Gives each tick that comes at its tick port to each client, as `deliver` does it."""
     symbols: dict[ServerConnection, set[str]] = {}
 
     def hear(client: ServerConnection) -> None:
@@ -107,22 +107,22 @@ def faulty_server(deliver: Deliver) -> Iterator[tuple[int, int]]:
             for _ in client:
                 pass
 
-    def publish(door: socket.socket) -> None:
-        with door.accept()[0] as source, source.makefile() as lines:
+    def publish(tick_port: socket.socket) -> None:
+        with tick_port.accept()[0] as source, source.makefile() as lines:
             for line in lines:
                 for client, wanted in symbols.items():
                     # Who has all that was due to it goes.
                     with suppress(ConnectionClosed):
                         deliver(client, line.rstrip(), line[11:17] in wanted)
 
-    with socket.create_server(("127.0.0.1", 0)) as door, serve(hear, "127.0.0.1", 0) as server:
+    with socket.create_server(("127.0.0.1", 0)) as tick_port, serve(hear, "127.0.0.1", 0) as server:
         threads = [
             threading.Thread(target=server.serve_forever),
-            threading.Thread(target=publish, args=(door,)),
+            threading.Thread(target=publish, args=(tick_port,)),
         ]
         for thread in threads:
             thread.start()
-        yield server.socket.getsockname()[1], door.getsockname()[1]
+        yield server.socket.getsockname()[1], tick_port.getsockname()[1]
         server.shutdown()
         for thread in threads:
             thread.join(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""docs/ingest.md is the only reference of this door, so it is held to the code."""
+"""docs/ingest.md is the only reference of pushing, so it is held to the code."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "door.h"
 #include "measure.h"
 #include "options.h"
+#include "tick_port.h"
 #include "ticks.h"
 
 enum { AT_ONCE = 32, EVENTS = 256 };
@@ -33,7 +33,7 @@ static void serve(int timeout_ms)
         if (events[i].data.ptr)
             hear(events[i].data.ptr);
         else
-            drain_door();
+            drain_tick_port();
 }
 
 static void watch(int fd, void *whose)
@@ -191,8 +191,8 @@ int main(int count, char **words)
     open_clients();
     serve_for(options.hold);
     if (options.window || options.rate > 0) {
-        open_door();
-        watch(door_fd(), NULL);
+        open_tick_port();
+        watch(tick_port_fd(), NULL);
         run();
     }
     tell();

@@ -52,7 +52,7 @@ server.on('connection', (socket) => {
 });
 
 let rest = Buffer.alloc(0);
-const door = net.createServer((source) => {
+const tickServer = net.createServer((source) => {
   source.on('error', () => {});
   source.on('data', (data) => {
     rest = rest.length ? Buffer.concat([rest, data]) : data;
@@ -61,4 +61,4 @@ const door = net.createServer((source) => {
     publish(ticks);
   });
 });
-door.listen(tickPort, '127.0.0.1');
+tickServer.listen(tickPort, '127.0.0.1');

@@ -24,7 +24,7 @@ def publish(line: bytes) -> None:
     app.publish(symbol_of(line), line, OpCode.TEXT, False)
 
 
-async def open_door(port: int) -> None:
+async def open_tick_port(port: int) -> None:
     await asyncio.get_running_loop().create_server(lambda: Lines(publish), "127.0.0.1", port)
 
 
@@ -38,7 +38,7 @@ def main() -> None:
     }
     app.ws("/*", options)
     app.listen({"port": int(sys.argv[1]), "host": "127.0.0.1"}, lambda config: None)
-    app.loop.loop.create_task(open_door(int(sys.argv[2])))
+    app.loop.loop.create_task(open_tick_port(int(sys.argv[2])))
     app.run()
 
 

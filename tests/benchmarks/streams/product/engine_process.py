@@ -1,4 +1,4 @@
-"""`TICK_PORT`: `manage.py run_engine` with a door for ticks."""
+"""`TICK_PORT`: `manage.py run_engine` with a port for ticks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ async def main(tick_port: int) -> None:
     from market.management.commands.run_engine import Command
     from market.runtime import market
 
-    from .door import open_door
+    from .tick_port import open_tick_port
 
     running = asyncio.create_task(Command().run())
     while market.runner is None or not market.runner.is_running:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(WATCH_S)
-    await open_door(tick_port)
+    await open_tick_port(tick_port)
     await running
 
 

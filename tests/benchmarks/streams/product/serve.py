@@ -1,5 +1,5 @@
-"""`PORT TICK_PORT [CERTIFICATE KEY]`: the service as `manage.py serve` runs it, with a door for ticks.
-Where REDIS_URL is set the engine is elsewhere, and so is the door."""
+"""`PORT TICK_PORT [CERTIFICATE KEY]`: the service as `manage.py serve` runs it, with a port for ticks.
+Where REDIS_URL is set the engine is elsewhere, and so is the port."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class OpenToTicks(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and not settings.REDIS_URL:
-            from .door import open_door
+            from .tick_port import open_tick_port
 
-            await open_door(self._tick_port)
+            await open_tick_port(self._tick_port)
 
 
 def main() -> None:

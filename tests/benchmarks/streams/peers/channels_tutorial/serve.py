@@ -25,7 +25,7 @@ async def hand_on() -> None:
         await layer.group_send(GROUP, {"type": "tick.message", "message": json.loads(line)})
 
 
-async def open_door(port: int) -> None:
+async def open_tick_port(port: int) -> None:
     loop = asyncio.get_running_loop()
     await loop.create_server(lambda: Lines(due.put_nowait), "127.0.0.1", port)
     await hand_on()
@@ -34,7 +34,7 @@ async def open_door(port: int) -> None:
 def main() -> None:
     port, tick_port = map(int, sys.argv[1:3])
     server = Server(application, [f"tcp:port={port}:interface=127.0.0.1"], signal_handlers=False)
-    reactor.callWhenRunning(lambda: asyncio.get_event_loop().create_task(open_door(tick_port)))
+    reactor.callWhenRunning(lambda: asyncio.get_event_loop().create_task(open_tick_port(tick_port)))
     server.run()
 
 

@@ -21,7 +21,7 @@ class Line(msgspec.Struct, gc=False):
 read_lines = msgspec.json.Decoder(Line).decode_lines
 
 
-class Door(asyncio.Protocol):
+class TickPort(asyncio.Protocol):
     _rest = b""
 
     def data_received(self, data: bytes) -> None:
@@ -39,5 +39,5 @@ class Door(asyncio.Protocol):
             raise RuntimeError(f"A tick was refused: {refused[0]}")
 
 
-async def open_door(port: int) -> None:
-    await asyncio.get_running_loop().create_server(Door, "127.0.0.1", port)
+async def open_tick_port(port: int) -> None:
+    await asyncio.get_running_loop().create_server(TickPort, "127.0.0.1", port)

@@ -1,4 +1,4 @@
-#include "door.h"
+#include "tick_port.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void write_all(const char *data, size_t size)
     }
 }
 
-void open_door(void)
+void open_tick_port(void)
 {
     static const char hello[] = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
     fd = dial(options.tick_port);
@@ -59,9 +59,9 @@ void publish(int count)
     }
 }
 
-int door_fd(void) { return fd; }
+int tick_port_fd(void) { return fd; }
 
-void drain_door(void)
+void drain_tick_port(void)
 {
     static char waste[1 << 16];
     while (read(fd, waste, sizeof waste) > 0)
