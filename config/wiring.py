@@ -82,11 +82,9 @@ def connect() -> None:
     for check in (check_demo_rate, check_candle_days, check_endpoints, check_sentiment_model):
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
-    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *COUNTERS):
+    counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
+    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *counters):
         REGISTRY.register(collector)
-
-
-COUNTERS = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
 
 
 def hand_down() -> None:

@@ -94,9 +94,8 @@ def leads_to_a_person(model: type[Model], steps: int = FARTHEST) -> bool:
 def staff_page(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
     """A page with the menu of the staff's site, and all else that stands on each of its pages."""
     request.current_app = admin.site.name
-    return TemplateResponse(
-        request, template, {**admin.site.each_context(request), "title": title, **context}
-    )
+    context = {**admin.site.each_context(request), "title": title, **context}
+    return TemplateResponse(request, template, context)
 
 
 class StaffAdmin(ModelAdmin[M]):
@@ -116,19 +115,15 @@ class StaffAdmin(ModelAdmin[M]):
     list_filter_submit = True
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        return [*super().check(**kwargs), *self._check_owner()]
-
-    def _check_owner(self) -> list[CheckMessage]:
-        if self.owner is not None or not leads_to_a_person(self.model):
-            return []
-        return [
-            Error(
-                f"{type(self).__name__} does not say whose its rows are.",
-                hint="Set `owner`: without it staff could act on accounts that may do more than they may.",
-                obj=type(self),
-                id="accounts.E001",
+        found = super().check(**kwargs)
+        if self.owner is None and leads_to_a_person(self.model):
+            name = type(self).__name__
+            hint = "Set `owner`: without it staff could act on accounts that may do more than they may."
+            error = Error(
+                f"{name} does not say whose its rows are.", hint=hint, obj=type(self), id="accounts.E001"
             )
-        ]
+            found.append(error)
+        return found
 
     def reaches(self, request: HttpRequest, row: M) -> bool:
         """Whether this staff member may act on a row, whatever their permissions say of its kind."""
