@@ -14,12 +14,7 @@ from core.viewset import ApiViewSet
 
 from .errors import ErrorBody
 from .openapi_errors import Json, answer_headers, error_responses
-from .parameters import (
-    BooleanParameter,
-    ChoiceParameter,
-    IntegerParameter,
-    WordListParameter,
-)
+from .parameters import BooleanParameter, ChoiceParameter, IntegerParameter, WordListParameter
 from .schema import Description, descriptions
 
 

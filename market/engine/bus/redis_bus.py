@@ -16,17 +16,7 @@ from core.fault_log import LastingFault
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
 
-from .journal import (
-    APPEND,
-    CLAIM,
-    HEAD,
-    STREAM,
-    JournalWriter,
-    decode,
-    encode,
-    new_epoch,
-    number_of,
-)
+from .journal import APPEND, CLAIM, HEAD, STREAM, JournalWriter, decode, encode, new_epoch, number_of
 
 logger = logging.getLogger(__name__)
 bus_waits = LastingFault(logger, "The bus waits for Redis")
