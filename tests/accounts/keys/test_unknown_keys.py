@@ -21,7 +21,7 @@ from core.addresses import network_of
 from core.contract.errors import Overloaded
 from core.events.event_feed import EventFeed
 from core.events.kinds import EventKind
-from core.events.outbox import ControlEvent
+from core.events.outbox import ControlEvent, readers
 from core.threads import in_thread
 from tests.core.events.following import follow
 from tests.databases.queries import count_queries
@@ -33,12 +33,14 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 
 
 @pytest.fixture
-async def feed(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EventFeed]:
-    """It reads when it is asked to, and at no other time."""
+async def feed(monkeypatch: pytest.MonkeyPatch, settings: Any) -> AsyncIterator[EventFeed]:
+    """It reads when it is asked to, and at no other time: neither what commits nor Redis wakes it."""
+    settings.REDIS_URL = ""
     monkeypatch.setattr("core.events.event_feed.POLL_S", 3600)
     running = EventFeed()
     monkeypatch.setattr(running, "STALE_AFTER_S", 3600)
     await running.start()
+    readers.discard(running.look_now)
     yield running
     await running.stop()
 
