@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
 
 from tests.client import Api, Server
 from tests.factories import make_instrument, put_quote
@@ -30,13 +30,21 @@ def test_stock_handler_answers_the_same(server: Server, api: Api, path: str, met
     lean = api.ask(f"{path}?{QUERY}", method=method.upper())
 
     ask = getattr(AsyncClient(), method)
-    # As bytes, which is what a server has; Django's client would make a text of it.
-    stock = server.run(ask(path, headers={"X-API-Key": api.key}, QUERY_STRING=QUERY.encode()))
+    stock = server.run(ask(f"{path}?{QUERY}", headers={"X-API-Key": api.key}))
 
     assert stock.status_code == lean.status_code
     assert without_request_id(stock.content) == without_request_id(lean.content)
     lean_headers = {name: value for name, value in lean.headers.items() if name not in VARYING}
     assert lean_headers.items() <= {name.lower(): value for name, value in stock.headers.items()}.items()
+
+
+def test_synchronous_handler_answers_the_same(api: Api) -> None:
+    make_instrument("EURUSD")
+    headers = {"X-API-Key": api.key, "Host": "localhost"}
+    for path in ("/api/symbols?expand=digits", "/api/symbols?expand=nothing"):
+        lean, stock = api.ask(path), Client().get(path, headers=headers)
+        assert stock.status_code == lean.status_code
+        assert without_request_id(stock.content) == without_request_id(lean.content)
 
 
 def without_request_id(body: bytes) -> bytes:
