@@ -8,10 +8,10 @@ from .counting import Figures
 
 LIMITS = {
     "a venue's tick → socket": Figures(25, 34, 10),
-    "GET quote → bytes": Figures(14, 21, 8),
-    "a signal published on the form, then closed by a tick": Figures(45, 140, 95),
-    "RSS → /api/news": Figures(33, 82, 50),
-    "a key revoked in the admin → socket closed with 4401": Figures(20, 30, 12),
+    "GET quote → bytes": Figures(14, 20, 7),
+    "a signal published on the form, then closed by a tick": Figures(45, 134, 92),
+    "RSS → /api/news": Figures(34, 80, 48),
+    "a key revoked in the admin → socket closed with 4401": Figures(19, 28, 11),
 }
 
 WAY_OUT = (
