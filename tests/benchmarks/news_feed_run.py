@@ -9,8 +9,9 @@ from datetime import timedelta
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
-import django
 import msgspec
+
+from tests.benchmarks.installation import set_up
 
 if TYPE_CHECKING:
     from news.models import NewsItem
@@ -35,7 +36,7 @@ Waited = dict[str, tuple[float, float]]
 
 
 def main() -> None:
-    django.setup()
+    set_up()
     from django.core.management import call_command
 
     from tests.client import Api, Server

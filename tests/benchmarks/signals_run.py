@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from decimal import Decimal
 from uuid import UUID
 
-import django
 import msgspec
 
-django.setup()
+from tests.benchmarks.installation import set_up
+
+set_up()
 
 from market.prices.records import TickAccepted  # noqa: E402
 from signals_feed.closing import Closing  # noqa: E402

@@ -17,10 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import django
+from tests.benchmarks.installation import set_up
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django.setup()
+set_up()
 
 from redis import Redis  # noqa: E402
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING
 
-import django
 import msgspec
+
+from tests.benchmarks.installation import set_up
 
 if TYPE_CHECKING:
     from market.prices.candles import PriceBar
@@ -27,7 +28,7 @@ Write = Callable[["list[CandleToWrite]"], object]
 
 
 def main() -> None:
-    django.setup()
+    set_up()
     from django.core.management import call_command
 
     from .ticks import make_instruments
@@ -72,6 +73,7 @@ def note(rates: Rates, what: str, place: int, write: Write, batches: list[list[C
 def write_plainly(rows: list[CandleToWrite]) -> None:
     """As one would with Django alone."""
     from core.times import moment
+    from instruments.sources import is_simulated
     from market.models import Candle
     from market.store.candle_rows import PRICES
 
@@ -82,14 +84,16 @@ def write_plainly(rows: list[CandleToWrite]) -> None:
                 timeframe=timeframe,
                 opened_at=moment(candle.opened_ms),
                 basis=basis,
+                source=candle.source,
+                simulated=is_simulated(candle.source),
                 **{name: getattr(candle, name) for name in PRICES},
             )
             for instrument_id, timeframe, candle, basis in rows
         ],
         batch_size=5_000,
         update_conflicts=True,
-        unique_fields=["instrument", "timeframe", "opened_at"],
-        update_fields=[*PRICES, "basis"],
+        unique_fields=["instrument", "timeframe", "opened_at", "simulated"],
+        update_fields=[*PRICES, "basis", "source"],
     )
 
 

@@ -9,9 +9,15 @@ import sys
 import time
 from collections.abc import Iterator
 from itertools import count
+from typing import TYPE_CHECKING
 
-import django
 import msgspec
+
+from tests.benchmarks.installation import set_up
+
+if TYPE_CHECKING:
+    from market.engine.runner import Runner
+    from market.runtime import MarketRuntime
 
 BATCH = 200
 PAUSE_S = 0.005
@@ -38,7 +44,7 @@ class Run(msgspec.Struct):
 
 
 def main() -> None:
-    django.setup()
+    set_up()
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
@@ -73,8 +79,8 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
 
     from core import process
     from market.engine.bus.redis_bus import RedisBus
-    from market.runtime import market
 
+    market = engine_alone()
     if settings.REDIS_URL:
         runner = market.separate_engine()
         await runner.writer.wait_for_lease()
@@ -84,10 +90,10 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     assert market.runner is not None
     process.freeze_startup_objects()
     numbers = count(1)
-    warm = await feed(per_second, WARM_UP_S, numbers)
+    warm = await feed(market.runner, per_second, WARM_UP_S, numbers)
     watch = asyncio.create_task(longest_wait())
     began_s, began_cpu_s = time.monotonic(), time.process_time()
-    run.ticks = await feed(per_second, seconds, numbers)
+    run.ticks = await feed(market.runner, per_second, seconds, numbers)
     run.wall_s, run.cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
     watch.cancel()
     run.longest_wait_s = await watch
@@ -97,10 +103,18 @@ async def serve(run: Run, per_second: int, seconds: int) -> None:
     await market.stop()
 
 
-async def feed(per_second: int, seconds: float, numbers: Iterator[int]) -> int:
+def engine_alone() -> MarketRuntime:
+    """With what judges signals, and without streams: they are measured by a benchmark of their own."""
+    from market.runtime import MarketRuntime, market
+
+    alone = MarketRuntime()
+    alone.engine_listeners = market.engine_listeners
+    return alone
+
+
+async def feed(runner: Runner, per_second: int, seconds: float, numbers: Iterator[int]) -> int:
     """Push in batches what is due, or what fits in; returns how many ticks that were."""
     from instruments.catalogue import catalogue
-    from market.runtime import market
 
     from .ticks import make_tick
 
@@ -112,8 +126,7 @@ async def feed(per_second: int, seconds: float, numbers: Iterator[int]) -> int:
             make_tick(instruments[number % len(instruments)], number, time_ms)
             for _, number in zip(range(due), numbers, strict=False)
         ]
-        assert market.runner is not None
-        refused = [reason for reason in market.runner.push("push", batch) if reason]
+        refused = [reason for reason in runner.push("push", batch) if reason]
         if refused:
             raise RuntimeError(f"A tick was refused: {refused[0]}")
         sent += due

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 
-import django
 import msgspec
+
+from tests.benchmarks.installation import set_up
 
 
 class Prepared(msgspec.Struct):
@@ -16,7 +17,7 @@ class Prepared(msgspec.Struct):
 
 
 def main() -> None:
-    django.setup()
+    set_up()
     from django.conf import settings
     from django.core.management import call_command
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-import django
+from tests.benchmarks.installation import set_up
 
 SYMBOLS, STREAMS = 50, 100_000
 
 
 def main() -> None:
-    django.setup()
+    set_up()
     from django.core.management import call_command
 
     from tests.factories import make_account, make_instrument, make_key, make_tier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import django
+from tests.benchmarks.installation import set_up
 
 WATCH_S = 0.05
 
@@ -24,5 +24,5 @@ async def main(tick_port: int) -> None:
 
 
 if __name__ == "__main__":
-    django.setup()
+    set_up()
     asyncio.run(main(int(sys.argv[1])))

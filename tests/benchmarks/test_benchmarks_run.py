@@ -1,0 +1,52 @@
+"""A benchmark that nobody runs for a while still runs: on a fresh installation, and fairly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.times import MINUTE_MS
+from market.models import Candle
+from market.store.candle_rows import write_candles
+from tests.benchmarks.engine.__main__ import run
+from tests.benchmarks.engine.candles_db_run import START_MS, make_candle, write_plainly
+from tests.benchmarks.rest.__main__ import prepare
+from tests.factories import make_instrument
+from tests.programs.running import environment
+
+
+def test_database_of_the_rest_benchmark_is_made_on_a_fresh_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for secret in ("SECRET_KEY", "KEY_PEPPER"):
+        monkeypatch.delenv(secret, raising=False)
+    settings = environment(tmp_path, DEMO="0", REDIS_URL="", DJANGO_SETTINGS_MODULE="config.settings")
+    facts = prepare(settings, 3)
+    assert facts.key.startswith("tw_live_")
+    assert facts.pepper
+
+
+def test_engine_under_load_writes_all_that_it_took() -> None:
+    found = run(2, 0, 1, {"DATABASE_URL": "", "REDIS_URL": ""})
+    assert found.written == found.pushed > 0
+
+
+@pytest.mark.django_db
+def test_both_ways_of_writing_candles_come_to_the_same() -> None:
+    instrument = make_instrument()
+    rows = [
+        (instrument.id, "1m", make_candle(seed, START_MS + place * MINUTE_MS), "bid")
+        # The second minute twice, with other prices.
+        for seed, place in ((1, 0), (2, 1), (3, 1))
+    ]
+    written = []
+    for write in (write_candles, write_plainly):
+        Candle.objects.all().delete()
+        for row in rows:
+            write([row])
+        written.append(
+            list(Candle.objects.order_by("opened_at").values_list("opened_at", "open", "close", "source"))
+        )
+    assert written[0] == written[1]
+    assert len(written[0]) == 2
