@@ -1,6 +1,7 @@
 """Milliseconds since the epoch, aware datetimes and the ISO texts on the wire: each conversion once."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -43,6 +44,8 @@ def iso_ms(time_ms: int) -> str:
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
 
 
+# The opens of candles come again and again, and strftime takes its time.
+@lru_cache(maxsize=4096)
 def iso_s(time_ms: int) -> str:
     """2026-11-21T12:00:00Z"""
     return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -33,24 +33,31 @@ class CandleRow(NamedTuple):
 
 
 def row_of(candle: PriceBar, digits: int) -> CandleRow:
-    opened, high, low = round(candle.open, digits), round(candle.high, digits), round(candle.low, digits)
-    volume = round(candle.volume, VOLUME_DECIMALS)
-    return CandleRow(candle.opened_ms, opened, high, low, round(candle.close, digits), volume)
+    return _rounded(_values_of(candle), digits)
 
 
-_iso = lru_cache(maxsize=4096)(iso_s)
+def _values_of(candle: PriceBar) -> CandleRow:
+    return CandleRow(candle.opened_ms, candle.open, candle.high, candle.low, candle.close, candle.volume)
+
+
+def _rounded(row: CandleRow, digits: int) -> CandleRow:
+    opened_ms, opened, high, low, close, volume = row
+    prices = round(opened, digits), round(high, digits), round(low, digits), round(close, digits)
+    return CandleRow(opened_ms, *prices, round(volume, VOLUME_DECIMALS))
 
 
 def encode_row(row: CandleRow) -> bytes:
     opened, high, low, close, volume = map(number, row[1:])
     return (
-        f'{{"time":"{_iso(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
+        f'{{"time":"{iso_s(row.opened_ms)}","open":{opened},"high":{high},"low":{low},"close":{close},'
         f'"volume":{volume}}}'
     ).encode()
 
 
 # A forming candle is asked for more often than ticks change it.
-_encode_forming = lru_cache(maxsize=4096)(encode_row)
+@lru_cache(maxsize=4096)
+def _encode_forming(values: CandleRow, digits: int) -> bytes:
+    return encode_row(_rounded(values, digits))
 
 
 class EncodedBars(msgspec.Struct):
@@ -201,7 +208,7 @@ class History:
         series, closed, forming = self._last(timeframe, count, closed_only)
         pieces = [series.joined(closed.start, closed.stop)] if closed else []
         if forming is not None:
-            pieces.append(_encode_forming(row_of(forming, self.digits)))
+            pieces.append(_encode_forming(_values_of(forming), self.digits))
         return EncodedBars(b",".join(pieces), self.last_closed_ms(timeframe))
 
     def rows(self, timeframe: str, count: int, *, closed_only: bool) -> list[CandleRow]:
