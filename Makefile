@@ -56,7 +56,7 @@ release-check: bandit bench-slots reliability-full soak ## What is too long for 
 # a reason beside each.
 bandit: $(VENV)/.bandit ## What may be unsafe in our code, by bandit.
 	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py \
-	    accounts analysis clients core config instruments market news signals_feed status demo pages serving
+	    accounts analysis clients core config instruments market news operations signals_feed status demo pages serving
 
 $(VENV)/.bandit:
 	@$(PYTHON) -m venv $(VENV)/bandit

@@ -88,6 +88,7 @@ INSTALLED_APPS = [
     "news",
     "status",
     "demo",
+    "operations",
     "config.apps.ConfigApp",
 ]
 

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the top to the bottom. Those of one step know nothing of each other.
 STEPS = (
     ("config",),
+    ("operations",),
     ("demo", "pages"),
     ("analysis",),
     ("news", "signals_feed", "status"),

@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     "config",
+    "operations",
     "status",
     "news",
     "signals_feed",
