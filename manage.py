@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Tickwire's commands: `manage.py serve`, `manage.py issue_key NAME`, `manage.py help`."""
 
+import gc
 import os
 import sys
 
@@ -12,6 +13,8 @@ def main() -> int:
             "Tickwire needs Python 3.11 or newer; this is Python {}.{}.\n".format(*sys.version_info[:2])
         )
         return 1
+    # What is imported is no garbage. config/apps.py ends this.
+    gc.disable()
     try:
         from django.core.management import execute_from_command_line
     except ImportError:

@@ -62,7 +62,7 @@ METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
 # Apps
 
 INSTALLED_APPS = [
-    "daphne",
+    "serving",
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "config.apps.BackOfficeConfig",
@@ -282,7 +282,7 @@ ACCOUNT_FORMS = {"login": "accounts.login.forms.LoginForm", "signup": "accounts.
 ACCOUNT_ADAPTER = "accounts.login.adapters.AccountAdapter"
 MFA_ADAPTER = "accounts.login.adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_FORMS = {"add_webauthn": "accounts.login.factors.AddPasskeyForm"}
+MFA_FORMS = {"add_webauthn": "accounts.login.factor_pages.AddPasskeyForm"}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.

@@ -15,6 +15,8 @@ from serving import prometheus
 
 from .session import SessionViewSet
 
+admin.autodiscover()
+
 api: list[URLPattern | URLResolver] = [
     path("", include("instruments.urls")),
     path("", include("market.urls")),
@@ -40,7 +42,7 @@ urlpatterns = [
     path("llms.txt", llms, name="llms"),
     path("", include("status.urls")),
     path("metrics", prometheus.metrics, name="metrics"),
-    path("accounts/2fa/", include("accounts.login.factors")),
+    path("accounts/2fa/", include("accounts.login.factor_pages")),
     path("accounts/", include("allauth.urls")),
     path("demo-login/<str:token>", demo_login, name="demo_login"),
     path("", include("accounts.panel.urls")),

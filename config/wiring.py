@@ -13,7 +13,6 @@ from django.core.checks import Tags, register
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
-from accounts.back_office import site
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
 from accounts.limits.redis_window import limit_fallbacks
@@ -102,7 +101,7 @@ def hand_down() -> None:
     catalogue.on_deactivated = tuple(stream.deactivate for stream in (*market_streams.STREAMS, signals))
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
-    site.counts_as_shown = came_by_demo_link
+    factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
 
 

@@ -19,7 +19,7 @@ THRESHOLDS = (700, 10, 100)
 
 def freeze_startup_objects() -> None:
     """They are no garbage, and each look through them holds everybody up for a tenth of a second."""
-    if not gc.get_freeze_count():
+    if gc.get_threshold() != THRESHOLDS:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)

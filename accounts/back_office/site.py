@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from allauth.account.authentication import get_authentication_records
 from allauth.account.decorators import secure_admin_login
 from allauth.account.utils import get_next_redirect_url
-from allauth.mfa.utils import is_mfa_enabled
 from csp.constants import SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.decorators import csp_replace
+from django.contrib.admin import autodiscover
+from django.core.checks import CheckMessage
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import urlencode
 
-from accounts.login.factors import FACTORS
+from accounts.login.factors import factor_standing
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite as UnfoldAdminSite
@@ -32,35 +32,13 @@ View = TypeVar("View", bound=Callable[..., Any])
 POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src-attr": [UNSAFE_INLINE]}
 
 
-FactorStanding = Literal["shown", "not shown", "none"]
-
-
-def never(request: HttpRequest) -> bool:
-    return False
-
-
-counts_as_shown: Callable[[HttpRequest], bool] = never
-"""Whether a session of somebody without a factor began with something as good."""
-
-
-def factor_standing(request: Any) -> FactorStanding:
-    """Asked several times in a request; the database is asked once."""
-    if not hasattr(request, "second_factor"):
-        request.second_factor = find_factor_standing(request)
-    standing: FactorStanding = request.second_factor
-    return standing
-
-
-def find_factor_standing(request: HttpRequest) -> FactorStanding:
-    if not is_mfa_enabled(request.user, FACTORS):
-        return "shown" if counts_as_shown(request) else "none"
-    # A session that began with the password alone, before there was a factor, has still to show it.
-    records = get_authentication_records(request, request.user)
-    return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
-
-
 class BackOffice(UnfoldAdminSite):
     index_title = "Overview"
+
+    def check(self, app_configs: Any) -> list[CheckMessage]:
+        """Whoever checks the pages may not have asked for their addresses before."""
+        autodiscover()
+        return super().check(app_configs)
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Without Django's "view on site", which no page here links to: to compare its pattern with 30 KB of

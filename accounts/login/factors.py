@@ -1,31 +1,47 @@
-"""Second factors: the pages on which they change, and what is told of each change.
-
-The pages stand before allauth's own at the same addresses: each change is kept as an event and sent by mail,
-and neither may be had without end. The form is here and not among the others, because allauth's reads the
-settings when it is imported."""
+"""Second factors: whether a session has shown one, and what is told of each change."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
+from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import record_authentication
-from allauth.decorators import rate_limit
 from allauth.mfa.models import Authenticator
-from allauth.mfa.recovery_codes.views import generate_recovery_codes
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
-from allauth.mfa.totp.views import activate_totp, deactivate_totp
-from allauth.mfa.webauthn.forms import AddWebAuthnForm
-from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
-from django.contrib.auth.decorators import login_required
+from allauth.mfa.utils import is_mfa_enabled
 from django.db import transaction
 from django.dispatch import Signal
-from django.http import HttpRequest, HttpResponseBase
-from django.urls import path
+from django.http import HttpRequest
 
 from accounts.models import Account, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
 FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+FactorStanding = Literal["shown", "not shown", "none"]
+
+
+def never(request: HttpRequest) -> bool:
+    return False
+
+
+counts_as_shown: Callable[[HttpRequest], bool] = never
+"""Whether a session of somebody without a factor began with something as good."""
+
+
+def factor_standing(request: Any) -> FactorStanding:
+    """Asked several times in a request; the database is asked once."""
+    if not hasattr(request, "second_factor"):
+        request.second_factor = find_factor_standing(request)
+    standing: FactorStanding = request.second_factor
+    return standing
+
+
+def find_factor_standing(request: HttpRequest) -> FactorStanding:
+    if not is_mfa_enabled(request.user, FACTORS):
+        return "shown" if counts_as_shown(request) else "none"
+    # A session that began with the password alone, before there was a factor, has still to show it.
+    records = get_authentication_records(request, request.user)
+    return "shown" if any(record["method"] == "mfa" for record in records) else "not shown"
 
 
 KINDS = {
@@ -46,29 +62,3 @@ def publish_change(
         ControlEvent.objects.publish(
             KINDS[signal], by=user.get_username(), account=account.pk, factor=str(authenticator.type)
         )
-
-
-class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["name"].max_length = 60
-        self.fields["name"].widget.attrs |= {"maxlength": 60, "autocomplete": "off"}
-        self.fields["name"].help_text = "By which you know it again, such as “phone” or “blue key”."
-        alone = self.fields["passwordless"]
-        alone.label, alone.initial = "Log in with it alone, without name and password", True
-        alone.help_text = "Your device then asks for a fingerprint, your face or a PIN."
-
-
-def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Changes are counted for the owner of the factors, so only somebody who is logged in gets here."""
-    counted: Callable[..., HttpResponseBase] = rate_limit(action="change_factors")(view)
-    return login_required(counted)
-
-
-urlpatterns = [
-    path("totp/activate/", limited(activate_totp), name="mfa_activate_totp"),
-    path("totp/deactivate/", limited(deactivate_totp), name="mfa_deactivate_totp"),
-    path("recovery-codes/generate/", limited(generate_recovery_codes), name="mfa_generate_recovery_codes"),
-    path("webauthn/add/", limited(add_webauthn), name="mfa_add_webauthn"),
-    path("webauthn/keys/<int:pk>/remove/", limited(remove_webauthn), name="mfa_remove_webauthn"),
-]

@@ -12,6 +12,7 @@ from core.process import freeze_startup_objects
 def as_before() -> Iterator[None]:
     gc.unfreeze()
     thresholds = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
     yield
     gc.unfreeze()
     gc.set_threshold(*thresholds)

@@ -2,6 +2,7 @@ import getpass
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
@@ -13,6 +14,8 @@ from accounts.models import Account, Tier, User
 
 class Command(BaseCommand):
     help = "Issue an API key and print it, alone, on standard output. It is not shown again."
+    # Any other check would load all pages first.
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username", help="Whose key; the account is made where there is none.")

@@ -2,6 +2,7 @@ import getpass
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.key_text import prefix_of
@@ -11,6 +12,8 @@ from accounts.models import ApiKey
 
 class Command(BaseCommand):
     help = "Revoke the API key with this prefix: its first 16 characters."
+    # Any other check would load all pages first.
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("prefix", help="As in tw_live_Ab12Cd34; the whole key will do.")

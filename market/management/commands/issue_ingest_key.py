@@ -2,6 +2,7 @@ import getpass
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
@@ -11,6 +12,8 @@ from market.push.keys import check_symbols, issue_ingest_key
 
 class Command(BaseCommand):
     help = "Issue an ingest key and print it, alone, on standard output. It is not shown again."
+    # Any other check would load all pages first.
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="Names the source: its ticks come from push:NAME.")

@@ -1,0 +1,40 @@
+"""The pages on which second factors change. They stand before allauth's own at the same addresses, because
+each change is kept as an event and sent by mail, and neither may be had without end."""
+
+from collections.abc import Callable
+from typing import Any
+
+from allauth.decorators import rate_limit
+from allauth.mfa.recovery_codes.views import generate_recovery_codes
+from allauth.mfa.totp.views import activate_totp, deactivate_totp
+from allauth.mfa.webauthn.forms import AddWebAuthnForm
+from allauth.mfa.webauthn.views import add_webauthn, remove_webauthn
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponseBase
+from django.urls import path
+
+
+class AddPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].max_length = 60
+        self.fields["name"].widget.attrs |= {"maxlength": 60, "autocomplete": "off"}
+        self.fields["name"].help_text = "By which you know it again, such as “phone” or “blue key”."
+        alone = self.fields["passwordless"]
+        alone.label, alone.initial = "Log in with it alone, without name and password", True
+        alone.help_text = "Your device then asks for a fingerprint, your face or a PIN."
+
+
+def limited(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Changes are counted for the owner of the factors, so only somebody who is logged in gets here."""
+    counted: Callable[..., HttpResponseBase] = rate_limit(action="change_factors")(view)
+    return login_required(counted)
+
+
+urlpatterns = [
+    path("totp/activate/", limited(activate_totp), name="mfa_activate_totp"),
+    path("totp/deactivate/", limited(deactivate_totp), name="mfa_deactivate_totp"),
+    path("recovery-codes/generate/", limited(generate_recovery_codes), name="mfa_generate_recovery_codes"),
+    path("webauthn/add/", limited(add_webauthn), name="mfa_add_webauthn"),
+    path("webauthn/keys/<int:pk>/remove/", limited(remove_webauthn), name="mfa_remove_webauthn"),
+]
