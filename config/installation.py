@@ -16,7 +16,7 @@ def prepare() -> None:
     """Every program calls it before it reads the settings, which write nothing."""
     folder = var_dir()
     tighten(folder)
-    if not (env.str("SECRET_KEY", "") or env.bool("PRODUCTION", False)):
+    if not (env.text("SECRET_KEY") or env.switch("PRODUCTION")):
         make_secret(folder)
 
 

@@ -1,63 +1,46 @@
-"""All settings, read from the environment. The defaults are safe for one developer on loopback."""
+"""All settings. What the environment may say stands in the table in config/environment/variables."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
-from .environment import (
-    BASE_DIR,
-    env,
-    read_database_url,
-    read_proxies,
-    read_redis_url,
-    session_options,
-    var_dir,
-)
+from .environment import BASE_DIR, env, read_database_url, session_options, var_dir
 from .installation import known_secret
 from .library_settings import UNFOLD as UNFOLD
 from .library_settings import described_at
 
 VAR_DIR = var_dir()
 
-PRODUCTION = env.bool("PRODUCTION", False)
-DEMO = env.bool("DEMO", not PRODUCTION)
-DEBUG = env.bool("DEBUG", False)
+PRODUCTION = env.switch("PRODUCTION")
+DEMO = env.switch("DEMO", otherwise=not PRODUCTION)
+DEBUG = env.switch("DEBUG")
 
-if PRODUCTION:
-    needed = ("SECRET_KEY", "KEY_PEPPER", "DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS")
-    missing = [name for name in needed if not os.environ.get(name)]
-    if missing:
-        raise ImproperlyConfigured(f"PRODUCTION=1 needs these variables: {', '.join(missing)}.")
-    if DEMO or DEBUG:
-        raise ImproperlyConfigured("PRODUCTION=1 runs without DEMO and DEBUG: unset both.")
+SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
+KEY_PEPPER = env.text("KEY_PEPPER") or (f"pepper:{SECRET_KEY}" if SECRET_KEY else "")
 
-
-SECRET_KEY = env.str("SECRET_KEY", "") or known_secret(VAR_DIR)
-KEY_PEPPER = env.str("KEY_PEPPER", "") or (f"pepper:{SECRET_KEY}" if SECRET_KEY else "")
-
-HOST = env.str("HOST", "127.0.0.1")
-PORT = env.int("PORT", 8000)
+HOST = env.text("HOST")
+PORT = env.whole("PORT")
 LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
-TRUSTED_PROXIES = read_proxies(env.str("TRUSTED_PROXIES", ""))
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", LOOPBACK_HOSTS + [HOST] * (HOST not in EVERYWHERE))
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+TRUSTED_PROXIES = env.text("TRUSTED_PROXIES")
 # HTTP and streams together, to one process; 0 is no limit. Trusted proxies and loopback may have more.
-CONNECTIONS_PER_ADDRESS = env.int("CONNECTIONS_PER_ADDRESS", 200)
-CONNECTIONS_CAP_LOOPBACK = env.bool("CONNECTIONS_CAP_LOOPBACK", False)
+CONNECTIONS_PER_ADDRESS = env.whole("CONNECTIONS_PER_ADDRESS")
+CONNECTIONS_CAP_LOOPBACK = env.switch("CONNECTIONS_CAP_LOOPBACK")
 # In production a key is refused if a proxy says that it came over plain HTTP.
-ALLOW_PLAIN_HTTP = env.bool("ALLOW_PLAIN_HTTP", False)
+ALLOW_PLAIN_HTTP = env.switch("ALLOW_PLAIN_HTTP")
 # After SIGTERM /readyz answers 503 for so long before the port closes, so that whatever is in front notices.
-DRAIN_S = env.float("DRAIN_S", 5.0 if PRODUCTION else 0.0)
+DRAIN_S = env.number("DRAIN_S", 5.0 if PRODUCTION else 0.0)
 # After that a process may take so long to stop.
-STOP_WITHIN_S = env.float("STOP_WITHIN_S", 20.0)
+STOP_WITHIN_S = env.number("STOP_WITHIN_S")
 
 # The figures for Prometheus are at /metrics with this token, or on a port that no proxy forwards; 0 is none.
-METRICS_TOKEN = env.str("METRICS_TOKEN", "")
-METRICS_PORT = env.int("METRICS_PORT", 0)
-METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+METRICS_PORT = env.whole("METRICS_PORT")
+METRICS_HOST = env.text("METRICS_HOST")
 
 # Apps
 
@@ -127,11 +110,12 @@ TEMPLATES = [
 # Storage
 
 # Threads in which the API asks the database, and threads in which pages are made.
-API_THREADS = env.int("API_THREADS", 8)
-PAGE_THREADS = env.int("PAGE_THREADS", 6)
+API_THREADS = env.whole("API_THREADS")
+PAGE_THREADS = env.whole("PAGE_THREADS")
 
-DATABASE_URL = env.str("DATABASE_URL", "") or f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}"
-DATABASES = {"default": read_database_url(DATABASE_URL)}
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.parsed("DATABASE_URL") or read_database_url(f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}")
+}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"] |= {
         # The threads that ask are few and stay, so their connections may stay too.
@@ -155,12 +139,12 @@ else:
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "options": session_options(env.float("DATABASE_IDLE_TRANSACTION_S", 10.0)),
+            "options": session_options(env.number("DATABASE_IDLE_TRANSACTION_S")),
             **DATABASES["default"]["OPTIONS"],
             # One for each thread of the API and of pages, and for those that others must not hold up.
             "pool": {
                 "min_size": 1,
-                "max_size": env.int("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
+                "max_size": env.whole("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
                 "timeout": 2,
                 # The next one tries again at once, instead of after pauses that grow to a minute.
                 "reconnect_timeout": 1,
@@ -168,9 +152,9 @@ else:
         },
     }
 # While the database is away, known keys and open streams go on for so long, and a revocation may be as late.
-KEYS_TRUSTED_FOR_S = env.float("KEYS_TRUSTED_FOR_S", 900.0)
+KEYS_TRUSTED_FOR_S = env.number("KEYS_TRUSTED_FOR_S")
 # A migration may wait for so long for a table that is in use, and whoever comes later waits behind it.
-MIGRATION_LOCK_MS = env.int("MIGRATION_LOCK_MS", 1_000)
+MIGRATION_LOCK_MS = env.whole("MIGRATION_LOCK_MS")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Attempts to log in and codes that were used: in the memory of a process they would count for it alone. What
@@ -183,65 +167,73 @@ CACHES = {
     }
 }
 
-REDIS_URL = read_redis_url(env.str("REDIS_URL", ""))
+REDIS_URL = env.text("REDIS_URL")
 
 # The market
 
 # For each publisher; 0 is no limit.
-PUBLICATIONS_PER_MINUTE = env.int("PUBLICATIONS_PER_MINUTE", 10)
-ACTIVE_SIGNALS_PER_PUBLISHER = env.int("ACTIVE_SIGNALS_PER_PUBLISHER", 100)
-DEMO_SEED = env.int("DEMO_SEED", 7)
-CANDLE_PRICE = env.str("CANDLE_PRICE", "bid")
-if CANDLE_PRICE not in ("bid", "mid"):
-    raise ImproperlyConfigured(f"CANDLE_PRICE is bid or mid, not {CANDLE_PRICE!r}.")
+PUBLICATIONS_PER_MINUTE = env.whole("PUBLICATIONS_PER_MINUTE")
+ACTIVE_SIGNALS_PER_PUBLISHER = env.whole("ACTIVE_SIGNALS_PER_PUBLISHER")
+DEMO_SEED = env.whole("DEMO_SEED")
+CANDLE_PRICE = env.text("CANDLE_PRICE")
 # A tick may come so long after the end of its minute, unless a later one came first.
-CLOSE_GRACE_MS = env.int("CLOSE_GRACE_MS", 2_000)
+CLOSE_GRACE_MS = env.whole("CLOSE_GRACE_MS")
 # The market's time stays in order when the machine's clock is set. Off only where tests move that clock.
-STEADY_CLOCK = env.bool("STEADY_CLOCK", True)
+STEADY_CLOCK = env.switch("STEADY_CLOCK")
 
 # The feeds. An instrument names those that serve it, as its source and its fallback.
 
-OANDA_TOKEN = env.str("OANDA_TOKEN", "")
-OANDA_ACCOUNT = env.str("OANDA_ACCOUNT", "")
-OANDA_STREAM_URL = env.str("OANDA_STREAM_URL", "https://stream-fxpractice.oanda.com")
-OANDA_REST_URL = env.str("OANDA_REST_URL", "https://api-fxpractice.oanda.com")
-KRAKEN_WS_URL = env.str("KRAKEN_WS_URL", "wss://ws.kraken.com/v2")
-KRAKEN_REST_URL = env.str("KRAKEN_REST_URL", "https://api.kraken.com")
-BINANCE_WS_URL = env.str("BINANCE_WS_URL", "wss://data-stream.binance.vision")
-BINANCE_REST_URL = env.str("BINANCE_REST_URL", "https://data-api.binance.vision")
+OANDA_TOKEN = env.text("OANDA_TOKEN")
+OANDA_ACCOUNT = env.text("OANDA_ACCOUNT")
+OANDA_STREAM_URL = env.text("OANDA_STREAM_URL")
+OANDA_REST_URL = env.text("OANDA_REST_URL")
+KRAKEN_WS_URL = env.text("KRAKEN_WS_URL")
+KRAKEN_REST_URL = env.text("KRAKEN_REST_URL")
+BINANCE_WS_URL = env.text("BINANCE_WS_URL")
+BINANCE_REST_URL = env.text("BINANCE_REST_URL")
 # Files such as SYMBOL.csv, played as if they came now: 1 is real speed, 10 is ten times as fast.
-REPLAY_DIR = Path(env.str("REPLAY_DIR", str(VAR_DIR / "replay")))
-REPLAY_SPEED = env.float("REPLAY_SPEED", 1.0)
+REPLAY_DIR = Path(env.text("REPLAY_DIR", str(VAR_DIR / "replay")))
+REPLAY_SPEED = env.number("REPLAY_SPEED")
 # For load tests: so many ticks a second of the simulated market, up to 50,000, instead of lifelike ones.
-DEMO_RATE = env.int("DEMO_RATE", 0)
+DEMO_RATE = env.whole("DEMO_RATE")
 
 # For how many days candles are kept, by timeframe; 0 is for good.
 CANDLE_DAYS = {
-    timeframe: env.int(f"CANDLE_DAYS_{timeframe.upper()}", days)
-    for timeframe, days in (("1m", 400), ("5m", 800), ("15m", 1600), ("1h", 0), ("4h", 0), ("1d", 0))
+    "1m": env.whole("CANDLE_DAYS_1M"),
+    "5m": env.whole("CANDLE_DAYS_5M"),
+    "15m": env.whole("CANDLE_DAYS_15M"),
+    "1h": env.whole("CANDLE_DAYS_1H"),
+    "4h": env.whole("CANDLE_DAYS_4H"),
+    "1d": env.whole("CANDLE_DAYS_1D"),
 }
 
 # Models that score headlines and write summaries besides the built-in one. None is asked unless it is named.
-SENTIMENT_MODEL = env.str("SENTIMENT_MODEL", "")
+SENTIMENT_MODEL = env.text("SENTIMENT_MODEL")
 # A directory with model.onnx, tokenizer.json and config.json, for which the extra `onnx` is needed.
-ONNX_MODEL_DIR = env.str("ONNX_MODEL_DIR", "")
-LANGUAGE_ENDPOINTS = [
+ONNX_MODEL_DIR = env.text("ONNX_MODEL_DIR")
+LANGUAGE_LIMITS = {
+    "timeout_s": env.number("LANGUAGE_TIMEOUT_S"),
+    "daily_budget": env.whole("LANGUAGE_DAILY_BUDGET"),
+}
+LANGUAGE_ENDPOINTS: list[dict[str, Any]] = [
     {
-        "protocol": protocol,
-        "base_url": env.str(f"{protocol.upper()}_BASE_URL", base_url),
-        "model": env.str(f"{protocol.upper()}_MODEL", ""),
-        "key": env.str(f"{protocol.upper()}_API_KEY", ""),
-        "timeout_s": env.float("LANGUAGE_TIMEOUT_S", 20.0),
-        "daily_budget": env.int("LANGUAGE_DAILY_BUDGET", 500),
-    }
-    for protocol, base_url in (
-        ("openai", "https://api.openai.com/v1"),
-        ("anthropic", "https://api.anthropic.com"),
-    )
+        "protocol": "openai",
+        "base_url": env.text("OPENAI_BASE_URL"),
+        "model": env.text("OPENAI_MODEL"),
+        "key": env.text("OPENAI_API_KEY"),
+        **LANGUAGE_LIMITS,
+    },
+    {
+        "protocol": "anthropic",
+        "base_url": env.text("ANTHROPIC_BASE_URL"),
+        "model": env.text("ANTHROPIC_MODEL"),
+        "key": env.text("ANTHROPIC_API_KEY"),
+        **LANGUAGE_LIMITS,
+    },
 ]
 
 # The sources of news are rows. Each process asks those that are due, unless `poll_news` does it from outside.
-NEWS_POLLING = env.bool("NEWS_POLLING", True)
+NEWS_POLLING = env.switch("NEWS_POLLING")
 # For tests alone, and no variable: otherwise a feed on loopback would be a way into this machine.
 NEWS_FEEDS_ON_LOOPBACK = False
 
@@ -272,10 +264,10 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
 # Forms that anybody may fill in, each with a mail to any address. Counted by network address, or by /64.
-ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.int('SIGNUPS_A_DAY', 100)}/d/ip"
+ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.whole('SIGNUPS_A_DAY')}/d/ip"
 ACCOUNT_RATE_LIMITS["reset_password"] = "20/m/ip,200/d/ip,5/m/key"  # noqa: S105 - a limit
 # Users who never confirm an address are deleted after so many days; 0 is never.
-UNCONFIRMED_KEPT_DAYS = env.int("UNCONFIRMED_KEPT_DAYS", 7)
+UNCONFIRMED_KEPT_DAYS = env.whole("UNCONFIRMED_KEPT_DAYS")
 # A mailed link opens an account even while its password is locked. A second factor is still asked for.
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_FORMS = {"login": "accounts.login.forms.LoginForm", "signup": "accounts.login.forms.SignupForm"}
@@ -287,10 +279,10 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.
 MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
-vars().update(env.email_url("EMAIL_URL", default="consolemail://"))
+vars().update(env.parsed("EMAIL_URL"))
 # A mail waits for so many seconds for a mail server that does not answer.
-EMAIL_TIMEOUT = env.int("EMAIL_TIMEOUT", 10)
-DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>")
+EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT")
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
 
 SESSION_ENGINE = "accounts.login.sessions"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
@@ -350,8 +342,8 @@ STORAGES = {
 
 # Logging: one line for each event, to standard error
 
-LOG_LEVEL = env.str("LOG_LEVEL", "INFO").upper()
-ACCESS_LOG = env.bool("ACCESS_LOG", True)
+LOG_LEVEL = env.text("LOG_LEVEL")
+ACCESS_LOG = env.switch("ACCESS_LOG")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

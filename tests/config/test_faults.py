@@ -12,7 +12,7 @@ def test_production_names_what_it_misses(tmp_path: Path) -> None:
 
     assert ended.returncode == 1
     assert ended.stderr.strip() == (
-        "PRODUCTION=1 needs these variables: KEY_PEPPER, DATABASE_URL, REDIS_URL, ALLOWED_HOSTS."
+        "PRODUCTION=1 needs these variables: KEY_PEPPER, ALLOWED_HOSTS, DATABASE_URL, REDIS_URL."
     )
 
 
@@ -54,8 +54,8 @@ def test_an_address_of_no_known_database_is_one_clear_sentence(tmp_path: Path, a
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("PORT", "PORT should be a whole number, not 'many'."),
-        ("REPLAY_SPEED", "REPLAY_SPEED should be a number, not 'many'."),
+        ("PORT", "PORT should be a whole number from 0 to 65535, not 'many'."),
+        ("REPLAY_SPEED", "REPLAY_SPEED should be a number of 0 or more, not 'many'."),
     ],
 )
 def test_a_setting_that_is_no_number_is_named(tmp_path: Path, name: str, sentence: str) -> None:

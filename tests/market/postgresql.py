@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import environ
 from django.core.management import call_command
 from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
+from config.environment import read_database_url
 from market.store import partitions
 from tests.programs.services import postgres
 
@@ -26,7 +26,7 @@ def own_server() -> Iterator[str]:
 @contextmanager
 def in_place(url: str) -> Iterator[None]:
     """For this thread."""
-    own = ConnectionHandler({"default": environ.Env.db_url_config(url)})["default"]
+    own = ConnectionHandler({"default": read_database_url(url)})["default"]
     before, connections["default"] = connections["default"], own
     try:
         yield

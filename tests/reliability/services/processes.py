@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import environ
 import httpx
 from django.conf import settings
 from django.db import connection, connections
 from django.db.utils import ConnectionHandler
 
+from config.environment import read_database_url
 from tests.patience import PATIENCE_S, START_PATIENCE_S
 from tests.programs.services import free_port
 
@@ -113,7 +113,7 @@ class Installation:
     def orm(self, *, only_reads: bool = False) -> Iterator[None]:
         """In this thread, let the models mean this installation's database."""
         before = connections["default"]
-        config = environ.Env.db_url_config(self.database_url)
+        config = read_database_url(self.database_url)
         if self.database_url.startswith("sqlite"):
             # Who writes waits for the server as it waits for them; who reads waits for nobody.
             mode = "DEFERRED" if only_reads else "IMMEDIATE"

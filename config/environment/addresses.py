@@ -1,63 +1,15 @@
-"""Reads the environment, and refuses what would be misunderstood or ignored.
+"""Reads addresses, and refuses what would be misunderstood or ignored.
 
 An option that is silently dropped is worse than none, as with `sslmode=verify-full`. Behind a proxy whose
 address was misread, all clients would seem to be one.
 """
 
 import inspect
-import os
 from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
-
-POSTGRESQL = ("postgresql", "postgres")
-
-# The rest of the address says them already, or Django sets them.
-NOT_AS_OPTIONS = {"dbname", "user", "password", "port", "client_encoding"}
-
-
-class Env(environ.Env):  # type: ignore[misc]
-    def get_value(self, var: str, cast: Any = None, *args: Any, **options: Any) -> Any:
-        try:
-            return super().get_value(var, cast, *args, **options)
-        except ValueError:
-            kind = "a whole number" if cast is int else "a number"
-            raise ImproperlyConfigured(f"{var} should be {kind}, not {os.environ[var]!r}.") from None
-
-
-env = Env()
-BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-def var_dir() -> Path:
-    return Path(env.str("VAR_DIR", str(BASE_DIR / "var"))).resolve()
-
-
-def read_database_url(url: str) -> dict[str, Any]:
-    """An entry of Django's DATABASES, whose `OPTIONS` go to libpq as they are."""
-    scheme = urlsplit(url).scheme
-    if scheme not in (*POSTGRESQL, "sqlite"):
-        raise ImproperlyConfigured("DATABASE_URL should look like postgresql://user:password@host:5432/name.")
-    options = read_options("DATABASE_URL", url, known_to_libpq() if scheme in POSTGRESQL else set())
-    database: dict[str, Any] = environ.Env.db_url_config(url.partition("?")[0])
-    return database | {"OPTIONS": options}
-
-
-def session_options(idle_transaction_s: float) -> str:
-    """For libpq. Others wait for what a vanished process holds in a transaction, such as the engine's lease,
-    and by itself PostgreSQL notices after two hours that a host is gone. With 0 they wait for ever."""
-    options = {
-        "idle_in_transaction_session_timeout": f"{idle_transaction_s * 1000:.0f}",
-        "tcp_keepalives_idle": "10",
-        "tcp_keepalives_interval": "5",
-        "tcp_keepalives_count": "3",
-    }
-    return " ".join(f"-c {name}={value}" for name, value in options.items())
 
 
 def read_redis_url(url: str) -> str:
@@ -113,13 +65,6 @@ def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
             )
         options[name] = value
     return options
-
-
-def known_to_libpq() -> set[str]:
-    """Asks the client library that is installed."""
-    from psycopg import pq
-
-    return {option.keyword.decode() for option in pq.Conninfo.get_defaults()} - NOT_AS_OPTIONS
 
 
 def known_to_redis(*, encrypted: bool) -> set[str]:

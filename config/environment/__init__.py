@@ -1,0 +1,25 @@
+"""What the environment says: `variables/` is the table of all of it, and `env` has the values."""
+
+import os
+from pathlib import Path
+
+from .addresses import read_proxies, read_redis_url
+from .database import read_database_url, session_options
+from .values import Environment
+
+__all__ = [
+    "BASE_DIR",
+    "env",
+    "read_database_url",
+    "read_proxies",
+    "read_redis_url",
+    "session_options",
+    "var_dir",
+]
+
+env = Environment(os.environ)
+BASE_DIR = Path(__file__).resolve().parents[2]
+
+
+def var_dir() -> Path:
+    return Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()

@@ -1,0 +1,118 @@
+"""The values of all variables, read together, so that all faults are told at once."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from .variable import SHOWN, Variable
+from .variables import VARIABLES
+
+FILE = "_FILE"
+LARGEST_FILE = 65_536
+
+
+class Environment:
+    """Each name has to stand in the table of variables; an empty variable counts as unset."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+
+    def text(self, name: str, otherwise: str = "") -> str:
+        return str(self._of(name, "text", otherwise))
+
+    def whole(self, name: str, otherwise: int | None = None) -> int:
+        return int(self._of(name, "whole", otherwise))
+
+    def number(self, name: str, otherwise: float | None = None) -> float:
+        return float(self._of(name, "number", otherwise))
+
+    def switch(self, name: str, *, otherwise: bool | None = None) -> bool:
+        return bool(self._of(name, "switch", otherwise))
+
+    def words(self, name: str, otherwise: list[str] | None = None) -> list[str]:
+        return list(self._of(name, "words", otherwise))
+
+    def parsed(self, name: str) -> Any:
+        """What the function made of it that stands in the table as `read`; None if nothing was given."""
+        return self._values[name]
+
+    def _of(self, name: str, kind: str, otherwise: Any) -> Any:
+        if VARIABLES[name].kind != kind:
+            raise TypeError(f"{name} is read as {kind}, and the table has it as {VARIABLES[name].kind}.")
+        value = self._values[name]
+        return otherwise if value is None else value
+
+    @cached_property
+    def _texts(self) -> tuple[dict[str, str], list[str]]:
+        texts: dict[str, str] = {}
+        faults = []
+        for variable in VARIABLES.values():
+            try:
+                if found := self._text_of(variable):
+                    texts[variable.name] = found
+            except ImproperlyConfigured as fault:
+                faults.append(str(fault))
+        return texts, faults
+
+    def _text_of(self, variable: Variable) -> str:
+        name = variable.name
+        given = self._given.get(name, "")
+        path = self._given.get(f"{name}{FILE}", "") if variable.is_secret else ""
+        if given and path:
+            raise ImproperlyConfigured(
+                f"{name} and {name}{FILE} are both set: unset one, so that it is clear which counts."
+            )
+        return contents(f"{name}{FILE}", path, may_have_lines=variable.kind == "words") if path else given
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        texts, faults = self._texts
+        values: dict[str, Any] = {}
+        for name, variable in VARIABLES.items():
+            values[name] = variable.value_of_default()
+            if name in texts:
+                try:
+                    values[name] = variable.value_of(texts[name])
+                except ImproperlyConfigured as fault:
+                    faults.append(str(fault))
+                except (ValueError, LookupError):
+                    faults.append(_refusal(variable, texts[name]))
+        if values["PRODUCTION"]:
+            faults += self._faults_of_production(values)
+        if faults:
+            raise ImproperlyConfigured("\n".join(dict.fromkeys(faults)))
+        return values
+
+    def _faults_of_production(self, values: Mapping[str, Any]) -> Iterator[str]:
+        needed = [name for name, variable in VARIABLES.items() if variable.is_needed]
+        missing = [name for name in needed if not (self._given.get(name) or self._given.get(f"{name}{FILE}"))]
+        if missing:
+            yield f"PRODUCTION=1 needs these variables: {', '.join(missing)}."
+        if values["DEMO"] or values["DEBUG"]:
+            yield "PRODUCTION=1 runs without DEMO and DEBUG: unset both."
+
+
+def _refusal(variable: Variable, given: str) -> str:
+    shown = "what it holds" if variable.is_secret else repr(given[:SHOWN])
+    return f"{variable.name} should be {variable.allowed}, not {shown}."
+
+
+def contents(name: str, path: str, *, may_have_lines: bool) -> str:
+    """Without the newline at the end, which nearly every editor and `echo` leave there."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            found = file.read(LARGEST_FILE + 1).strip("\r\n")
+    except OSError as error:
+        reason = (error.strerror or "it cannot be read").lower()
+        raise ImproperlyConfigured(f"{name} names {path!r}, which cannot be read: {reason}.") from None
+    except UnicodeDecodeError:
+        raise ImproperlyConfigured(f"{name} names {path!r}, which is not text in UTF-8.") from None
+    if not found or len(found) > LARGEST_FILE:
+        size = "empty" if not found else f"larger than {LARGEST_FILE:,} characters"
+        raise ImproperlyConfigured(f"{name} names {path!r}, which is {size}.")
+    if "\n" in found and not may_have_lines:
+        raise ImproperlyConfigured(f"{name} names {path!r}, which has more than one line.")
+    return f"{found}\n" if may_have_lines else found

@@ -1,0 +1,21 @@
+"""All variables that Tickwire reads, in the order in which docs/operate/settings.md shows them.
+
+A new one is a row in its group and a line in config/settings.py; `manage.py settings_table --write` renews
+the page."""
+
+from ..variable import Variable, VariableGroup
+from . import accounts, market, monitoring, news, process, storage
+
+GROUPS: tuple[VariableGroup, ...] = (
+    process.PROCESS,
+    process.HTTP,
+    storage.DATABASE,
+    storage.REDIS,
+    accounts.MAIL,
+    accounts.ACCOUNTS,
+    market.MARKET,
+    market.FEEDS,
+    news.NEWS,
+    monitoring.MONITORING,
+)
+VARIABLES: dict[str, Variable] = {each.name: each for group in GROUPS for each in group.variables}

@@ -1,0 +1,39 @@
+from ..mail import read_email_url
+from ..variable import VariableGroup, secret, text, whole
+
+MAIL = VariableGroup(
+    "Mail",
+    (
+        secret(
+            "EMAIL_URL",
+            "smtp+tls://user:password@host:587, smtps://user:password@host:465, or dummymail:// for none.",
+            default="consolemail://",
+            read=read_email_url,
+        ),
+        whole(
+            "EMAIL_TIMEOUT",
+            10,
+            "A mail waits for so many seconds for a mail server that is silent.",
+            lowest=1,
+        ),
+        text("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>", "The sender of all mails."),
+    ),
+)
+
+ACCOUNTS = VariableGroup(
+    "Accounts",
+    (
+        whole("SIGNUPS_A_DAY", 100, "Sign-up forms taken a day from one network address; 0 closes sign-up."),
+        whole(
+            "UNCONFIRMED_KEPT_DAYS",
+            7,
+            "Users who never confirm their address are deleted after so many days; 0 is never.",
+        ),
+        whole("PUBLICATIONS_PER_MINUTE", 10, "Signals that a publisher may publish a minute; 0 is no limit."),
+        whole(
+            "ACTIVE_SIGNALS_PER_PUBLISHER",
+            100,
+            "Active signals that a publisher may have at once; 0 is no limit.",
+        ),
+    ),
+)

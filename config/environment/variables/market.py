@@ -1,0 +1,56 @@
+from ..variable import VariableGroup, address, number, secret, switch, text, whole
+
+MARKET = VariableGroup(
+    "The market",
+    (
+        text("CANDLE_PRICE", "bid", "Of which price candles are made.", among=("bid", "mid")),
+        whole(
+            "CLOSE_GRACE_MS",
+            2_000,
+            "How long after a minute's end its ticks are taken, unless a later one comes.",
+        ),
+        switch(
+            "STEADY_CLOCK", True, "The market's time stays in order when the clock is set; 0 is for tests."
+        ),
+        whole("CANDLE_DAYS_1M", 400, "For how many days candles of a minute are kept; 0 is for good."),
+        whole("CANDLE_DAYS_5M", 800, "For how many days candles of five minutes are kept; 0 is for good."),
+        whole(
+            "CANDLE_DAYS_15M", 1600, "For how many days candles of fifteen minutes are kept; 0 is for good."
+        ),
+        whole("CANDLE_DAYS_1H", 0, "For how many days candles of an hour are kept; 0 is for good."),
+        whole("CANDLE_DAYS_4H", 0, "For how many days candles of four hours are kept; 0 is for good."),
+        whole("CANDLE_DAYS_1D", 0, "For how many days candles of a day are kept; 0 is for good."),
+        whole("DEMO_SEED", 7, "Another number, another simulated market."),
+        whole(
+            "DEMO_RATE",
+            0,
+            "Ticks a second of the whole simulated market, for load tests; 0 is lifelike.",
+            highest=50_000,
+        ),
+    ),
+)
+
+FEEDS = VariableGroup(
+    "Feeds",
+    (
+        secret("OANDA_TOKEN", "The token of an OANDA account."),
+        text("OANDA_ACCOUNT", "", "Its number; without both OANDA is not asked."),
+        address(
+            "OANDA_STREAM_URL", "https://stream-fxpractice.oanda.com", "OANDA's prices.", "https", "http"
+        ),
+        address("OANDA_REST_URL", "https://api-fxpractice.oanda.com", "OANDA's history.", "https", "http"),
+        address("KRAKEN_WS_URL", "wss://ws.kraken.com/v2", "Kraken's prices.", "wss", "ws"),
+        address("KRAKEN_REST_URL", "https://api.kraken.com", "Kraken's history.", "https", "http"),
+        address("BINANCE_WS_URL", "wss://data-stream.binance.vision", "Binance's prices.", "wss", "ws"),
+        address("BINANCE_REST_URL", "https://data-api.binance.vision", "Binance's history.", "https", "http"),
+        text(
+            "REPLAY_DIR",
+            None,
+            "Holds files such as EURUSD.csv for instruments with the source `replay`.",
+            otherwise="`VAR_DIR/replay`",
+        ),
+        number(
+            "REPLAY_SPEED", 1.0, "10 is ten times real speed; 0 plays all at once, with the times it had."
+        ),
+    ),
+)

@@ -1,0 +1,23 @@
+from ..variable import VariableGroup, secret, switch, text, whole
+from .process import HIGHEST_PORT
+
+MONITORING = VariableGroup(
+    "Metrics and logs",
+    (
+        secret("METRICS_TOKEN", "Whoever sends it as a bearer token may read `/metrics`; none closes it."),
+        whole(
+            "METRICS_PORT",
+            0,
+            "A port for the metrics alone, this one or the next that is free; 0 is none.",
+            highest=HIGHEST_PORT,
+        ),
+        text("METRICS_HOST", "127.0.0.1", "The address on which that port listens."),
+        text(
+            "LOG_LEVEL",
+            "INFO",
+            "From which level on lines are logged.",
+            among=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+        ),
+        switch("ACCESS_LOG", True, "Logs a line for each request with a key."),
+    ),
+)

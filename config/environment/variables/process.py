@@ -1,0 +1,82 @@
+from ..addresses import read_proxies
+from ..variable import VariableGroup, number, secret, switch, text, whole, words
+
+HIGHEST_PORT = 65_535
+
+PROCESS = VariableGroup(
+    "The installation",
+    (
+        switch("PRODUCTION", False, "Refuses to start with what is unsafe, and closes what is for the demo."),
+        switch(
+            "DEMO",
+            None,
+            "Fills the service with instruments, a past, people and prices that are simulated.",
+            otherwise="1, in production 0",
+        ),
+        switch("DEBUG", False, "Shows Django's pages of faults, with the code and the values in it."),
+        text(
+            "VAR_DIR",
+            None,
+            "The folder for the database file, the secret and whatever else this installation keeps.",
+            otherwise="`var` beside the code",
+        ),
+        secret(
+            "SECRET_KEY",
+            "Signs sessions and links.",
+            otherwise="made at the first start, in `VAR_DIR/secret`",
+            default=None,
+            is_needed=True,
+        ),
+        secret(
+            "KEY_PEPPER",
+            "Hashes API keys and seals second factors, so that the database alone opens nothing.",
+            otherwise="follows from `SECRET_KEY`",
+            default=None,
+            is_needed=True,
+        ),
+    ),
+)
+
+HTTP = VariableGroup(
+    "HTTP",
+    (
+        text("HOST", "127.0.0.1", "The address on which `serve` listens."),
+        whole("PORT", 8000, "The port on which `serve` listens.", highest=HIGHEST_PORT),
+        words(
+            "ALLOWED_HOSTS",
+            None,
+            "The names under which the service is reached; a request for another one is refused.",
+            otherwise="the names of loopback, and `HOST`",
+            is_needed=True,
+        ),
+        words(
+            "CSRF_TRUSTED_ORIGINS",
+            (),
+            "Pages of other hosts that may send forms, such as https://example.com.",
+        ),
+        text(
+            "TRUSTED_PROXIES",
+            "",
+            "Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+            read=read_proxies,
+        ),
+        whole(
+            "CONNECTIONS_PER_ADDRESS",
+            200,
+            "Connections that one address may hold to one process; 0 is no limit.",
+        ),
+        switch("CONNECTIONS_CAP_LOOPBACK", False, "Counts connections from this machine as well."),
+        switch(
+            "ALLOW_PLAIN_HTTP", False, "Accepts keys in production that came to the proxy over plain HTTP."
+        ),
+        number(
+            "DRAIN_S",
+            None,
+            "For so many seconds after SIGTERM `/readyz` answers 503 before the port closes.",
+            otherwise="5 in production, else 0",
+        ),
+        number("STOP_WITHIN_S", 20.0, "After that a process ends within so many seconds, whatever hangs."),
+        whole("API_THREADS", 8, "Threads of a process in which the API asks the database.", lowest=1),
+        whole("PAGE_THREADS", 6, "Threads of a process in which pages are made.", lowest=1),
+    ),
+)

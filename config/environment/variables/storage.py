@@ -1,0 +1,52 @@
+from ..addresses import read_redis_url
+from ..database import read_database_url
+from ..variable import VariableGroup, number, secret, whole
+
+DATABASE = VariableGroup(
+    "The database",
+    (
+        secret(
+            "DATABASE_URL",
+            "postgresql://user:password@host:5432/name, with options of libpq in its query, or sqlite:///path.",
+            otherwise="an SQLite file in `VAR_DIR`",
+            default=None,
+            read=read_database_url,
+            is_needed=True,
+        ),
+        whole(
+            "DATABASE_POOL",
+            None,
+            "The most connections of a process to PostgreSQL.",
+            lowest=1,
+            otherwise="`API_THREADS` + `PAGE_THREADS` + 4",
+        ),
+        number(
+            "DATABASE_IDLE_TRANSACTION_S",
+            10.0,
+            "PostgreSQL ends a transaction that has been idle for so many seconds; 0 is never.",
+        ),
+        number(
+            "KEYS_TRUSTED_FOR_S",
+            900.0,
+            "Without the database known keys and open streams go on so long; a revocation may be as late.",
+        ),
+        whole(
+            "MIGRATION_LOCK_MS",
+            1_000,
+            "A migration waits so long for a table that is in use, and whoever comes later waits behind it.",
+        ),
+    ),
+)
+
+REDIS = VariableGroup(
+    "Redis",
+    (
+        secret(
+            "REDIS_URL",
+            "redis://host:6379/0, or rediss:// with TLS; with it several processes share one market.",
+            otherwise="none: one process does everything",
+            read=read_redis_url,
+            is_needed=True,
+        ),
+    ),
+)

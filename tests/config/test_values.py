@@ -1,0 +1,161 @@
+"""Values of the environment are checked together at the start, and secrets may come from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from config.environment.values import Environment
+from tests.programs.commands import manage
+
+SECRET = "Tr0ub4dor-and-3-canaries"  # noqa: S105 - looked for in messages
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": "x",
+    "KEY_PEPPER": "y",
+    "DATABASE_URL": "postgresql://db/market",
+    "REDIS_URL": "redis://cache",
+    "ALLOWED_HOSTS": "api.example.com",
+    "EMAIL_URL": "dummymail://",
+}
+
+
+def faults(**given: str) -> list[str]:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        Environment(given).text("HOST")
+    return str(refused.value).splitlines()
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "check", PORT="many", DATABASE_URL="nonsense", LOG_LEVEL="loud", DRAIN_S="-1")
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        1,
+        [
+            "PORT should be a whole number from 0 to 65535, not 'many'.",
+            "DRAIN_S should be a number of 0 or more, not '-1'.",
+            "DATABASE_URL should look like postgresql://user:password@host:5432/name.",
+            "LOG_LEVEL should be DEBUG or INFO or WARNING or ERROR or CRITICAL, not 'loud'.",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sentence"),
+    [
+        ("PORT", "65536", "PORT should be a whole number from 0 to 65535, not '65536'."),
+        ("PORT", "80.5", "PORT should be a whole number from 0 to 65535, not '80.5'."),
+        ("API_THREADS", "0", "API_THREADS should be a whole number of 1 or more, not '0'."),
+        ("SIGNUPS_A_DAY", "-1", "SIGNUPS_A_DAY should be a whole number of 0 or more, not '-1'."),
+        (
+            "SIGNUPS_A_DAY",
+            "9" * 5000,
+            f"SIGNUPS_A_DAY should be a whole number of 0 or more, not '{'9' * 60}'.",
+        ),
+        ("SIGNUPS_A_DAY", "9" * 50, "SIGNUPS_A_DAY should be at most 2147483647."),
+        ("REPLAY_SPEED", "nan", "REPLAY_SPEED should be a number of 0 or more, not 'nan'."),
+        ("REPLAY_SPEED", "inf", "REPLAY_SPEED should be at most 2147483647."),
+        ("DEMO", "ja", "DEMO should be 1 or 0 (or true, yes, on; false, no, off), not 'ja'."),
+        ("CANDLE_PRICE", "ask", "CANDLE_PRICE should be bid or mid, not 'ask'."),
+        (
+            "KRAKEN_WS_URL",
+            "https://ws.kraken.com",
+            "KRAKEN_WS_URL should be an address that begins with wss:// or ws://, not 'https://ws.kraken.com'.",
+        ),
+    ],
+)
+def test_fault_names_the_variable_and_what_is_allowed(name: str, given: str, sentence: str) -> None:
+    assert faults(**{name: given}) == [sentence]
+
+
+@pytest.mark.parametrize("given", ["1", "true", "Yes", " on "])
+def test_switch_may_be_written_in_words(given: str) -> None:
+    assert Environment({"DEBUG": given}).switch("DEBUG") is True
+
+
+def test_among_a_few_words_capitals_do_not_count() -> None:
+    assert Environment({"LOG_LEVEL": "debug"}).text("LOG_LEVEL") == "DEBUG"
+
+
+def test_empty_variable_counts_as_unset() -> None:
+    env = Environment({"PORT": "", "ALLOWED_HOSTS": "", "KRAKEN_REST_URL": ""})
+    assert (env.whole("PORT"), env.words("ALLOWED_HOSTS", ["a"]), env.text("KRAKEN_REST_URL")) == (
+        8000,
+        ["a"],
+        "https://api.kraken.com",
+    )
+
+
+def test_list_is_divided_at_commas() -> None:
+    assert Environment({"ALLOWED_HOSTS": " a.example, b.example,"}).words("ALLOWED_HOSTS") == [
+        "a.example",
+        "b.example",
+    ]
+
+
+def test_variable_that_is_not_in_the_table_is_not_read() -> None:
+    with pytest.raises(KeyError):
+        Environment({"NOWHERE": "1"}).text("NOWHERE")
+    with pytest.raises(TypeError, match="PORT is read as text"):
+        Environment({}).text("PORT")
+
+
+def test_production_names_everything_that_it_misses() -> None:
+    given = PRODUCTION | {"SECRET_KEY": "", "REDIS_URL": ""}
+    assert faults(**given) == ["PRODUCTION=1 needs these variables: SECRET_KEY, REDIS_URL."]
+
+
+def test_secret_comes_from_a_file_without_its_newline(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\r\n")
+    env = Environment(PRODUCTION | {"SECRET_KEY": "", "SECRET_KEY_FILE": str(path)})
+    assert env.text("SECRET_KEY") == SECRET
+
+
+def test_secret_and_its_file_are_refused_together(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text(SECRET)
+    assert faults(METRICS_TOKEN=SECRET, METRICS_TOKEN_FILE=str(path)) == [
+        "METRICS_TOKEN and METRICS_TOKEN_FILE are both set: unset one, so that it is clear which counts."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (None, "which cannot be read: no such file or directory."),
+        (b"", "which is empty."),
+        (b"\n", "which is empty."),
+        (b"\xff\xfe", "which is not text in UTF-8."),
+        (b"one\ntwo\n", "which has more than one line."),
+        (b"x" * 70_000, "which is larger than 65,536 characters."),
+    ],
+)
+def test_file_that_holds_no_secret_is_one_sentence(
+    tmp_path: Path, written: bytes | None, reason: str
+) -> None:
+    path = tmp_path / "secret"
+    if written is not None:
+        path.write_bytes(written)
+    # It is named alone, and not as missing besides.
+    assert faults(**PRODUCTION | {"KEY_PEPPER": "", "KEY_PEPPER_FILE": str(path)}) == [
+        f"KEY_PEPPER_FILE names {str(path)!r}, {reason}"
+    ]
+
+
+def test_folder_is_no_file(tmp_path: Path) -> None:
+    assert faults(METRICS_TOKEN_FILE=str(tmp_path)) == [
+        f"METRICS_TOKEN_FILE names {str(tmp_path)!r}, which cannot be read: is a directory."
+    ]
+
+
+def test_what_is_no_secret_has_no_file(tmp_path: Path) -> None:
+    (tmp_path / "port").write_text("1")
+    assert Environment({"PORT_FILE": str(tmp_path / "port")}).whole("PORT") == 8000
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL", "EMAIL_URL"])
+def test_no_message_shows_a_secret(name: str) -> None:
+    assert SECRET not in "".join(faults(**{name: f"nonsense://ada:{SECRET}@host?{SECRET}={SECRET}"}))
+    assert SECRET not in "".join(faults(**{name: SECRET}))
