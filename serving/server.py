@@ -18,6 +18,8 @@ from serving.http.protocol import HttpProtocol
 from serving.websocket.protocol import WEBSOCKET_OPTIONS
 
 from .draining import draining
+from .workers.acceptor import Acceptor
+from .workers.places import Place
 
 UNREAD_MS = 60_000
 
@@ -71,15 +73,38 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         on_serving: Callable[[], None],
         on_stopping: Callable[[], None] = lambda: None,
+        place: Place | None = None,
     ) -> None:
+        """With a place among the workers that share its sockets, if there are others."""
         super().__init__(config)
         self._on_serving, self._on_stopping = on_serving, on_stopping
+        self._place = place
+        self._acceptors: list[Acceptor] = []
         self._pause_s, self._is_followed = 0.0, False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup(sockets if self._place is None else [])
+        if self.started and self._place is not None:
+            self._accept_in_turn(sockets or [], self._place)
         if self.started and not self.should_exit:
             self._on_serving()
+
+    def _accept_in_turn(self, listeners: list[socket.socket], place: Place) -> None:
+        def make_protocol() -> asyncio.Protocol:
+            return HttpProtocol(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+
+        connections = self.server_state.connections
+        self._acceptors = [Acceptor(each, place, connections, make_protocol) for each in listeners]
+        for acceptor in self._acceptors:
+            acceptor.start(self.config.backlog)
+        self.servers = [*self._acceptors]  # type: ignore[list-item]
+
+    async def on_tick(self, counter: int) -> bool:
+        for acceptor in self._acceptors:
+            acceptor.show()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Ctrl-C needs no pause; after SIGTERM a proxy may have to notice. A second signal ends the pause.

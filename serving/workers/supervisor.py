@@ -15,6 +15,7 @@ import uvicorn
 
 from core.steady_clock import OwnTime
 
+from .places import Place, Places
 from .slot import LONGEST_STEP_S, WorkerSlot
 from .worker import RETIRE, SERVING, STOPPING, work
 
@@ -28,11 +29,17 @@ SPARE_S = 10.0
 class Worker:
     """A process that serves, as seen from outside."""
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ends_within_s: float) -> None:
-        # A context of its own for each: what is inherited is the listening socket and one end of a pipe.
+    def __init__(
+        self, config: uvicorn.Config, sockets: list[socket.socket], place: Place, ends_within_s: float
+    ) -> None:
+        # A context of its own for each: what is inherited is the listening socket, the memory in which
+        # workers count their connections, and one end of a pipe.
         spawn = multiprocessing.get_context("spawn")
+        self.place = place
         self.pipe, theirs = spawn.Pipe()
-        self.process: SpawnProcess = spawn.Process(target=work, args=(config, sockets, theirs, ends_within_s))
+        self.process: SpawnProcess = spawn.Process(
+            target=work, args=(config, sockets, place, theirs, ends_within_s)
+        )
         self.process.start()
         theirs.close()
 
@@ -90,6 +97,7 @@ class Supervisor:
         self._config, self._listener = config, listener
         self._on_first_serving: Callable[[], None] | None = on_serving
         self._stops_within_s = stops_within_s + SPARE_S
+        self._places = Places(config.workers)
         self._time = OwnTime(time.monotonic(), LONGEST_STEP_S)
         self._workers: dict[WorkerSlot, Worker | None] = {
             WorkerSlot(number, 0.0): None for number in range(1, config.workers + 1)
@@ -146,7 +154,7 @@ class Supervisor:
 
     def _fill(self, slot: WorkerSlot, now: float) -> bool:
         try:
-            self._workers[slot] = Worker(self._config, [self._listener], self._stops_within_s)
+            self._workers[slot] = self._start()
         except OSError as error:
             # There are too many processes or open files, or no memory: the other workers go on.
             text = "Worker %s could not be started: %s; another try in %.0f s"
@@ -154,6 +162,14 @@ class Supervisor:
             return False
         slot.started(now)
         return True
+
+    def _start(self) -> Worker:
+        place = self._places.take()
+        try:
+            return Worker(self._config, [self._listener], place, self._stops_within_s)
+        except OSError:
+            self._places.give_back(place)
+            raise
 
     def _hear(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
         for word in worker.says():
@@ -181,6 +197,7 @@ class Supervisor:
     def _note_end(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
         was, age_s, pid = slot.state, slot.age_s(now), worker.pid
         delay_s, why = slot.ended(now), worker.reap()
+        self._places.give_back(worker.place)
         self._workers[slot] = None
         if self._is_stopping or was == "leaving":
             self._forget(slot)

@@ -17,13 +17,19 @@ import uvicorn
 from core.process import wait_for_database
 from serving.server import Server
 
+from .places import Place
+
 SERVING, ALIVE, STOPPING, RETIRE = b"serving", b"alive", b"stopping", b"retire"
 ALIVE_EVERY_S = 1
 logger = logging.getLogger(__name__)
 
 
 def work(
-    config: uvicorn.Config, sockets: list[socket.socket], supervisor: Connection, ends_within_s: float
+    config: uvicorn.Config,
+    sockets: list[socket.socket],
+    place: Place,
+    supervisor: Connection,
+    ends_within_s: float,
 ) -> None:
     """What the process does. It ends when its supervisor ends, even if that was killed."""
     # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
@@ -35,7 +41,7 @@ def work(
     # A worker that ended because the database refused it would only be started again.
     wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
     config.callback_notify, config.timeout_notify = pipe.say_alive, ALIVE_EVERY_S
-    server = Server(config, on_serving=lambda: pipe.say(SERVING), on_stopping=lambda: pipe.say(STOPPING))
+    server = Server(config, lambda: pipe.say(SERVING), lambda: pipe.say(STOPPING), place)
     pipe.retire = server.retire
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets)

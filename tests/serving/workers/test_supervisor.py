@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from serving.workers import supervisor
+from serving.workers.places import Place
 from serving.workers.slot import FIRST_DELAY_S
 from serving.workers.supervisor import Supervisor
 from serving.workers.worker import ALIVE, SERVING
@@ -19,8 +20,8 @@ from serving.workers.worker import ALIVE, SERVING
 class Started:
     """Serves at once, until it is killed."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid, self.process, self.is_alive = pid, self, lambda: True
+    def __init__(self, pid: int, place: Place) -> None:
+        self.pid, self.place, self.process, self.is_alive = pid, place, self, lambda: True
         self._words = [SERVING]
 
     def says(self) -> list[bytes]:
@@ -44,11 +45,11 @@ class Machine:
         self.is_full = False
         self.started = 0
 
-    def start(self, *given: Any) -> Started:
+    def start(self, config: Any, sockets: Any, place: Place, ends_within_s: float) -> Started:
         if self.is_full:
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         self.started += 1
-        return Started(self.started)
+        return Started(self.started, place)
 
 
 @pytest.fixture
