@@ -30,6 +30,8 @@ run: $(VENV)/.run ## Serve on 127.0.0.1:8000 with demo data. PORT=8001, DEMO=0.
 	@exec $(BIN)/python manage.py serve
 
 test: $(VENV)/.dev ## The tests, on SQLite and in memory; test-long is the rest of them.
+	@echo "The tests that need no server: some 7,000, on SQLite and in memory, which two cores finish in three to four"
+	@echo "minutes. They use ports on loopback and temporary folders only; your data in var/ is left alone."
 	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(addprefix --ignore tests/,$(LONG) browser reliability)
 
 test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, commands, clients, simulated days, training.
@@ -107,19 +109,27 @@ walks: $(VENV)/.dev ## Through how many modules five walks pass, and whether tha
 clean: ## Remove the virtual environment and caches; var/ with your data stays.
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
+# uv does in seconds what venv and pip do in a minute. Either can go on with what the other began.
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv)
+MAKE_VENV := $(if $(UV),uv venv --quiet --allow-existing --python "$$(command -v $(PYTHON))",$(PYTHON) -m venv) $(VENV)
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	    { echo "Tickwire needs Python 3.11 or newer as $(PYTHON). Install it, or name another: make run PYTHON=python3.11"; exit 1; }
 	@echo "Making a virtual environment in $(VENV)"
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	@$(MAKE_VENV) || { rm -rf $(VENV); \
 	    echo "The virtual environment could not be made: is the disk full, or the package python3-venv missing?"; exit 1; }
 
-# Installing takes a while: one line counts the packages, and what pip says of a fault is kept.
+# What pip says of a fault is kept, and one line counts the packages; uv shows its own progress.
+WITH_UV = uv pip install --quiet --python $(BIN)/python --require-hashes -r $(1)
+WITH_PIP = { $(BIN)/python -m ensurepip --default-pip >/dev/null && \
+    $(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $(1) 2>&1 || touch $(VENV)/.failed; } \
+    | awk '/^ *Collecting / { printf "\r\033[K  %d  %s", ++n, $$2; fflush() } /^ERROR/ { print "\n" $$0 } END { print "" }'
+
 define install
-	@echo "Installing the packages (once; a minute or so)"
+	@echo "Installing the packages$(if $(UV), with uv) (once; $(if $(UV),seconds,a minute or so))"
 	@rm -f $(VENV)/.failed
-	@{ $(BIN)/pip install --disable-pip-version-check --require-hashes -r $(1) 2>&1 || touch $(VENV)/.failed; } \
-	    | awk '/^ *Collecting / { printf "\r\033[K  %d  %s", ++n, $$2; fflush() } /^ERROR/ { print "\n" $$0 } END { print "" }'
+	@$(if $(UV),$(WITH_UV) || touch $(VENV)/.failed,$(WITH_PIP))
 	@test ! -e $(VENV)/.failed || { rm $(VENV)/.failed; echo "The packages could not be installed. Is the package" \
 	    "index reachable, and the disk not full? Then try again; it goes on where it stopped."; exit 1; }
 	@touch $@

@@ -55,6 +55,7 @@ def _line(out: OutputWrapper) -> Progress:
 BANNER = """
   Tickwire serves on {address}
 
+  Terminal       {address}/
   Documentation  {address}/docs/api and {address}/docs/streams
   Your keys      {address}/settings/keys
   Back office    {address}/admin/

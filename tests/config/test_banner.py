@@ -10,3 +10,9 @@ from config.startup import banner
 def test_banner_names_the_engine_that_runs_beside_it(redis_url: str, is_told: bool) -> None:
     with override_settings(REDIS_URL=redis_url, DEMO=False):
         assert ("manage.py run_engine" in banner("127.0.0.1", 8000)) is is_told
+
+
+def test_banner_names_the_terminal_first() -> None:
+    lines = [line for line in banner("127.0.0.1", 8000).splitlines() if "  http://" in line]
+
+    assert lines[0] == "  Terminal       http://127.0.0.1:8000/"

@@ -4,12 +4,15 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.patience import PATIENCE_S
 
 
-def make(*words: str) -> subprocess.CompletedProcess[str]:
+def make(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """As a person types it, though these tests may run under a `make` themselves."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    own |= environment
     return subprocess.run(
         ["make", *words], env=own, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
@@ -38,3 +41,22 @@ def test_help_lists_the_targets() -> None:
 
     for target in ("run", "test", "reliability", "lint", "lock", "bench-rest"):
         assert f"\n{target} " in f"\n{listed}"
+
+
+@pytest.mark.parametrize(("works", "is_used"), [("exit 0", True), ("exit 127", False)])
+def test_packages_come_by_uv_where_it_works(works: str, is_used: bool, tmp_path: Path) -> None:
+    uv = tmp_path / "uv"
+    uv.write_text(f"#!/bin/sh\n{works}\n")
+    uv.chmod(0o755)
+
+    planned = make("-n", "run", f"VENV={tmp_path / 'venv'}", PATH=f"{tmp_path}:{os.environ['PATH']}").stdout
+
+    assert ("uv pip install" in planned) is is_used
+    assert ("-m pip install" in planned) is not is_used
+    assert planned.count("--require-hashes") == 1
+
+
+def test_tests_say_beforehand_what_they_do_and_how_long_they_take() -> None:
+    planned = make("-n", "test").stdout
+
+    assert "minutes" in planned.partition("-m pytest")[0]
