@@ -39,7 +39,7 @@ from instruments.sources import known_feeds
 from market import runtime
 from market.checks import check_candle_days, check_demo_rate
 from market.engine.feeds.registry import FEEDS
-from market.metrics import MarketMetrics
+from market.metrics import MarketMetrics, ProcessMarketMetrics
 from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
 from market.push.session import end_sockets
@@ -50,9 +50,11 @@ from market.streams.sessions.authenticated import authenticated_sessions, trust_
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.scoring import check_sentiment_model
+from serving import prometheus
 from serving.http.refusals import refused_total
-from serving.prometheus import metrics_port
-from serving.readiness.answers import ReadinessMetrics
+from serving.metrics.snapshots import SHARED, process_metrics
+from serving.metrics.worker_link import worker_link
+from serving.readiness.answers import ReadinessMetrics, readiness
 from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
@@ -82,8 +84,12 @@ def connect() -> None:
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
-    for collector in (MarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *counters):
+    own = (ProcessMarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *counters)
+    for collector in own:
         REGISTRY.register(collector)
+    SHARED.register(MarketMetrics())
+    process_metrics.shared_at = lambda: runtime.status().at_ms
+    process_metrics.readiness = readiness
 
 
 def hand_down() -> None:
@@ -161,6 +167,8 @@ def market_states() -> Iterator[tuple[str, str]]:
 use_recorder = UseRecorder(key_cache.used, key_cache.pages.used, ingest_key_cache.used)
 Act = Callable[[], Awaitable[None] | None]
 BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
+    # The last to stop, so that nothing is counted after it.
+    (None, worker_link.stop),
     (throttle.open, throttle.close),
     # Stopped late, so that what is used until then is written too.
     (use_recorder.start, use_recorder.stop),
@@ -182,7 +190,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (news_tasks.start, news_tasks.stop),
     (outgoing.start, outgoing.stop),
     (pruner.start, pruner.stop),
-    (metrics_port.start, metrics_port.stop),
+    (prometheus.start, prometheus.metrics_port.stop),
     (freeze_startup_objects, None),
     (partial(monitor.start, market_states, ProcessReport.objects), monitor.stop),
 )

@@ -30,16 +30,23 @@ class MarketMetrics(Collector):
         yield from _of_days(seen.instruments)
 
 
+class ProcessMarketMetrics(Collector):
+    """What differs between the processes that hear the same engine."""
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        heard = "1 while this process hears an engine: 0 within three seconds of losing it, or their bus."
+        yield _gauge("engine_heard", heard, {(): is_heard()})
+
+
 def _of_engine(seen: Overview) -> Iterator[Metric]:
     engine, age_s = seen.engine, _seconds(seen.engine_age_ms)
     is_writer = seen.is_running and bool(engine.writer)
-    heard = (
-        "1 while this process hears an engine: 0 within three seconds of losing it, or the bus between them."
-    )
     ahead = "The market's time ahead of the machine's, after that was set."
     yield _gauge("engine_up", "1 while an engine speaks to this process.", {(): seen.is_running})
     yield _gauge("engine_age_seconds", "Since the engine last spoke to this process.", {(): age_s})
-    yield _gauge("engine_heard", heard, {(): is_heard()})
     yield _gauge(
         "engine_is_writer", "1 while that engine holds the lease and writes its candles.", {(): is_writer}
     )

@@ -14,6 +14,7 @@ from multiprocessing.context import SpawnProcess
 import uvicorn
 
 from core.steady_clock import OwnTime
+from serving.metrics.collection import FigureCollection
 
 from .places import Place, Places
 from .slot import LONGEST_STEP_S, WorkerSlot
@@ -30,18 +31,26 @@ class Worker:
     """A process that serves, as seen from outside."""
 
     def __init__(
-        self, config: uvicorn.Config, sockets: list[socket.socket], place: Place, ends_within_s: float
+        self,
+        config: uvicorn.Config,
+        sockets: list[socket.socket],
+        place: Place,
+        figures: socket.socket | None,
+        ends_within_s: float,
     ) -> None:
         # A context of its own for each: what is inherited is the listening socket, the memory in which
-        # workers count their connections, and one end of a pipe.
+        # workers count their connections, and the ends of two pipes.
         spawn = multiprocessing.get_context("spawn")
         self.place = place
         self.pipe, theirs = spawn.Pipe()
-        self.process: SpawnProcess = spawn.Process(
-            target=work, args=(config, sockets, place, theirs, ends_within_s)
-        )
-        self.process.start()
-        theirs.close()
+        given = config, sockets, place, theirs, figures, ends_within_s
+        self.process: SpawnProcess = spawn.Process(target=work, args=given)
+        try:
+            self.process.start()
+        finally:
+            theirs.close()
+            if figures is not None:
+                figures.close()
 
     @property
     def pid(self) -> int:
@@ -79,11 +88,19 @@ class Worker:
         return cause(code)
 
 
+NOT_STARTED = "could not start"
+
+
 def cause(code: int) -> str:
     if code >= 0:
-        return "could not start" if code == uvicorn.config.STARTUP_FAILURE else f"ended with status {code}"
+        return NOT_STARTED if code == uvicorn.config.STARTUP_FAILURE else f"ended with status {code}"
     name = signal.Signals(-code).name
     return f"was killed by {name}" + (", by hand or for want of memory" if name == "SIGKILL" else "")
+
+
+def kind_of(why: str) -> str:
+    """The few kinds of ends that are counted."""
+    return "could_not_start" if why == NOT_STARTED else "killed" if "killed" in why else "ended"
 
 
 class Supervisor:
@@ -93,6 +110,7 @@ class Supervisor:
         listener: socket.socket,
         on_serving: Callable[[], None],
         stops_within_s: float,
+        figures: FigureCollection | None = None,
     ) -> None:
         self._config, self._listener = config, listener
         self._on_first_serving: Callable[[], None] | None = on_serving
@@ -103,6 +121,7 @@ class Supervisor:
             WorkerSlot(number, 0.0): None for number in range(1, config.workers + 1)
         }
         self.signals: list[int] = []
+        self._figures = figures
         self._is_stopping = False
         self._to_renew: list[WorkerSlot] = []
         self._successor: WorkerSlot | None = None
@@ -110,6 +129,8 @@ class Supervisor:
     def run(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, frame: self.signals.append(number))
+        if self._figures is not None:
+            self._figures.start(lambda: [slot.state for slot in list(self._workers)])
         try:
             while self._workers:
                 self.obey()
@@ -154,7 +175,7 @@ class Supervisor:
 
     def _fill(self, slot: WorkerSlot, now: float) -> bool:
         try:
-            self._workers[slot] = self._start()
+            self._workers[slot] = self._start(slot.number)
         except OSError as error:
             # There are too many processes or open files, or no memory: the other workers go on.
             text = "Worker %s could not be started: %s; another try in %.0f s"
@@ -163,10 +184,11 @@ class Supervisor:
         slot.started(now)
         return True
 
-    def _start(self) -> Worker:
+    def _start(self, number: int) -> Worker:
         place = self._places.take()
         try:
-            return Worker(self._config, [self._listener], place, self._stops_within_s)
+            link = self._figures.join(number) if self._figures is not None else None
+            return Worker(self._config, [self._listener], place, link, self._stops_within_s)
         except OSError:
             self._places.give_back(place)
             raise
@@ -209,6 +231,8 @@ class Supervisor:
         else:
             text = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
             logger.error("Worker " + text, slot.number, pid, why, age_s, was, delay_s)
+            if self._figures is not None:
+                self._figures.supervisor.ends.labels(kind_of(why)).inc()
 
     def begin_to_renew(self) -> None:
         if not self._to_renew and not self._is_stopping:

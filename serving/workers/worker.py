@@ -15,6 +15,7 @@ import django
 import uvicorn
 
 from core.process import wait_for_database
+from serving.metrics.worker_link import worker_link
 from serving.server import Server
 
 from .places import Place
@@ -29,12 +30,14 @@ def work(
     sockets: list[socket.socket],
     place: Place,
     supervisor: Connection,
+    figures: socket.socket | None,
     ends_within_s: float,
 ) -> None:
     """What the process does. It ends when its supervisor ends, even if that was killed."""
     # Closing a terminal signals every process in it, but the supervisor decides what becomes of a worker.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     pipe = SupervisorPipe(supervisor, ends_within_s)
+    worker_link.end = figures
     threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()

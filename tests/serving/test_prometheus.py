@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from pytest_django.fixtures import Settings
 
-from serving.prometheus import MetricsPort
+from serving.metrics.port import MetricsPort
 from tests.client import Server
 from tests.patience import PATIENCE_S
 from tests.programs.services import free_port
@@ -104,36 +104,58 @@ async def fetch(port: int, head: bytes) -> bytes:
     return answer
 
 
-async def test_own_port_serves_them_and_nothing_else(settings: Settings) -> None:
-    settings.METRICS_PORT = free_port()
-    port = MetricsPort()
-    await port.start()
-    try:
-        assert port.port is not None
-        assert FIGURE.encode() in await fetch(port.port, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert (await fetch(port.port, b"GET /admin/ HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404 ")
-        assert (await fetch(port.port, b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405 ")
-        assert await fetch(port.port, b"x" * 20_000) == b""
-    finally:
-        await port.stop()
+async def text() -> bytes:
+    return f"{FIGURE} 1.0\n".encode()
 
 
-async def test_each_process_takes_the_next_port(settings: Settings) -> None:
-    settings.METRICS_PORT = free_port()
-    first, second = MetricsPort(), MetricsPort()
-    await first.start()
-    await second.start()
+async def ready() -> tuple[int, dict[str, str]]:
+    return 503, {"status": "not ready"}
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[MetricsPort]:
+    port = MetricsPort(text, ready)
+    await port.start(free_port(), "127.0.0.1")
+    yield port
+    await port.stop()
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "body"),
+    [
+        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK", FIGURE.encode()),
+        (b"GET /livez HTTP/1.0\r\n\r\n", b"200 OK", b'{"status":"ok"}'),
+        (b"GET /readyz HTTP/1.1\r\nHost: 10.0.0.1:9100\r\n\r\n", b"503 Service Unavailable", b"not ready"),
+        (b"GET /admin/ HTTP/1.1\r\n\r\n", b"404 Not Found", b"Ask for"),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", b"405 Method Not Allowed", b""),
+    ],
+)
+async def test_own_port_serves_metrics_and_probes_and_nothing_else(
+    port: MetricsPort, head: bytes, status: bytes, body: bytes
+) -> None:
+    assert port.port is not None
+    answer = await fetch(port.port, head)
+    assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
+    assert body in answer
+
+
+async def test_own_port_ends_what_it_cannot_read(port: MetricsPort) -> None:
+    assert port.port is not None
+    assert await fetch(port.port, b"x" * 20_000) == b""
+
+
+async def test_each_service_takes_the_next_port(port: MetricsPort) -> None:
+    second = MetricsPort(text, ready)
+    assert port.port is not None
+    await second.start(port.port, "127.0.0.1")
     try:
-        assert first.port is not None
         assert second.port is not None
-        assert settings.METRICS_PORT <= first.port < second.port
+        assert second.port > port.port
     finally:
-        await first.stop()
         await second.stop()
 
 
-async def test_no_port_is_taken_unless_it_is_asked_for(settings: Settings) -> None:
-    settings.METRICS_PORT = 0
-    port = MetricsPort()
-    await port.start()
+async def test_no_port_is_taken_unless_it_is_asked_for() -> None:
+    port = MetricsPort(text, ready)
+    await port.start(0, "127.0.0.1")
     assert port.port is None

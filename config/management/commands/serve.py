@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.startup import banner, prepare
 from serving.http.connections import raise_limit
+from serving.metrics.collection import FigureCollection
 from serving.server import UVICORN_OPTIONS, Server, take_port
 from serving.workers.supervisor import Supervisor
 
@@ -62,7 +63,7 @@ class Command(BaseCommand):
 
         if workers > 1:
             stops_within_s = settings.DRAIN_S + max(GRACE_S, settings.STOP_WITHIN_S)
-            Supervisor(config, listener, announce, stops_within_s).run()
+            Supervisor(config, listener, announce, stops_within_s, FigureCollection()).run()
             return
         server = Server(config, on_serving=announce)
         server.run([listener])

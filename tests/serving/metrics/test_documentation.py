@@ -1,0 +1,34 @@
+"""docs/metrics.md names every metric, and none that there is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from serving.metrics.collection import SupervisorMetrics
+from serving.metrics.snapshots import SHARED, Family, families
+
+DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
+ENDINGS = {"counter": "_total", "info": "_info"}
+
+
+def documented() -> set[str]:
+    return set(re.findall(r"^\| `(tickwire_\w+)`", DOCS.read_text(), re.MULTILINE))
+
+
+def exported() -> set[str]:
+    found: list[Family] = []
+    for registry in (REGISTRY, SHARED, SupervisorMetrics().registry):
+        found += families(registry)
+    ours = (family for family in found if family.name.startswith("tickwire_"))
+    return {family.name + ENDINGS.get(family.kind, "") for family in ours}
+
+
+@pytest.mark.django_db
+def test_documentation_names_every_metric_and_no_other() -> None:
+    found, told = exported(), documented()
+    assert len(found) > 30
+    assert found == told
