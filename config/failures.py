@@ -6,6 +6,10 @@ import sqlite3
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import OperationalError, ProgrammingError
 
+from core.program.commands import command
+
+NO_TABLES = "The database has no tables yet."
+
 
 def explain(error: BaseException) -> str | None:
     """None for a bug, which keeps its traceback."""
@@ -24,11 +28,11 @@ def _explain_os(error: OSError) -> str | None:
         case errno.ENOSPC:
             return f"The disk is full{where}. Free some space and start again; nothing was lost."
         case errno.EACCES | errno.EROFS | errno.ENOTDIR | errno.EEXIST:
-            return (
-                f"Tickwire may not write here{where}. Make it writable, or set VAR_DIR to a folder that is."
-            )
+            way_out = "Make it writable, or choose another folder with --data or VAR_DIR."
+            return f"Tickwire may not write here{where}. {way_out}"
         case errno.EADDRINUSE:
-            return f"{error.strerror}. Stop what is using the port, or choose another: PORT=8001 make run"
+            other = command("serve --port 8001")
+            return f"{error.strerror}. Stop what is using the port, or choose another: `{other}`"
     return None
 
 
@@ -38,14 +42,12 @@ def _explain_database(error: Exception) -> str | None:
         if "full" in text:
             return "The disk is full, so the database cannot be written. Free some space and start again."
         if "no such table" in text:
-            return (
-                "The database has no tables yet. Run `manage.py migrate` first (`make run` does it for you)."
-            )
+            return f"{NO_TABLES} Run `{command('migrate')}` first; `{command('serve')}` does it, too."
         if "unable to open" in text:
-            return "The database file cannot be opened. Is VAR_DIR a folder you may write to?"
+            return "The database file cannot be opened. Is VAR_DIR (or --data) a folder you may write to?"
         return None
     if "does not exist" in text and "relation" in text:
-        return "The database has no tables yet. Run `manage.py migrate` first."
+        return f"{NO_TABLES} Run `{command('migrate')}` first."
     if isinstance(error, OperationalError):
         reason = text.splitlines()[0].rstrip(".")
         return f"The database does not answer: {reason}. Check DATABASE_URL and that it is running."

@@ -7,6 +7,7 @@ from django.db import connection
 
 from core.addresses import host_is_loopback
 from core.process import pending_migrations, wait_for_database
+from core.program.commands import command
 from demo.instruments import Progress
 from demo.login import fresh_link
 from demo.people import demo_keys
@@ -23,7 +24,7 @@ def prepare(out: OutputWrapper) -> str | None:
     is_behind = bool(pending_migrations())
     if settings.PRODUCTION:
         if is_behind:
-            raise CommandError("The database is behind the code. Run `manage.py migrate` first.")
+            raise CommandError(f"The database is behind the code. Run `{command('migrate')}` first.")
         return None
     if is_behind:
         out.write("Preparing the database")
@@ -68,7 +69,7 @@ DEMO = """\
 {keys}
   Demo staff login, once, within 15 minutes
     {login}
-    .venv/bin/python manage.py demo_login    prints another
+    {another}    prints another
 
   Try it:
     curl -H "X-API-Key: {pro_key}" {address}/api/market/BTCUSD/quote
@@ -79,23 +80,23 @@ FROM_HERE_ONLY = """
 """
 FIRST_STEPS = """\
   It starts empty. To begin:
-    .venv/bin/python manage.py load_instruments     the shipped instruments, or your CSV
-    .venv/bin/python manage.py createsuperuser      a login for the back office
-    .venv/bin/python manage.py issue_key YOUR_NAME  an API key
+    {load}     the shipped instruments, or your CSV
+    {superuser}      a login for the back office
+    {key}  an API key
 """
 SEPARATE_ENGINE = """
-  Prices come over Redis from an engine beside this: .venv/bin/python manage.py run_engine
+  Prices come over Redis from an engine beside this: {engine}
 """
 
 
 def banner(host: str, port: int, staff_link: str | None = None) -> str:
     """What a newcomer needs to know."""
     address = shown_address(host, port)
-    more = _demo(address, staff_link) if settings.DEMO else FIRST_STEPS
+    more = _demo(address, staff_link) if settings.DEMO else _first_steps()
     if settings.DEMO and not host_is_loopback(host):
         more += FROM_HERE_ONLY
     if settings.REDIS_URL:
-        more += SEPARATE_ENGINE
+        more += SEPARATE_ENGINE.format(engine=command("run_engine"))
     return BANNER.format(address=address, more=more)
 
 
@@ -103,4 +104,11 @@ def _demo(address: str, staff_link: str | None) -> str:
     keys = demo_keys()
     shown = "\n".join(f"    {tier:<8} {key}" for tier, key in keys.items())
     login = f"{address}{staff_link}" if staff_link else NO_LOGIN
-    return DEMO.format(keys=shown, login=login, pro_key=keys["pro"], address=address)
+    return DEMO.format(
+        keys=shown, login=login, pro_key=keys["pro"], address=address, another=command("demo_login")
+    )
+
+
+def _first_steps() -> str:
+    steps = {"load": "load_instruments", "superuser": "createsuperuser", "key": "issue_key YOUR_NAME"}
+    return FIRST_STEPS.format(**{name: command(words) for name, words in steps.items()})

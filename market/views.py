@@ -25,7 +25,7 @@ from . import runtime
 # Trades have no bid and ask, so imported trades make candles and no quote.
 NOT_QUOTED = (
     "{symbol} has not been quoted yet, so there is no bid and ask to answer. Candles that were imported "
-    "for it are stored all the same: `manage.py export_candles {symbol} 1m` reads them."
+    "for it are stored all the same: the command `export_candles {symbol} 1m` reads them."
 )
 REFUSALS = (
     SymbolNotFound("There is no such symbol. Did you mean EURUSD?", field="symbol"),

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from core.process import end_within
+from core.program.commands import command
 from serving.http.protocol import HttpProtocol
 from serving.websocket.protocol import WEBSOCKET_OPTIONS
 
@@ -49,9 +50,10 @@ def take_port(host: str, port: int) -> socket.socket:
 
 def _sentence(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} is taken. Stop what uses it, or choose another: PORT={port + 1} make run"
+        other = command(f"serve --port {port + 1}")
+        return f"Port {port} is taken. Stop what uses it, or choose another: `{other}`"
     if error.errno == errno.EACCES:
-        return f"Port {port} is for the system. Choose one above 1023: PORT=8000 make run"
+        return f"Port {port} is for the system. Choose one above 1023: `{command('serve --port 8000')}`"
     return f"Cannot listen on {host}, port {port}: {error.strerror or error}."
 
 

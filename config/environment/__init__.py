@@ -5,6 +5,7 @@ from pathlib import Path
 
 from .addresses import read_proxies, read_redis_url
 from .database import read_database_url, session_options
+from .folder import default_folder
 from .values import Environment
 
 __all__ = [
@@ -22,4 +23,5 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 
 
 def var_dir() -> Path:
-    return Path(env.text("VAR_DIR", str(BASE_DIR / "var"))).resolve()
+    named = env.text("VAR_DIR")
+    return (Path(named) if named else default_folder(env.text("XDG_DATA_HOME"))).resolve()

@@ -14,6 +14,7 @@ from typing import Self, TextIO
 
 from django.core.management.base import CommandError
 
+from core.program.commands import command
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 
@@ -28,7 +29,7 @@ def find_instrument(symbol: str) -> InstrumentFacts:
     if facts := by_symbol.get(symbol.upper()):
         return facts
     close = get_close_matches(symbol.upper(), by_symbol, n=1)
-    hint = f"Did you mean {close[0]}?" if close else "manage.py load_instruments adds instruments."
+    hint = f"Did you mean {close[0]}?" if close else f"`{command('load_instruments')}` adds instruments."
     raise CommandError(f"There is no instrument {symbol}. {hint}")
 
 

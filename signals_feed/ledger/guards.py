@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from django.core.checks import CheckMessage, Warning
 from django.db import connections
 
+from core.program.commands import command
+
 from .trigger_rules import ENTRY, EVIDENCE, GUARDS, HEAD, SIGNAL, Guard
 
 KEPT_WHOLE = (SIGNAL, EVIDENCE, ENTRY, HEAD)
@@ -129,7 +131,7 @@ def check_guards(databases: Sequence[str] | None = None, **kwargs: Any) -> list[
     return [
         Warning(
             f"The database would let published signals be changed: {names} missing, disabled or changed.",
-            hint="Run `manage.py migrate`: it puts them up again. Then `manage.py verify_ledger` "
+            hint=f"Run `{command('migrate')}`: it puts them up again. Then `{command('verify_ledger')}` "
             "says whether anything was changed meanwhile.",
             id="signals_feed.W001",
         )

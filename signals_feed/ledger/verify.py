@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef
 
+from core.program.commands import command
 from signals_feed.models import Evidence, Signal
 
 from .guards import missing_triggers
@@ -129,7 +130,7 @@ def _check_guards() -> None:
     if missing := missing_triggers():
         raise Altered(
             f"Nothing was altered, but the database would let it be: {', '.join(sorted(missing))} missing, "
-            "disabled or changed. Run `manage.py migrate` to put them up again."
+            f"disabled or changed. Run `{command('migrate')}` to put them up again."
         )
 
 

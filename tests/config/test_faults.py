@@ -82,5 +82,6 @@ def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> N
 
     assert (ended.returncode, ended.stderr.strip()) == (
         1,
-        "The database has no tables yet. Run `manage.py migrate` first (`make run` does it for you).",
+        "The database has no tables yet. Run `.venv/bin/python manage.py migrate` first; "
+        "`.venv/bin/python manage.py serve` does it, too.",
     )

@@ -18,7 +18,13 @@ PROCESS = VariableGroup(
             "VAR_DIR",
             None,
             "The folder for the database file, the secret and whatever else this installation keeps.",
-            otherwise="`var` beside the code",
+            otherwise="in a checkout `var` beside the code, installed `tickwire` in `XDG_DATA_HOME`",
+        ),
+        text(
+            "XDG_DATA_HOME",
+            None,
+            "The folder for the data of all programs; only an absolute path counts.",
+            otherwise="`~/.local/share`",
         ),
         secret(
             "SECRET_KEY",

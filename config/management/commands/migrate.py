@@ -8,6 +8,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import OperationalError, connections
 
+from core.program.commands import command
+
 LOCK_NOT_AVAILABLE = "55P03"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 
@@ -42,7 +44,7 @@ class Command(MigrateCommand):
             else:
                 return
         raise CommandError(
-            "A table was in use each time. What was done stays done: run `manage.py migrate` again when"
+            f"A table was in use each time. What was done stays done: run `{command('migrate')}` again when"
             " there is less to do, or end the long transaction (see pg_stat_activity)."
         )
 

@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
+from core.program.commands import command
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.history import History
@@ -100,7 +101,8 @@ class BusReader:
                 logger.info("The market engine is heard again")
             self._heard_s = time.monotonic()
         elif self._heard_s is not None and time.monotonic() - self._heard_s > self._quiet_s:
-            logger.warning("No market engine is heard: prices stand still. Start `manage.py run_engine`")
+            start = command("run_engine")
+            logger.warning("No market engine is heard: prices stand still. Start `%s`", start)
             self._heard_s = None
 
     async def _take(self, number: int, epoch: str, data: bytes) -> None:

@@ -15,6 +15,7 @@ from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
 from core.process import end_within, pending_migrations, wait_for_database
+from core.program.commands import command
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.runtime import market
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         if not settings.REDIS_URL:
             raise CommandError(
                 "The web processes hear of the market over Redis: set REDIS_URL. "
-                "Without it `manage.py serve` runs the engine itself."
+                f"Without it `{command('serve')}` runs the engine itself."
             )
         wait_for_database("The engine")
         refuse_pending_migrations()
@@ -103,5 +104,5 @@ def refuse_pending_migrations() -> None:
         more = f" and {others} more" if others else ""
         raise CommandError(
             f"The database is behind the code: {first.app_label}.{first.name}{more} is pending. "
-            "Run `manage.py migrate` first."
+            f"Run `{command('migrate')}` first."
         )

@@ -52,4 +52,4 @@ def test_trades_alone_leave_no_quote_and_the_refusal_says_where_the_candles_are(
 
     error = api.ask("/api/market/EURUSD").json()["error"]
     assert error["code"] == "quote_unavailable"
-    assert "`manage.py export_candles EURUSD 1m`" in error["message"]
+    assert "`export_candles EURUSD 1m`" in error["message"]

@@ -87,4 +87,4 @@ def test_run_engine_refuses_a_database_that_is_behind_the_code(tmp_path: Path) -
 
     assert refused.returncode == 1
     assert "The database is behind the code: instruments.0004" in refused.stderr
-    assert "Run `manage.py migrate` first." in refused.stderr
+    assert "manage.py migrate` first." in refused.stderr

@@ -1,0 +1,43 @@
+"""Does what was typed, and says in a sentence what an operator can mend."""
+
+from difflib import get_close_matches
+
+import django
+from django.core.management import execute_from_command_line, get_commands
+
+from config.failures import explain
+from config.installation import prepare
+from core.program.commands import is_installed_command
+
+from .help import COMMANDS, as_typed
+from .words import typed_name
+
+
+def execute(words: list[str]) -> str:
+    """Returns what went wrong, if anything did. A bug keeps its traceback."""
+    try:
+        prepare()
+        if words[0] not in COMMANDS and (fault := _unknown(words[0])):
+            return fault
+        execute_from_command_line([typed_name(), *words])
+    except Exception as error:  # noqa: BLE001 - the top of the program: known faults become one sentence
+        if (fault := explain(error) or "") == "":
+            raise
+        return fault
+    return ""
+
+
+def _unknown(name: str) -> str:
+    """Empty for one of Django's or of a library."""
+    django.setup()
+    # Django answers `help NAME` itself.
+    known = {*get_commands(), "help"}
+    if name in known:
+        return ""
+    is_installed = is_installed_command()
+    names = [as_typed(each, is_installed) for each in sorted(known)]
+    shown = as_typed(name, is_installed)
+    close = get_close_matches(shown, names, 1)
+    program = typed_name()
+    hint = f"Did you mean `{program} {close[0]}`?" if close else f"`{program} help` lists what there is."
+    return f"There is no command {shown}. {hint}"

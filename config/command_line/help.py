@@ -1,0 +1,67 @@
+"""The list of commands, which must not take the time that importing them takes."""
+
+from core.program.commands import DATA_OPTION, NAME, SHORT_NAMES
+
+GROUPS: dict[str, dict[str, str]] = {
+    "Running it": {
+        "serve": "Serve pages, REST and streams; outside production with the demo.",
+        "run_engine": "Run the market engine beside several web processes; twice for a stand-in.",
+        "migrate": "Bring the database to this version, beside a running service.",
+        "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
+        "check": "Check the settings; `check --deploy` as production does.",
+    },
+    "Who may come in": {
+        "createsuperuser": "Make a login for the back office.",
+        "changepassword": "Set somebody's password.",
+        "issue_key": "Print a new API key, and nothing else.",
+        "revoke_key": "Revoke an API key, in running services too.",
+        "issue_ingest_key": "Print a new key for sending prices.",
+        "demo_login": "Print a one-time link into the demo's back office.",
+    },
+    "Market data": {
+        "load_instruments": "Take instruments from a CSV, or the shipped ones.",
+        "import_ticks": "Make candles of files with past ticks.",
+        "export_candles": "Write stored candles as CSV.",
+        "record_feed": "Write what a venue sends, as lines that can be imported and replayed.",
+    },
+    "Signals and news": {
+        "publish_signal": "Publish a signal, as the form does.",
+        "verify_ledger": "Check the ledger of signals; names the first altered row.",
+        "poll_news": "Poll the sources of news that are due, or those that are named.",
+        "score_headlines": "Score the sentiment of headlines.",
+    },
+    "Working on it": {
+        "seed_demo": "Make the demo's data now, or anew.",
+        "settings_table": "Print the table of settings, or renew its page.",
+        "runserver": "Django's server for development, which lacks some closing codes of streams.",
+        "shell": "A Python shell with everything set up.",
+        "dbshell": "The shell of the database.",
+    },
+}
+COMMANDS = {name for group in GROUPS.values() for name in group}
+
+TEXT = """\
+Tickwire serves market data, signals and news over REST and WebSocket.
+
+{program} [{data} DIR] COMMAND …
+{groups}
+
+{program} help COMMAND says how a command is used. What it keeps lies in DIR; without {data}, in
+VAR_DIR or {default}.
+"""
+
+
+def overview(program: str) -> str:
+    """`program`: as it was typed."""
+    is_installed = program == NAME
+    default = "tickwire in $XDG_DATA_HOME or ~/.local/share" if is_installed else "var/"
+    groups = "\n".join(f"\n{title}\n{_lines(group, is_installed)}" for title, group in GROUPS.items())
+    return TEXT.format(program=program, data=DATA_OPTION, groups=groups, default=default)
+
+
+def _lines(group: dict[str, str], is_installed: bool) -> str:
+    return "\n".join(f"  {as_typed(name, is_installed):<18}{text}" for name, text in group.items())
+
+
+def as_typed(name: str, is_installed: bool) -> str:
+    return SHORT_NAMES.get(name, name.replace("_", "-")) if is_installed else name

@@ -1,0 +1,1 @@
+"""What this program is: its version, and how it was started."""

@@ -1,0 +1,61 @@
+"""`tickwire-server` and `manage.py`: help without waiting, and a sentence for whatever is mistyped."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.command_line.execution import execute
+from config.command_line.words import Reading, read
+from core.program.version import VERSION
+
+
+@pytest.fixture(autouse=True)
+def _typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tickwire-server"])
+
+
+@pytest.mark.parametrize("word", ["help", "--help", "-h"])
+def test_help_has_a_line_for_each_command(word: str) -> None:
+    said = read([word], "serve").answer
+    assert "\nRunning it\n  serve " in said
+    assert "\n  issue-key         Print a new API key" in said
+    assert "\n  engine " in said
+    assert max(map(len, said.splitlines())) <= 110
+
+
+def test_without_a_command_it_does_what_the_caller_says() -> None:
+    assert "Running it" in read([], "help").answer
+    assert read(["--port", "1"], "serve").words == ["serve", "--port", "1"]
+
+
+def test_dashes_and_short_names_are_accepted() -> None:
+    assert read(["issue-key", "me"], "serve") == Reading(["issue_key", "me"])
+    assert read(["engine"], "serve") == Reading(["run_engine"])
+
+
+def test_it_tells_its_version() -> None:
+    assert read(["--version"], "serve").answer == f"tickwire-server {VERSION}"
+
+
+def test_data_names_the_folder_wherever_it_stands(tmp_path: Path) -> None:
+    for words in (["migrate", "--data", str(tmp_path)], [f"--data={tmp_path}", "migrate"]):
+        assert read(words, "serve") == Reading(["migrate"], str(tmp_path))
+
+
+def test_data_without_a_folder_is_refused() -> None:
+    assert "--data takes one folder" in read(["serve", "--data"], "serve").fault
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("engin", "There is no command engin. Did you mean `tickwire-server engine`?"),
+        ("isue_key", "There is no command isue-key. Did you mean `tickwire-server issue-key`?"),
+        ("xyzzy", "There is no command xyzzy. `tickwire-server help` lists what there is."),
+    ],
+)
+def test_a_mistyped_command_is_answered_with_the_nearest(typed: str, sentence: str) -> None:
+    assert execute([typed]) == sentence
