@@ -45,7 +45,7 @@ class Machine:
         self.is_full = False
         self.started = 0
 
-    def start(self, config: Any, sockets: Any, place: Place, ends_within_s: float) -> Started:
+    def start(self, config: Any, sockets: Any, place: Place, figures: Any, ends_within_s: float) -> Started:
         if self.is_full:
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         self.started += 1
