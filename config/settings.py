@@ -3,10 +3,11 @@
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from csp.constants import NONE, SELF
 
-from .environment import BASE_DIR, env, read_database_url, session_options, var_dir
+from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_url, var_dir
 from .installation import known_secret
 from .library_settings import UNFOLD as UNFOLD
 from .library_settings import described_at
@@ -114,44 +115,18 @@ TEMPLATES = [
 API_THREADS = env.whole("API_THREADS")
 PAGE_THREADS = env.whole("PAGE_THREADS")
 
+DATABASE_FILE = quote(str(VAR_DIR / "tickwire.sqlite3"))
+database = env.parsed("DATABASE_URL") or read_database_url(f"sqlite:///{DATABASE_FILE}")
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": env.parsed("DATABASE_URL") or read_database_url(f"sqlite:///{VAR_DIR / 'tickwire.sqlite3'}")
+    "default": on_sqlite(database, str(VAR_DIR / f"test-{os.getpid()}.sqlite3"))
+    if database["ENGINE"] == "django.db.backends.sqlite3"
+    else on_postgresql(
+        database,
+        connections=env.whole("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
+        idle_transaction_s=env.number("DATABASE_IDLE_TRANSACTION_S"),
+        pooler=env.text("DATABASE_POOLER"),
+    )
 }
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    DATABASES["default"] |= {
-        # The threads that ask are few and stay, so their connections may stay too.
-        "CONN_MAX_AGE": None,
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=268435456;",
-        },
-        # A file, because a server under test has threads of its own.
-        "TEST": {"NAME": str(VAR_DIR / f"test-{os.getpid()}.sqlite3")},
-    }
-else:
-    # Any other CONN_MAX_AGE leaks pooled connections under ASGI.
-    DATABASES["default"] |= {
-        "CONN_MAX_AGE": 0,
-        "OPTIONS": {
-            # A host that has vanished is noticed within half a minute instead of hours.
-            "connect_timeout": 5,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 20_000,
-            "options": session_options(env.number("DATABASE_IDLE_TRANSACTION_S")),
-            **DATABASES["default"]["OPTIONS"],
-            # One for each thread of the API and of pages, and for those that others must not hold up.
-            "pool": {
-                "min_size": 1,
-                "max_size": env.whole("DATABASE_POOL", API_THREADS + PAGE_THREADS + 4),
-                "timeout": 2,
-                # The next one tries again at once, instead of after pauses that grow to a minute.
-                "reconnect_timeout": 1,
-            },
-        },
-    }
 # While the database is away, known keys and open streams go on for so long, and a revocation may be as late.
 KEYS_TRUSTED_FOR_S = env.number("KEYS_TRUSTED_FOR_S")
 # A migration may wait for so long for a table that is in use, and whoever comes later waits behind it.

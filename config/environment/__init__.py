@@ -4,17 +4,18 @@ import os
 from pathlib import Path
 
 from .addresses import read_proxies, read_redis_url
-from .database import read_database_url, session_options
+from .database import on_postgresql, on_sqlite, read_database_url
 from .folder import default_folder
 from .values import Environment
 
 __all__ = [
     "BASE_DIR",
     "env",
+    "on_postgresql",
+    "on_sqlite",
     "read_database_url",
     "read_proxies",
     "read_redis_url",
-    "session_options",
     "var_dir",
 ]
 

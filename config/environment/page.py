@@ -18,11 +18,30 @@ A **secret** may also be in a file that `NAME_FILE` names, such as `SECRET_KEY_F
 A newline at its end does not count, and setting both is refused. No message and no line of the log shows a
 secret. Variables marked **production** have to be set with `PRODUCTION=1`.
 """
+ADDRESSES = """\
+## How DATABASE_URL is written
+
+    postgresql://user:password@host:5432/name?sslmode=verify-full&sslrootcert=/etc/ca.pem
+    postgresql://user:password@host1:5432,host2:5432/name?target_session_attrs=read-write
+    postgresql://user:password@[2001:db8::5]:5432/name
+    postgresql://user@%2Frun%2Fpostgresql/name          (a socket; or postgresql://user@/name?host=/run/postgresql)
+    sqlite:////srv/tickwire/tickwire.sqlite3?timeout=20&synchronous=FULL&cache_size=-8000&mmap_size=0
+
+In a user name, a password or a path write `%23` for #, `%3F` for ?, `%40` for @, `%2F` for / and `%25` for
+%. What the query says goes to PostgreSQL's client library as it is; an option that it does not know is
+refused. With several hosts and `target_session_attrs=read-write`, connections go to the one that may be
+written.
+
+Behind PgBouncer with `pool_mode = transaction` set `DATABASE_POOLER=transaction`: no cursors then that
+outlive a transaction, and no `options`, which PgBouncer refuses. What they would set is set for the role
+instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `manage.py migrate` with
+the address of PostgreSQL itself, because it sets a bound for its whole session.
+"""
 KINDS = {"text": "text", "whole": "whole number", "number": "number", "switch": "1 or 0", "words": "list"}
 
 
 def markdown() -> str:
-    return "\n".join([INTRODUCTION, *_tables()])
+    return "\n".join([INTRODUCTION, *_tables(), ADDRESSES])
 
 
 def env_example() -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from redis.asyncio import Redis
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
-from config.environment import read_database_url, read_proxies, read_redis_url
+from config.environment import on_postgresql, read_database_url, read_proxies, read_redis_url
 from serving.http.connections import AddressGroups
+from tests.market.postgresql import own_server
+from tests.programs import services
 from tests.programs.commands import manage
 
 POSTGRESQL = "postgresql://ada:secret@db.example:5433/market"
@@ -25,7 +29,7 @@ def test_options_reach_the_client_library_as_they_are() -> None:
         "connect_timeout": "5",
     }
     names = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
-    assert [found[name] for name in names] == ["market", "ada", "secret", "db.example", 5433]
+    assert [found[name] for name in names] == ["market", "ada", "secret", "db.example", "5433"]
 
 
 def test_they_are_there_beside_the_pool_in_the_settings(tmp_path: Path) -> None:
@@ -74,13 +78,131 @@ def test_password_may_hold_any_letter() -> None:
     assert (found["PASSWORD"], found["OPTIONS"]) == ("#?@", {"sslmode": "verify-full"})
 
 
-def test_sqlite_takes_no_options() -> None:
-    assert read_database_url("sqlite:////tmp/x.sqlite3")["NAME"] == "/tmp/x.sqlite3"  # noqa: S108 - a name
-    with pytest.raises(ImproperlyConfigured, match="'timeout'"):
-        read_database_url("sqlite:////tmp/x.sqlite3?timeout=5")
+def test_options_of_sqlite_count_too(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/x.sqlite3?timeout=7&synchronous=FULL&mmap_size=0&cache_size=-4000"
+    assert read_database_url(url)["NAME"] == f"{tmp_path}/x.sqlite3"
+    ask = (
+        "from django.db import connection as c; c.ensure_connection(); "
+        "print([c.connection.execute(f'PRAGMA {name}').fetchone()[0] for name in "
+        "('busy_timeout', 'synchronous', 'mmap_size', 'cache_size', 'journal_mode')])"
+    )
+    ran = manage(tmp_path / "var", "shell", "-v0", "-c", ask, DATABASE_URL=url)
+    assert ran.stdout.strip() == "[7000, 2, 0, -4000, 'wal']", ran.stderr
 
 
-@pytest.mark.parametrize("url", ["mysql://host/name", "db.example", "http://db"])
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("timeoot=5", "'timeoot', which means nothing there. Did you mean timeout?"),
+        ("sslmode=require", "'sslmode', which means nothing there."),
+        ("timeout=long", "timeout in DATABASE_URL should be a whole number."),
+        (
+            "synchronous=1;DROP",
+            "synchronous in DATABASE_URL should be one of these: OFF, NORMAL, FULL, EXTRA.",
+        ),
+    ],
+)
+def test_option_that_sqlite_does_not_know_is_refused(query: str, sentence: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read_database_url(f"sqlite:////srv/x.sqlite3?{query}")
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("h1:5432,h2:5433", "h1,h2", "5432,5433"),
+        ("h1,h2", "h1,h2", ""),
+        # libpq takes as many ports as hosts; an empty one is 5432.
+        ("h1,h2:5433", "h1,h2", ",5433"),
+        ("[::1]:5432,[fe80::1%25eth0],10.0.0.5:6432", "::1,fe80::1%eth0,10.0.0.5", "5432,,6432"),
+        ("[2001:db8::5]", "2001:db8::5", ""),
+        ("%2Frun%2Fpostgresql", "/run/postgresql", ""),
+        ("%2Frun%2Fpostgresql:5433", "/run/postgresql", "5433"),
+        ("", "", ""),
+    ],
+)
+def test_hosts_are_handed_on_as_libpq_takes_them(address: str, host: str, port: str) -> None:
+    found = read_database_url(
+        f"postgresql://ada:p%2Fa%2Cs%3As@{address}/market?target_session_attrs=read-write"
+    )
+    assert (found["HOST"], found["PORT"], found["USER"], found["PASSWORD"]) == (host, port, "ada", "p/a,s:s")
+    assert (found["NAME"], found["OPTIONS"]) == ("market", {"target_session_attrs": "read-write"})
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("postgresql:///market?host=/run/postgresql&port=5433", "/run/postgresql", "5433"),
+        ("postgresql://ada@/market?host=h1,h2&port=5432,5433", "h1,h2", "5432,5433"),
+        ("postgres:////run/postgresql/market", "/run/postgresql", ""),
+    ],
+)
+def test_hosts_may_stand_in_the_query_as_in_libpq(url: str, host: str, port: str) -> None:
+    found = read_database_url(url)
+    assert (found["NAME"], found["HOST"], found["PORT"], found["OPTIONS"]) == ("market", host, port, {})
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("postgresql://h1/market?host=h2", "DATABASE_URL names the host twice, once as an option."),
+        ("postgresql://h1:1/market?port=2", "DATABASE_URL names the port twice, once as an option."),
+        ("postgresql://h1", "DATABASE_URL names no database."),
+        ("postgresql://h1:0/market", "a port from 1 to 65535"),
+        ("postgresql://h1:65536/market", "a port from 1 to 65535"),
+        ("postgresql://::1/market", "IPv6 is written [::1]:5432"),
+        ("postgresql://ada:pa/ss@h1/market", "/ in a password %2F"),
+        (
+            "postgresql://h1/market?sslmode=verfy-full",
+            "sslmode in DATABASE_URL should be one of these: disable,",
+        ),
+        (
+            "postgresql://h1/market?target_session_attrs=rw",
+            "target_session_attrs in DATABASE_URL should be one of",
+        ),
+        (
+            "postgresql://h1/market?connect_timeout=soon",
+            "connect_timeout in DATABASE_URL should be a whole number.",
+        ),
+        ("sqlite://var/x.sqlite3", "with four slashes"),
+        ("sqlite:///", "with four slashes"),
+    ],
+)
+def test_address_that_would_be_misread_is_refused(url: str, sentence: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read_database_url(url)
+    assert sentence in str(refused.value)
+
+
+def test_of_several_hosts_the_one_that_may_be_written_is_taken(tmp_path: Path) -> None:
+    ask = "from django.db import connection as c; print(c.cursor().execute('SHOW port').fetchone()[0])"
+    with own_server() as read_only, own_server() as writable:
+        ports = [urlsplit(url).port for url in (read_only, writable)]
+        standing_by = "ALTER DATABASE postgres SET default_transaction_read_only = on"
+        with psycopg.connect(read_only, autocommit=True) as connection:
+            connection.execute(standing_by)
+        hosts = f"127.0.0.1:{services.free_port()},127.0.0.1:{ports[0]},localhost:{ports[1]}"
+        url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write&connect_timeout=3"
+        ran = manage(tmp_path / "var", "shell", "-v0", "-c", ask, DATABASE_URL=url)
+    assert ran.stdout.strip() == str(ports[1]), ran.stderr
+
+
+def test_service_names_the_database_elsewhere() -> None:
+    assert read_database_url("postgresql://?service=market")["OPTIONS"] == {"service": "market"}
+
+
+def test_pooler_by_transaction_gets_nothing_that_outlives_one() -> None:
+    address = read_database_url(POSTGRESQL)
+    direct = on_postgresql(address, connections=5, idle_transaction_s=10.0, pooler="none")
+    pooled = on_postgresql(address, connections=5, idle_transaction_s=10.0, pooler="transaction")
+    assert "idle_in_transaction_session_timeout=10000" in direct["OPTIONS"]["options"]
+    assert "options" not in pooled["OPTIONS"]
+    assert (direct["DISABLE_SERVER_SIDE_CURSORS"], pooled["DISABLE_SERVER_SIDE_CURSORS"]) == (False, True)
+    assert pooled["OPTIONS"]["prepare_threshold"] is None
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "db.example", "http://db", "postgresql:db"])
 def test_no_other_database_is_taken(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="DATABASE_URL should look like"):
         read_database_url(url)

@@ -1,6 +1,6 @@
 from ..addresses import read_redis_url
 from ..database import read_database_url
-from ..variable import VariableGroup, number, secret, whole
+from ..variable import VariableGroup, number, secret, text, whole
 
 DATABASE = VariableGroup(
     "The database",
@@ -20,10 +20,16 @@ DATABASE = VariableGroup(
             lowest=1,
             otherwise="`API_THREADS` + `PAGE_THREADS` + 4",
         ),
+        text(
+            "DATABASE_POOLER",
+            "none",
+            "`transaction` suits a PgBouncer in front of PostgreSQL with `pool_mode = transaction`.",
+            among=("none", "transaction"),
+        ),
         number(
             "DATABASE_IDLE_TRANSACTION_S",
             10.0,
-            "PostgreSQL ends a transaction that has been idle for so many seconds; 0 is never.",
+            "PostgreSQL ends a transaction idle for so many seconds, 0 is never; not behind a pooler.",
         ),
         number(
             "KEYS_TRUSTED_FOR_S",
