@@ -1,4 +1,4 @@
-"""The simulated market's past is made once, and removed with the demo.
+"""The simulated market's past is begun once, and removed with the demo.
 
 While the service is down no past is made: the engine fills that gap at its start, because only it knows what
 had been sent.
@@ -7,22 +7,24 @@ had been sent.
 from django.conf import settings
 from django.db import transaction
 
-from core.times import MINUTE_MS, epoch_ms
+from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.catalogue import catalogue
 from instruments.facts import InstrumentFacts
 from instruments.sources import DEMO, default_feed, feeds_of
 from market.engine import SeriesEnding
-from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote
+from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote, UnfinishedPast
 from market.prices import TIMEFRAMES, interval_start
-from market.simulated_past import make_past
+from market.simulated_past import last_quote, recent_from, recent_rows
 from market.store import (
     CandleToWrite,
     change_kind,
     lock_series,
+    prepared_batches,
     read_minutes_since,
     tick_of,
     wanted_kind,
     write_candles,
+    write_prepared,
     write_quote,
 )
 from signals_feed.publishing import end_signals
@@ -30,8 +32,9 @@ from signals_feed.publishing import end_signals
 from .instruments import Progress
 
 
-def seed_candles(now_ms: int, progress: Progress) -> None:
-    """Makes the past, up to the last full minute, of all instruments that have none."""
+def seed_recent(now_ms: int, progress: Progress) -> None:
+    """Makes what the engine goes on from, up to the last full minute, for all instruments that have none, and
+    notes what came before it as unfinished."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
     # An instrument that has been priced before keeps its past, whoever priced it.
@@ -39,10 +42,14 @@ def seed_candles(now_ms: int, progress: Progress) -> None:
     unknown = [facts for facts in priced_by_demo() if facts.id not in known]
     new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
     for number, facts in enumerate(new, 1):
-        progress(f"Simulating the market: {facts.symbol} ({number} of {len(new)})")
+        progress(f"Opening the market: {facts.symbol} ({number} of {len(new)})")
+        candles, quote = prepared_batches(recent_rows(facts, until_ms)), last_quote(facts, until_ms)
         with transaction.atomic():
-            if (quote := make_past(facts, until_ms)) is not None:
+            write_prepared(candles)
+            if quote is not None:
                 write_quote(facts.id, quote, DEMO)
+            past = UnfinishedPast(instrument_id=facts.id, until_at=moment(recent_from(facts, until_ms)))
+            past.save(force_insert=True)
 
 
 def priced_by_demo() -> list[InstrumentFacts]:
@@ -61,6 +68,8 @@ def simulated_since() -> dict[int, int]:
 
 def remove_market(now_ms: int) -> None:
     catalogue.load_now()
+    # First: a process that still makes some of it writes nothing any more.
+    UnfinishedPast.objects.all().delete()
     for row in LastQuote.objects.filter(source=DEMO).select_related("instrument"):
         _remove_quote(row, now_ms)
     FormerQuote.objects.filter(source=DEMO).delete()

@@ -38,6 +38,11 @@ def seed_people() -> None:
     _seed_staff()
 
 
+def hold_demo() -> bool:
+    """Within a transaction: nobody adds to the demo or removes it meanwhile. False if it was removed."""
+    return bool(Account.objects.select_for_update().filter(is_demo=True).order_by("pk")[:1])
+
+
 def _account(username: str, tier: Tier) -> Account:
     """A real person who has the name already keeps it."""
     user, is_new = User.objects.get_or_create(username=username)

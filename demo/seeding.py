@@ -1,6 +1,7 @@
 """Loads the demo, and removes it again."""
 
 import time
+from collections.abc import Callable
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -10,14 +11,17 @@ from django.db.models import Q, QuerySet
 from accounts.models import Account, User
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
+from instruments.catalogue import catalogue
+from market.models import UnfinishedPast
 from news.models import NewsItem, Source
 from signals_feed.publishing import remove_demo
 
 from .instruments import Progress, brought, brought_calendars, seed_instruments
-from .market import remove_market, seed_candles
-from .news import seed_news
-from .people import seed_people
-from .signals import seed_signals
+from .market import remove_market, seed_recent
+from .news import lacks_news, seed_news
+from .past import LOOK_S, claim, make_pasts
+from .people import hold_demo, seed_people
+from .signals import lacks_signals, seed_signals
 
 
 def refuse_outside_demo() -> None:
@@ -30,13 +34,47 @@ def refuse_outside_demo() -> None:
 
 def seed(progress: Progress) -> None:
     """DEMO_SEED and the secret decide what is made. Loading again adds what is missing."""
+    begin(progress)
+    finish(progress)
+
+
+def begin(progress: Progress) -> None:
+    """What a service needs to be alive: people, instruments, and a market that goes on from now."""
     refuse_outside_demo()
-    now_ms = time.time_ns() // 1_000_000
     seed_instruments(progress)
     seed_people()
-    seed_candles(now_ms, progress)
-    seed_signals(now_ms, progress)
-    seed_news(now_ms, progress)
+    seed_recent(_now_ms(), progress)
+
+
+def is_finished() -> bool:
+    return not (UnfinishedPast.objects.exists() or lacks_signals() or lacks_news())
+
+
+def finish(progress: Progress, go_on: Callable[[], bool] = lambda: True) -> None:
+    """All the rest: the past, and what is made of it. `go_on` is asked between the steps."""
+    refuse_outside_demo()
+    pasts = UnfinishedPast.objects.all()
+    if not pasts.exists():
+        _fill_feed(progress)
+        return
+    # Several processes make the pasts, and one of them does what follows.
+    while make_pasts(progress, go_on) and pasts.exists():
+        if claim(pasts) is not None:
+            _fill_feed(progress)
+            pasts.delete()
+            progress("The demo's past is complete")
+        else:
+            time.sleep(LOOK_S)
+
+
+def _fill_feed(progress: Progress) -> None:
+    catalogue.load_now()
+    seed_signals(_now_ms(), progress)
+    seed_news(_now_ms(), progress)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def is_there() -> bool:
@@ -53,12 +91,13 @@ def remove(progress: Progress) -> None:
     demo_users = _demo_users()
     if not demo_users.exists():
         return
+    hold_demo()
     progress("Removing the demo data")
     remove_demo(list(demo_users.values_list("pk", flat=True)))
     NewsItem.objects.filter(is_demo=True).delete()
     # A source that somebody has resumed is theirs.
     Source.objects.filter(is_demo=True, polled_at=None).delete()
-    remove_market(time.time_ns() // 1_000_000)
+    remove_market(_now_ms())
     _remove_instruments()
     for account in Account.objects.filter(user__in=demo_users):
         ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by="demo", account=account.pk)

@@ -18,19 +18,19 @@ from accounts.models import User
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from instruments.models import Instrument
-from market.prices import PriceBar, interval_start
-from market.simulated_past import simulated_minutes
+from market.prices import TIMEFRAMES, PriceBar, interval_start
+from market.store import read_minutes_since
 from signals_feed.closing import Closing, close_signal
-from signals_feed.models import LIFETIME, Signal
+from signals_feed.models import LIFETIME, Signal, SignalQuerySet
 from signals_feed.publishing import enter_feed
 from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 
 from .instruments import Progress
 from .market import priced_by_demo, simulated_since
-from .people import PUBLISHERS
+from .people import PUBLISHERS, hold_demo
 
 PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
-MOST_MINUTES = 13 * 24 * 60
+MOST_MINUTES = 8 * 24 * 60
 
 
 class Planned(NamedTuple):
@@ -43,16 +43,28 @@ class Planned(NamedTuple):
 
 def seed_signals(now_ms: int, progress: Progress) -> None:
     """Makes the whole feed the first time, and later only active signals if too few are left."""
-    signals = Signal.objects.filter(user__in=_publishers())
+    signals = _own_signals()
+    known = signals.count()
     planned: list[Planned] = []
-    if not signals.exists():
+    if not known:
         progress("Publishing signals")
         planned += _plan(now_ms, settings.DEMO_SEED, PAST_SIGNALS, are_closed=True)
     missing = ACTIVE_SIGNALS - signals.active().count()
     if missing > 0:
-        seed = settings.DEMO_SEED + signals.count() + len(planned)
+        seed = settings.DEMO_SEED + known + len(planned)
         planned += _plan(now_ms, seed, missing, are_closed=False)
-    _carry_out(planned)
+    with transaction.atomic():
+        # Another process may have planned the same.
+        if hold_demo() and signals.count() == known:
+            _carry_out(planned)
+
+
+def lacks_signals() -> bool:
+    return _own_signals().active().count() < ACTIVE_SIGNALS
+
+
+def _own_signals() -> SignalQuerySet:
+    return Signal.objects.filter(user__in=_publishers())
 
 
 def _publishers() -> QuerySet[User]:
@@ -60,7 +72,6 @@ def _publishers() -> QuerySet[User]:
     return User.objects.filter(username__in=PUBLISHERS, account__is_demo=True)
 
 
-@transaction.atomic
 def _carry_out(planned: list[Planned]) -> None:
     """Ordered by time, as the ledger is."""
     acts: list[tuple[datetime, Callable[[], object]]] = []
@@ -86,7 +97,7 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
         start_ms = now_ms - dice.randrange(youngest, oldest) * MINUTE_MS
         if start_ms < since_ms[facts.id]:
             continue
-        path = simulated_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
+        path = _stored_minutes(facts, start_ms, interval_start(now_ms, MINUTE_MS))
         start = next(path, None)
         found = None if start is None else _planned(facts, start, path, dice)
         if found is not None and (found.closing is not None) == are_closed:
@@ -96,6 +107,15 @@ def _plan(now_ms: int, seed: int, wanted: int, *, are_closed: bool) -> list[Plan
         if len(made) == wanted:
             break
     return made
+
+
+def _stored_minutes(facts: InstrumentFacts, start_ms: int, end_ms: int) -> Iterator[PriceBar]:
+    """Read a day at a time, because most signals end early."""
+    start_ms = -(-start_ms // MINUTE_MS) * MINUTE_MS
+    for begin_ms in range(start_ms, end_ms, TIMEFRAMES["1d"]):
+        yield from read_minutes_since(
+            facts, begin_ms, simulated=True, before_ms=min(end_ms, begin_ms + TIMEFRAMES["1d"])
+        )
 
 
 def _planned(
@@ -128,16 +148,21 @@ def _first_closing(signal: Signal, quote: Quoted, path: Iterator[PriceBar], digi
     ends_ms = epoch_ms(signal.expires_at)
     levels = SignalLevels(signal.direction, signal.stop_loss, signal.take_profit, quote.time_ms, ends_ms)
     first = exit_price(signal.direction, quote.bid, quote.ask)
-    seen = SeenExtremes(first, first, 0)
+    highest = lowest = float(first)
+    # Between these nothing ends before its time: only the others are looked at as exactly as the rules do.
+    point = 10.0**-digits
+    below, above = sorted((float(signal.stop_loss), float(signal.take_profit)))
+    below, above = below + point, above - point
     for candle in path:
-        kept = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
-        prices = [_rounded(price, digits) for price in kept]
-        minute = StoredMinute(candle.opened_ms, *prices)
-        if exit_ := by_minute(levels, minute):
-            closing = Closing.by_candle(signal.pk, exit_, minute, seen)
-            return closing._replace(at_ms=candle.opened_ms + MINUTE_MS // 2)
-        low, high = prices[1:3] if levels.is_buy else prices[3:]
-        seen = SeenExtremes(max(seen.high, high), min(seen.low, low), 0)
+        low, high = (candle.low, candle.high) if levels.is_buy else (candle.ask_low, candle.ask_high)
+        if low <= below or high >= above or candle.opened_ms + MINUTE_MS >= ends_ms:
+            kept = candle.open, candle.low, candle.high, candle.ask_low, candle.ask_high
+            minute = StoredMinute(candle.opened_ms, *(_rounded(price, digits) for price in kept))
+            if exit_ := by_minute(levels, minute):
+                seen = SeenExtremes(_rounded(highest, digits), _rounded(lowest, digits), 0)
+                closing = Closing.by_candle(signal.pk, exit_, minute, seen)
+                return closing._replace(at_ms=candle.opened_ms + MINUTE_MS // 2)
+        highest, lowest = max(highest, high), min(lowest, low)
     return None
 
 

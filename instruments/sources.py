@@ -1,6 +1,7 @@
 """The feeds that an instrument may name as its source. Simulated prices and real ones never mix."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 DEMO, REPLAY, PUSH = "demo", "replay", "push"
 SIMULATED = frozenset({DEMO, REPLAY})
@@ -15,6 +16,8 @@ class KnownFeeds:
 known_feeds = KnownFeeds()
 
 
+# Asked for every candle that is written.
+@lru_cache(maxsize=256)
 def is_simulated(feed: str) -> bool:
     """By its name, as an instrument gives it (`kraken:BTC/USD`) or a candle keeps it (`demo+replay`)."""
     return feed.partition("+")[0].partition(":")[0] in SIMULATED

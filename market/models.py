@@ -215,3 +215,18 @@ class UnfinishedImport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instrument_id} {self.digest[:12]} up to {self.minute_at:%Y-%m-%d %H:%M}"
+
+
+class UnfinishedPast(models.Model):
+    """A simulated past that is made beside the service. The last step of the demo removes all of them."""
+
+    instrument = models.OneToOneField(
+        "instruments.Instrument", on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    until_at = models.DateTimeField(help_text="What came before this midnight is to be made.")
+    maker = models.CharField(max_length=120, blank=True, help_text="The process that makes it now.")
+    begun_at = models.DateTimeField(null=True, blank=True)
+    made_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.instrument_id} before {self.until_at:%Y-%m-%d}"

@@ -1,23 +1,18 @@
-"""The simulated market's past: 1m candles for 14 days, and 500 of each coarser interval. It is only made up
-where no ticks were sent."""
+"""The simulated market's past: 1m candles for eight days, and 500 of each coarser interval. It is only
+made up where no ticks were sent."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 
 from django.conf import settings
 from django.db import transaction
 
 from core.times import MINUTE_MS
 from instruments.facts import InstrumentFacts
+from instruments.hours import Span, TradingHours
 from instruments.sources import DEMO
-from market.prices.candles import (
-    COARSER,
-    DAY_MS,
-    TIMEFRAMES,
-    CandleBuilder,
-    PriceBar,
-    aggregate,
-    interval_start,
-)
+from market.prices.candles import COARSER, DAY_MS, CandleBuilder, PriceBar, aggregate, interval_start
 from market.prices.history import KEPT
 from market.prices.records import Tick
 from market.simulated.simulated_market import SimulatedMarket, simulated
@@ -25,30 +20,36 @@ from market.simulated.simulated_market import SimulatedMarket, simulated
 from .models import Candle
 from .store import candle_rows
 
-MINUTES_MS = 14 * DAY_MS
+# A signal lives for seven days, so all that could end one of the demo is there to be looked at.
+MINUTES_MS = 8 * DAY_MS
 
 # Enough for 500 days of trading, with weekends and holidays between them.
 PAST_MS = 730 * DAY_MS
 
-# How far back each interval is kept before the 1m candles begin.
+# So many of each coarser interval there are at least.
 COARSE_KEPT = KEPT + 20
-STEPS = (TIMEFRAMES["1h"], TIMEFRAMES["15m"], TIMEFRAMES["5m"], MINUTE_MS)
 
 # The bars of a simulated market are made on the bid.
 BASIS = Candle.Basis.BID
 
 
-def make_past(facts: InstrumentFacts, until_ms: int) -> Tick | None:
-    """All of it, for an instrument that has none; returns its last quote."""
-    market = simulated(facts, settings.DEMO_SEED)
-    first_minute_ms = interval_start(until_ms - MINUTES_MS, DAY_MS)
-    # Before the transaction: the database ends one in which nothing is said for long.
-    rows = [*_coarse(facts, market, first_minute_ms - PAST_MS, first_minute_ms)]
-    rows += _minutes(facts, market, CandleBuilder(), first_minute_ms, until_ms)
-    quote = last_quote(facts, until_ms)
-    with transaction.atomic():
-        candle_rows.write_candles(rows)
-    return quote
+def recent_from(facts: InstrumentFacts, until_ms: int) -> int:
+    """A midnight: what forms later lacks nothing of its day. Of a market that never closes the one before."""
+    never_closes = facts.hours.next_open(until_ms) is None
+    return interval_start(until_ms, DAY_MS) - DAY_MS * never_closes
+
+
+def recent_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.CandleToWrite]:
+    """Of an instrument that has none: what the engine goes on from."""
+    return _minute_rows(facts, recent_from(facts, until_ms), until_ms)
+
+
+def older_rows(facts: InstrumentFacts, until_ms: int) -> list[candle_rows.CandleToWrite]:
+    """All that came before a midnight."""
+    first_minute_ms = until_ms - MINUTES_MS
+    rows = _minute_rows(facts, first_minute_ms, until_ms)
+    known = Counter(timeframe for _, timeframe, _, _ in rows)
+    return [*_coarse_rows(facts, first_minute_ms - PAST_MS, first_minute_ms, known), *rows]
 
 
 def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int) -> bool:
@@ -61,7 +62,7 @@ def fill_gap(facts: InstrumentFacts, last_ms: int, since_ms: int, until_ms: int)
     if first_minute_ms > since_ms:
         # Away for longer than minutes are made for: coarse candles of whole days lead up to them.
         next_day_ms = interval_start(since_ms, DAY_MS) + DAY_MS
-        rows += _coarse(facts, market, next_day_ms, first_minute_ms)
+        rows += _coarse_rows(facts, next_day_ms, first_minute_ms, {})
     builder = CandleBuilder()
     for minute in candle_rows.read_minutes_since(facts, interval_start(last_ms, DAY_MS), simulated=True):
         builder.resume(minute)
@@ -87,10 +88,23 @@ def simulated_minutes(facts: InstrumentFacts, start_ms: int, end_ms: int) -> Ite
             yield PriceBar(*bar, DEMO)
 
 
+def _minute_rows(facts: InstrumentFacts, start_ms: int, end_ms: int) -> list[candle_rows.CandleToWrite]:
+    """1m candles from a midnight on, and those that they complete."""
+    finest = list(simulated_minutes(facts, start_ms, end_ms))
+    rows: list[candle_rows.CandleToWrite] = [(facts.id, "1m", minute, BASIS) for minute in finest]
+    over_ms = end_ms if facts.hours.is_open(end_ms) else facts.hours.next_open(end_ms)
+    for timeframe, span_ms in COARSER.items():
+        finest = list(aggregate(finest, span_ms))
+        # Only the last one may have something to come.
+        is_over = finest and (over_ms is None or finest[-1].opened_ms + span_ms <= over_ms)
+        rows += [(facts.id, timeframe, candle, BASIS) for candle in finest[: None if is_over else -1]]
+    return rows
+
+
 def _minutes(
     facts: InstrumentFacts, market: SimulatedMarket, builder: CandleBuilder, start_ms: int, end_ms: int
 ) -> Iterator[candle_rows.CandleToWrite]:
-    """1m candles, and those that they complete."""
+    """1m candles, and those that they complete together with what the builder has taken before."""
     for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
         for bar in market.bars_between(opens_ms, closes_ms, MINUTE_MS):
             for timeframe, candle in builder.add_minute(PriceBar(*bar, DEMO)):
@@ -100,24 +114,38 @@ def _minutes(
                 yield facts.id, timeframe, candle, BASIS
 
 
-def _coarse(
-    facts: InstrumentFacts, market: SimulatedMarket, start_ms: int, end_ms: int
+def _coarse_rows(
+    facts: InstrumentFacts, start_ms: int, end_ms: int, known: Mapping[str, int]
 ) -> Iterator[candle_rows.CandleToWrite]:
     """The coarser intervals before the 1m candles begin, each as far back as `bars=500` asks."""
-    pieces = list(_coarse_pieces(facts, market, start_ms, end_ms))
+    pieces = list(_coarse_pieces(facts.hours, start_ms, end_ms, known))
+    bars = simulated(facts, settings.DEMO_SEED).bars_of([span for span, _ in pieces])
+    made = [(PriceBar(*bar, DEMO), step_ms) for bar, (_, step_ms) in zip(bars, pieces, strict=True)]
     for timeframe, span_ms in COARSER.items():
-        fitting = [piece for piece, step_ms in pieces if step_ms <= span_ms]
-        for candle in list(aggregate(fitting, span_ms))[-COARSE_KEPT:]:
+        for candle in aggregate((bar for bar, step_ms in made if step_ms <= span_ms), span_ms):
             yield facts.id, timeframe, candle, BASIS
 
 
 def _coarse_pieces(
-    facts: InstrumentFacts, market: SimulatedMarket, start_ms: int, end_ms: int
-) -> Iterator[tuple[PriceBar, int]]:
-    """Bars of the widest step that each session starts and ends on; fine ones only where they are kept."""
-    fine_from_ms = end_ms - 60 * DAY_MS
-    for opens_ms, closes_ms in facts.hours.sessions_between(start_ms, end_ms):
-        steps = STEPS if opens_ms < fine_from_ms else STEPS[1:]
-        step_ms = next(step for step in steps if opens_ms % step == closes_ms % step == 0)
-        for bar in market.bars_between(opens_ms, closes_ms, step_ms):
-            yield PriceBar(*bar, DEMO), step_ms
+    hours: TradingHours, start_ms: int, end_ms: int, known: Mapping[str, int]
+) -> list[tuple[Span, int]]:
+    """The open time of whole days, in order, cut into the finest interval of which there are too few."""
+    missing = {timeframe: COARSE_KEPT - known.get(timeframe, 0) for timeframe in COARSER}
+    parts = _cut(hours.sessions_between(start_ms, end_ms), DAY_MS)
+    days = [list(of_day) for _, of_day in groupby(parts, lambda part: interval_start(part[0], DAY_MS))]
+    pieces: list[list[tuple[Span, int]]] = []
+    for day in reversed(days):
+        step_ms = next((COARSER[timeframe] for timeframe, more in missing.items() if more > 0), None)
+        if step_ms is None:
+            break
+        spans = list(_cut(day, step_ms))
+        pieces.append([(span, step_ms) for span in spans])
+        for timeframe, span_ms in COARSER.items():
+            missing[timeframe] -= len({interval_start(opens_ms, span_ms) for opens_ms, _ in spans})
+    return [piece for of_day in reversed(pieces) for piece in of_day]
+
+
+def _cut(spans: Iterable[Span], step_ms: int) -> Iterator[Span]:
+    for opens_ms, closes_ms in spans:
+        for begin_ms in range(interval_start(opens_ms, step_ms), closes_ms, step_ms):
+            yield max(opens_ms, begin_ms), min(closes_ms, begin_ms + step_ms)

@@ -50,13 +50,14 @@ class Activity:
     def _count(self, second: int, chance: float) -> int:
         count = self._least
         if byte_at(self._bursts, second // BURST_SECONDS) < 256 * self._burst_share:
-            count += int(0.5 - log(chance) * self._burst_rate * self._level(second * 1000))
+            count += int(0.5 - log(chance) * self._burst_rate * self.level(second * 1000))
         chosen = byte_at(self._windows, second // WINDOW_SECONDS) % WINDOW_SECONDS
         if second % WINDOW_SECONDS == chosen:
             count = max(1, count)
         return min(count, MOST_PER_SECOND)
 
-    def _level(self, ms: int) -> float:
+    def level(self, ms: int) -> float:
+        """How busy the market is at a moment; 1 is normal."""
         cell, within = divmod(ms, 1 << LEVEL_BITS)
         left, right = BELL[byte_at(self._levels, cell)], BELL[byte_at(self._levels, cell + 1)]
         return 0.5 + (left + (right - left) * within / (1 << LEVEL_BITS)) / 255

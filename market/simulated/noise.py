@@ -102,6 +102,26 @@ class Walk:
         quick_from = max(SHORTEST, gap_ms.bit_length() - 5)
         return self._add(values, first * step_ms, gap_ms, quick_from, quick_to)
 
+    def at_each(self, moments: list[int], quick_from: int) -> list[float]:
+        """Values at moments in their order, without the octaves that are quicker than this one."""
+        values = [-self._origin] * len(moments)
+        if not moments:
+            return values
+        for bits, phase, amplitude, key in self._octaves[max(0, quick_from - SHORTEST) :]:
+            cell, last = (moments[0] + phase) >> bits, (moments[-1] + phase) >> bits
+            knots = stretch(key, cell, last + 2).translate(BELL)
+            begin, mask, scale = phase - (cell << bits), (1 << bits) - 1, 1 / (1 << bits)
+            values = [
+                value
+                + amplitude
+                * (
+                    (left := knots[i := (t := moment + begin) >> bits])
+                    + (knots[i + 1] - left) * ((t & mask) * scale)
+                )
+                for value, moment in zip(values, moments, strict=True)
+            ]
+        return values
+
     def _add(self, values: list[float], start: int, step: int, from_bits: int, to_bits: int) -> list[float]:
         for bits, phase, amplitude, key in self._octaves[from_bits - SHORTEST : max(0, to_bits - SHORTEST)]:
             begin = start + phase

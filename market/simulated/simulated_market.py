@@ -1,12 +1,13 @@
 """Markets as pure functions of seed, symbol and time: a lifelike one, and one of any rate for load tests."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import exp, sqrt
 from operator import attrgetter
 
 from instruments.facts import InstrumentFacts
+from instruments.hours import Span
 from market.prices.records import Tick
 
 from .activity import TRADE_SHARE, TREND, WINDOW_SECONDS, Activity, SimulatedQuote, Takers, is_trade
@@ -22,6 +23,9 @@ Detail = tuple[float, float, int, float]
 # At this moment every instrument trades at its profile's price: 2026-11-15 00:00 UTC.
 ORIGIN_MS = 1_794_700_800_000
 SAMPLES = 4
+
+# Bars of long spans leave out what turns within a minute.
+COARSE_FROM = 16
 
 # The quickest octave alone takes two bytes a second, so a chunk is a span of time, not a number of bars.
 CHUNK_MS = 512 * 60_000
@@ -43,6 +47,8 @@ class SimulatedMarket:
         # Live callers ask for parts of the same second many times over.
         self._second = lru_cache(maxsize=2 * WINDOW_SECONDS)(self._make_second)
         self._quotes = lru_cache(maxsize=2 * WINDOW_SECONDS)(self._make_quotes)
+        # Sessions have a few lengths only.
+        self._typical = lru_cache(maxsize=64)(self._make_typical)
         self._takers = Takers(seed, symbol, profile, self._quotes)
 
     def ticks_between(self, start_ms: int, end_ms: int) -> list[Tick]:
@@ -76,8 +82,21 @@ class SimulatedMarket:
         for begin in range(first, last, chunk):
             end = min(last, begin + chunk)
             path = self._walk.bars(begin, end, step_ms, SAMPLES)
+            samples = [path[part:-1:SAMPLES] for part in range(SAMPLES)] + [path[SAMPLES::SAMPLES]]
             details = self._details(begin, end, step_ms, counts, beyond)
-            yield from self._bars(range(begin * step_ms, end * step_ms, step_ms), path, details)
+            yield from self._bars(range(begin * step_ms, end * step_ms, step_ms), samples, details)
+
+    def bars_of(self, spans: Sequence[Span]) -> Iterator[SimulatedBar]:
+        """One bar on the bid for each span of time, however long; they are in order and do not overlap."""
+        parts = [
+            opens_ms + (closes_ms - opens_ms) * part // SAMPLES
+            for opens_ms, closes_ms in spans
+            for part in range(SAMPLES + 1)
+        ]
+        path = self._walk.at_each(parts, COARSE_FROM)
+        samples = [path[part :: SAMPLES + 1] for part in range(SAMPLES + 1)]
+        opens = [opens_ms for opens_ms, _ in spans]
+        return self._bars(opens, samples, map(self._detail, spans))
 
     def _make_second(self, second: int) -> tuple[Tick, ...]:
         quotes, scale = self._quotes(second), self._scale
@@ -129,23 +148,32 @@ class SimulatedMarket:
             strict=True,
         )
 
-    def _bars(self, opens: range, path: list[float], details: Iterator[Detail]) -> Iterator[SimulatedBar]:
+    def _detail(self, span: Span) -> Detail:
+        opens_ms, closes_ms = span
+        length_ms = closes_ms - opens_ms
+        (sure, more), beyond = self._typical(length_ms)
+        up, down, spread, count = draw(self._bar_key + length_ms.to_bytes(8, "big"), opens_ms, 4)
+        level = self._activity.level((opens_ms + closes_ms) // 2)
+        return beyond[up], beyond[down], self._spreads[spread], sure + more[count] * level
+
+    def _make_typical(self, length_ms: int) -> tuple[tuple[float, list[float]], list[float]]:
+        return self._activity.counts(length_ms), self._unseen_range(length_ms)
+
+    def _bars(
+        self, opens: Sequence[int], samples: list[list[float]], details: Iterable[Detail]
+    ) -> Iterator[SimulatedBar]:
         base, scale, least = self._base_points, self._scale, self._sizes[0]
         coarse, fine = 10 ** max(0, -self._decimals), 10 ** max(0, self._decimals)
         size = sum(self._sizes) / 256 * fine / coarse * (TRADE_SHARE if self._is_traded else 1)
-        samples = [path[part:-1:SAMPLES] for part in range(SAMPLES)] + [path[SAMPLES::SAMPLES]]
         edges = map(max, *samples), map(min, *samples)
-        opened = base * exp(path[0])
-        rows = zip(opens, samples[-1], *edges, details, strict=True)
-        for open_ms, end, top, bottom, (up, down, points, count) in rows:
-            closed = base * exp(end)
+        rows = zip(opens, samples[0], samples[-1], *edges, details, strict=True)
+        for open_ms, start, end, top, bottom, (up, down, points, count) in rows:
             half = points / 2 - 0.5
             high, low = int(base * exp(top + up) - half), int(base * exp(bottom - down) - half)
-            first, last = int(opened - half) / scale, int(closed - half) / scale
+            first, last = int(base * exp(start) - half) / scale, int(base * exp(end) - half) / scale
             volume = max(least, int(count * size + 0.5) * coarse / fine)
             ask_high, ask_low = (high + points) / scale, (low + points) / scale
             yield open_ms, first, high / scale, low / scale, last, volume, ask_high, ask_low
-            opened = closed
 
 
 CELL_MS = 50

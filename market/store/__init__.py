@@ -1,8 +1,15 @@
 """What the database holds of the market: candles, checkpoints, and which process writes them."""
 
-from .candle_rows import CandleToWrite, read_minutes_since, write_candles
+from .candle_rows import (
+    CandleToWrite,
+    prepared_batches,
+    read_minutes_since,
+    write_candles,
+    write_prepared,
+)
 from .checkpoints import tick_of, write_quote
 from .lease import LeaseLost
+from .process_names import is_alive, own_name
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
 
 __all__ = [
@@ -10,11 +17,15 @@ __all__ = [
     "CandleToWrite",
     "change_kind",
     "hold_series",
+    "is_alive",
     "lock_series",
+    "own_name",
+    "prepared_batches",
     "present_kind",
     "read_minutes_since",
     "tick_of",
     "wanted_kind",
     "write_candles",
+    "write_prepared",
     "write_quote",
 ]

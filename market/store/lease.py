@@ -1,12 +1,8 @@
 """The writer's lease: one process at a time holds it, and a write by any other is refused."""
 
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from django.db import Error, connection, transaction
@@ -16,6 +12,8 @@ from django.utils import timezone
 
 from market.models import EngineState
 from market.prices.records import JournalPosition
+
+from .process_names import is_alive, own_name
 
 TABLE = EngineState._meta.db_table
 
@@ -37,7 +35,7 @@ class LeaseLost(Exception):
 class Lease:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self.writer = f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
+        self.writer = own_name()
         self.is_held = False
         """As far as is known here; set by whoever asks for it."""
         self._seen: int | None = None
@@ -100,7 +98,7 @@ class Lease:
         EngineState.objects.filter(pk=1, writer=self.writer).update(writer="")
 
     def _is_free(self, state: EngineState) -> bool:
-        lives = _lives(state.writer)
+        lives = is_alive(state.writer)
         if not state.writer or lives is False:
             return True
         # By our own clock, and only while the database answers: after an outage the writer gets its time.
@@ -124,30 +122,3 @@ def database_now() -> datetime:
         cursor.execute("SELECT statement_timestamp()")
         (now,) = cursor.fetchone()
     return now  # type: ignore[no-any-return]
-
-
-def _lives(writer: str) -> bool | None:
-    """A process of this machine that is no more needs no waiting for; None where nobody here can say."""
-    if not writer:
-        return None
-    host, pid, mark = writer.rsplit(":", 2)
-    namespace = mark.partition(".")[0]
-    # Containers may share a host's name, and each counts its processes by itself.
-    if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
-        return None
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _namespace() -> str:
-    """In which process ids mean the same as here; empty where nobody can say."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-        return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
-    except OSError:
-        return ""

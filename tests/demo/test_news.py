@@ -6,6 +6,7 @@ import pytest
 
 from core.times import MINUTE_MS
 from demo.news import seed_news
+from demo.people import seed_people
 from instruments.catalogue import catalogue
 from news.models import ItemScore, NewsItem, Outcome, Source
 from news.sentiment.linear import linear_model
@@ -18,6 +19,7 @@ NOON_MS = round(NOON.timestamp() * 1000)
 @pytest.fixture
 def demo() -> None:
     make_instrument("WTI")
+    seed_people()
     catalogue.load_now()
     seed_news(NOON_MS, lambda said: None)
 

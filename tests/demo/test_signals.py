@@ -13,8 +13,9 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiKey, User
-from demo.market import seed_candles
+from demo.market import seed_recent
 from demo.news import seed_news
+from demo.past import make_pasts
 from demo.people import seed_people
 from demo.signals import ACTIVE_SIGNALS, PAST_SIGNALS, seed_signals
 from instruments.catalogue import catalogue
@@ -36,7 +37,8 @@ def quietly(text: str) -> None:
 
 def seed(now_ms: int = NOON_MS) -> None:
     seed_people()
-    seed_candles(now_ms, quietly)
+    seed_recent(now_ms, quietly)
+    assert make_pasts(quietly, lambda: True)
     seed_signals(now_ms, quietly)
     seed_news(now_ms, quietly)
 
