@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := newcomer clients benchmarks demo/runs demo/test_signals.py tools programs/test_services.py \
+LONG := newcomer clients benchmarks demo/runs demo/test_signals.py packages tools programs/test_services.py \
     accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \

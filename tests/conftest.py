@@ -61,7 +61,7 @@ TransactionTestCase._fixture_teardown = empty_database  # type: ignore[attr-defi
 
 
 ONE_DEMO = ("tests/demo/runs/test_first_run.py", "tests/demo/runs/test_next_runs.py")
-ONE_BUILD = ("tests/clients/test_returning.py", "tests/clients/test_typescript.py")
+ONE_BUILD = tuple(f"tests/clients/test_{name}.py" for name in ("packages", "returning", "typescript"))
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]

@@ -41,8 +41,18 @@ def interruptible() -> Iterator[None]:
 class Serve:
     """Started when entered; stopped with Ctrl-C when left."""
 
-    def __init__(self, var_dir: Path, *, command: str = "serve", **changes: str) -> None:
+    def __init__(
+        self,
+        var_dir: Path,
+        *,
+        command: str = "serve",
+        typed: list[str] | None = None,
+        cwd: Path | None = None,
+        **changes: str,
+    ) -> None:
+        """`typed`: instead of manage.py, a whole command that serves, as it is typed in `cwd`."""
         self.command = command
+        self._typed, self._cwd = typed, cwd
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = var_dir.parent / f"serve-{self.port}.log"
@@ -53,10 +63,10 @@ class Serve:
     def __enter__(self) -> Serve:
         began_at = time.monotonic()
         with self._log.open("wb") as log:
-            command = [sys.executable, "manage.py", *self._words()]
+            command = self._typed or [sys.executable, "manage.py", *self._words()]
             with interruptible():
                 self._process = subprocess.Popen(
-                    command, env=self._environment, stdout=log, stderr=subprocess.STDOUT
+                    command, cwd=self._cwd, env=self._environment, stdout=log, stderr=subprocess.STDOUT
                 )
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() - began_at > START_PATIENCE_S:

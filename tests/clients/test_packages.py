@@ -1,0 +1,63 @@
+"""Both clients as somebody else gets them: built, installed where nothing else is, and asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.client import Server
+from tests.factories import make_account, make_instrument, make_key, make_tier, put_quote
+from tests.patience import PATIENCE_S
+from tests.programs.packages import build_wheel, install_alone
+
+from .conftest import CLIENT
+
+SYMBOL = "EURUSD"
+ASK = """
+import { Tickwire } from "tickwire";
+const tickwire = new Tickwire({ url: process.argv[2], apiKey: process.argv[3] });
+console.log(JSON.stringify(await tickwire.quote("EURUSD")));
+"""
+
+
+@pytest.fixture
+def key(server: Server) -> str:
+    make_instrument(SYMBOL)
+    put_quote(SYMBOL, 1.0841, 1.08424)
+    return make_key(make_account(tier=make_tier("roomy", streams=10)))
+
+
+def run(*words: str | Path, cwd: Path) -> str:
+    ran = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_python_wheel_brings_a_command_that_asks(server: Server, key: str, tmp_path: Path) -> None:
+    # A copy, because its build leaves folders beside the source.
+    source = shutil.copytree("clients/python", tmp_path / "source")
+    commands = install_alone(tmp_path / "environment", build_wheel(source, tmp_path / "built"))
+
+    said = run(commands / "tickwire", "--url", server.url, "--key", key, "quote", SYMBOL, cwd=tmp_path)
+
+    assert "1.0841" in said
+
+
+def test_the_package_for_node_is_imported_where_nothing_else_is(
+    built: None, server: Server, key: str, tmp_path: Path
+) -> None:
+    packed = run("npm", "pack", "--silent", "--pack-destination", tmp_path, cwd=CLIENT).strip()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "package.json").write_text('{"type": "module"}')
+    (elsewhere / "ask.js").write_text(ASK)
+    quiet = ("--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    run("npm", "install", *quiet, tmp_path / packed, cwd=elsewhere)
+
+    quote = json.loads(run("node", "ask.js", server.url, key, cwd=elsewhere))
+
+    assert quote["bid"] == 1.0841

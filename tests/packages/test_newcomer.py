@@ -1,0 +1,128 @@
+"""The newcomer's path on the installed wheel, from an empty folder; beside its code it writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from tests.patience import PATIENCE_S
+from tests.programs.packages import ROOT, install_alone, uv
+from tests.programs.running import Serve, environment
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder, far from the source."""
+    return tmp_path_factory.mktemp("newcomer")
+
+
+@pytest.fixture(scope="module")
+def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed") / "environment"
+    commands = install_alone(folder, "--require-hashes", "-r", ROOT / "requirements.lock")
+    uv("pip", "install", "--quiet", "--python", commands / "python", "--no-deps", wheel)
+    return commands / "tickwire-server"
+
+
+def files_of(program: Path) -> dict[Path, int]:
+    (packages,) = program.parents[1].glob("lib/*/site-packages")
+    return {path: path.stat().st_mtime_ns for path in packages.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def installed_files(program: Path) -> dict[Path, int]:
+    return files_of(program)
+
+
+@pytest.fixture(scope="module")
+def serving(program: Path, home: Path, installed_files: dict[Path, int]) -> Iterator[Serve]:
+    with Serve(home / "unused", typed=[str(program), "--data", "D"], cwd=home, **nowhere(home)) as running:
+        yield running
+
+
+def nowhere(home: Path) -> dict[str, str]:
+    """No variable of ours says where anything is, and nothing is written into a home directory."""
+    return {"VAR_DIR": "", "HOME": str(home / "nobody"), "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def typed(program: Path, home: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    names = environment(home, **nowhere(home)) | changes
+    return subprocess.run(
+        [program, *words], cwd=home, env=names, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+
+
+def test_the_first_page_and_its_files_are_there(serving: Serve) -> None:
+    with httpx.Client(base_url=serving.url, timeout=PATIENCE_S) as client:
+        assert "Tickwire" in client.get("/").raise_for_status().text
+        client.get("/static/tickwire.css").raise_for_status()
+        client.get("/docs/changelog").raise_for_status()
+
+
+def test_its_banner_names_commands_that_work_here(serving: Serve, program: Path, home: Path) -> None:
+    assert "tickwire-server --data D demo-login" in serving.output
+    assert "manage.py" not in serving.output
+    assert "/demo-login/" in typed(program, home, "--data", "D", "demo-login").stdout
+
+
+def test_a_key_opens_a_quote_and_a_stream(serving: Serve, program: Path, home: Path) -> None:
+    key = typed(program, home, "issue-key", "ada", "--tier", "pro", "--data", "D").stdout.strip()
+    assert key.startswith("tw_live_")
+    headers = {"X-API-Key": key}
+    quote = httpx.get(f"{serving.url}/api/market/BTCUSD/quote", headers=headers, timeout=PATIENCE_S)
+    assert quote.raise_for_status().json()["symbol"] == "BTCUSD"
+    with connect(f"{serving.url.replace('http', 'ws')}/ws/market", open_timeout=PATIENCE_S) as socket:
+        socket.send(json.dumps({"action": "subscribe", "symbols": ["BTCUSD"], "api_key": key}))
+        assert json.loads(socket.recv(PATIENCE_S))["type"] == "subscribed"
+        assert json.loads(socket.recv(PATIENCE_S))["symbol"] == "BTCUSD"
+
+
+def test_all_it_keeps_is_in_its_data_folder(serving: Serve, home: Path) -> None:
+    assert [path.name for path in home.iterdir() if not path.name.startswith("serve-")] == ["D"]
+    assert stat.S_IMODE((home / "D").stat().st_mode) == 0o700
+
+
+def test_it_stops_in_order(serving: Serve) -> None:
+    assert serving.stop() == 0
+
+
+def test_it_has_written_nothing_beside_its_code(
+    program: Path, serving: Serve, installed_files: dict[Path, int]
+) -> None:
+    # Its folder may be read-only, as in an image; these tests may run as root, who could write there.
+    assert files_of(program) == installed_files
+
+
+@pytest.mark.parametrize(
+    ("named", "folder"), [("XDG_DATA_HOME", "xdg/tickwire"), ("HOME", "xdg/.local/share/tickwire")]
+)
+def test_without_data_it_keeps_to_the_rules_of_the_desktop(
+    named: str, folder: str, program: Path, tmp_path: Path
+) -> None:
+    typed(program, tmp_path, "check", **{named: str(tmp_path / "xdg")})
+    assert (tmp_path / folder / "secret").exists()
+
+
+def test_a_folder_nobody_may_write_to_is_one_sentence(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = typed(program, tmp_path, "check", "--data", "file/below")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert "choose another folder with --data or VAR_DIR" in ended.stderr
+
+
+def test_it_runs_as_a_module_too(program: Path, tmp_path: Path) -> None:
+    # Rooms of the same names in the folder of the caller change nothing.
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "__init__.py").write_text("raise SystemExit('somebody else')")
+    names = environment(tmp_path, **nowhere(tmp_path))
+    command = [program.with_name("python"), "-m", "tickwire_server", "--data", "D", "check"]
+    ended = subprocess.run(command, cwd=tmp_path, env=os.environ | names, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
