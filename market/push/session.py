@@ -18,7 +18,8 @@ from core.database import TRANSIENT
 from core.plain_json import encode
 from core.request_headers import came_plain, header, is_our_host
 from market import runtime
-from market.streams.protocol.refusals import Error, ErrorDetails
+from market.streams.protocol.refusals import RESTARTING, Error, ErrorDetails
+from market.streams.protocol.replies import Notice
 from serving.http.connections import note_known
 from serving.websocket.bounds import TOO_BIG
 from serving.websocket.connection import WebSocketConnection
@@ -98,16 +99,24 @@ CLOSES = {401: 4401, 403: 4403, 408: 4408, 429: 4429, 500: 4500}
 TOO_MANY_INVALID = 4400
 MAX_INVALID_A_MINUTE = 9
 
+# When the service restarts, a socket ends once nothing has come for so long, and after so long in any case.
+QUIET_S, LAST_ANSWERS_S = 0.5, 3.0
+LOOK_EVERY_S = 0.05
+
 
 class IngestConsumer(WebSocketSession):
     _key: str | None = None
     key_id = 0
     _echo: Echo = UNSET
     _ending: asyncio.Task[None] | None = None
+    _restarting: asyncio.Task[None] | None = None
+    _over_at = 0.0
+    _is_working, _answered = False, 0
 
     def join(self, connection: WebSocketConnection) -> None:
         self._invalid = MemoryWindow()
         connection.flooded = flooded
+        connection.at_restart = self.restart
 
     def is_welcome(self) -> bool:
         """Programs and our own pages are welcome. A browser sends the origin of its page."""
@@ -122,10 +131,22 @@ class IngestConsumer(WebSocketSession):
         if self.is_open and (key := sent_key(self.scope)):
             await self.authenticate(key)
 
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        self._is_working = True
+        try:
+            await super().dispatch(message)
+        finally:
+            self._is_working = False
+            self._answered += 1
+
     async def take_data(self, data: bytes, *, is_text: bool) -> None:
         self._echo = UNSET
         if len(data) > MAX_BYTES:
             await self._close(TOO_BIG)
+            return
+        if self._restarting is not None and asyncio.get_running_loop().time() >= self._over_at:
+            # What is not answered was not taken: its sender keeps it for the next server.
+            await self._close(RESTARTING)
             return
         if not is_text:
             raise InvalidMessage("Send JSON as text, not as binary.")
@@ -152,8 +173,9 @@ class IngestConsumer(WebSocketSession):
         open_sockets[self.key_id].discard(self)
 
     async def websocket_disconnect(self, message: dict[str, Any]) -> None:
-        if self._ending is not None:
-            self._ending.cancel()
+        for task in (self._ending, self._restarting):
+            if task is not None:
+                task.cancel()
         await super().websocket_disconnect(message)
 
     def first_is_late(self) -> None:
@@ -162,6 +184,21 @@ class IngestConsumer(WebSocketSession):
     def end(self, refusal: ApiError) -> None:
         """Runs as its own task, because a client that does not read must not hold up others."""
         self._ending = asyncio.create_task(self._refuse(refusal), name="ingest socket ends")
+
+    def restart(self) -> None:
+        """What was sent is answered before the socket ends."""
+        self._over_at = asyncio.get_running_loop().time() + LAST_ANSWERS_S
+        self._restarting = asyncio.create_task(self._finish(), name="ingest socket ends with its server")
+
+    async def _finish(self) -> None:
+        loop = asyncio.get_running_loop()
+        await self._send(encode(Notice(code="restarting", time=clock.now_ms())))
+        answered, quiet_at = self._answered, loop.time() + QUIET_S
+        while self._is_working or loop.time() < min(quiet_at, self._over_at):
+            await asyncio.sleep(LOOK_EVERY_S)
+            if self._answered != answered:
+                answered, quiet_at = self._answered, loop.time() + QUIET_S
+        await self._close(RESTARTING)
 
     async def authenticate(self, key: str) -> None:
         if self._key is not None and key != self._key:

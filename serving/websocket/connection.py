@@ -22,6 +22,9 @@ class WebSocketConnection(Protocol):
     farewell: Callable[[], bytes] | None
     """Makes the last payload before the close when the server is shut down."""
 
+    at_restart: Callable[[], None] | None
+    """Called instead when the server is shut down: whoever sets it closes the connection, and soon."""
+
     flooded: Callable[[], bytes] | None
     """Makes the last payload before the close at a flood."""
 

@@ -28,6 +28,7 @@ class WebSocketProtocol(BoundedWebSocket):
 
     watcher: ConnectionWatcher | None = None
     farewell: Callable[[], bytes] | None = None
+    at_restart: Callable[[], None] | None = None
     # Set by the server's HTTP protocol, if it has them.
     extensions: Mapping[str, Any] = {}
     on_lost: Callable[[], None] | None = None
@@ -113,6 +114,9 @@ class WebSocketProtocol(BoundedWebSocket):
             super().shutdown()
             return
         self.stop_keepalive()
+        if self.at_restart is not None:
+            self.at_restart()
+            return
         self.close(RESTARTING, last=frame(self.farewell()) if self.farewell else b"")
 
     def pause_writing(self) -> None:

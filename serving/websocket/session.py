@@ -30,6 +30,7 @@ class AsgiConnection:
     def __init__(self, send: Send) -> None:
         self.watcher: ConnectionWatcher | None = None
         self.farewell: Callable[[], bytes] | None = None
+        self.at_restart: Callable[[], None] | None = None
         self.flooded: Callable[[], bytes] | None = None
         self.waiting, self.descriptor = 0, NO_DESCRIPTOR
         self._send = send

@@ -11,6 +11,7 @@ from core.contract.errors import ApiError
 from market.engine.push_queue import IngestUnavailable
 from market.push import refusals
 from market.push.session import CLOSES, TOO_MANY_INVALID
+from market.streams.protocol.refusals import RESTARTING
 from serving.websocket.bounds import TOO_BIG, TOO_MANY
 from tests.client import Server
 from tests.patience import PATIENCE_S
@@ -54,7 +55,7 @@ def test_docs_tell_every_status_of_an_answer() -> None:
 
 def test_docs_tell_every_close_of_a_socket() -> None:
     numbers = {int(number) for number, *_ in rows("| Close | Code |")}
-    assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID}
+    assert numbers == {*CLOSES.values(), TOO_BIG, TOO_MANY, TOO_MANY_INVALID, RESTARTING}
 
 
 def test_script_of_the_docs_sends_what_it_reads(

@@ -1,0 +1,122 @@
+"""A server that is about to end: what was sent to it is answered, and what is not answered was not taken."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from core import clock
+from tests.client import Server
+from tests.factories import make_instrument
+from tests.patience import PATIENCE_S
+
+from .conftest import engine_beside, make_ingest_key, make_tick
+
+SENT = 50
+
+
+@pytest.fixture
+def server(transactional_db: None) -> Iterator[Server]:
+    with Server() as running, engine_beside(running):
+        yield running
+
+
+@contextmanager
+def connected(server: Server) -> Iterator[ClientConnection]:
+    headers = {"X-Ingest-Key": make_ingest_key()}
+    url = f"ws://127.0.0.1:{server.port}/ws/ingest"
+    made = connect(url, additional_headers=headers, compression=None, open_timeout=PATIENCE_S)
+    try:
+        assert heard(made)["type"] == "authenticated"
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def socket(server: Server) -> Iterator[ClientConnection]:
+    with connected(server) as made:
+        yield made
+
+
+def heard(socket: ClientConnection) -> dict[str, Any]:
+    frame: dict[str, Any] = json.loads(socket.recv(PATIENCE_S))
+    return frame
+
+
+def all_heard(socket: ClientConnection) -> list[dict[str, Any]]:
+    frames = []
+    try:
+        while True:
+            frames.append(heard(socket))
+    except ConnectionClosed:
+        return frames
+
+
+def ticks_of(symbol: str, seqs: range) -> list[str]:
+    now = clock.now_ms()
+    made = ({"id": seq, **make_tick(symbol, seq=seq, time=now - 10_000 + seq)} for seq in seqs)
+    return [json.dumps({"id": tick.pop("id"), "ticks": [tick]}) for tick in made]
+
+
+def answered(frames: list[dict[str, Any]]) -> list[int]:
+    return [frame["id"] for frame in frames if frame["type"] == "result" and frame["accepted"] == 1]
+
+
+def test_what_was_sent_is_answered_before_the_socket_closes_with_1012(
+    server: Server, socket: ClientConnection
+) -> None:
+    symbol = make_instrument("PUSHEDLAST").symbol
+    for text in ticks_of(symbol, range(SENT)):
+        socket.send(text)
+    server.stop()
+    frames = all_heard(socket)
+    assert [frame["code"] for frame in frames if frame["type"] == "notice"] == ["restarting"]
+    assert answered(frames) == list(range(SENT))
+    assert socket.close_code == 1012
+
+
+def test_who_has_nothing_to_send_is_told_and_closed(server: Server, socket: ClientConnection) -> None:
+    server.stop()
+    assert [frame["type"] for frame in all_heard(socket)] == ["notice"]
+    assert socket.close_code == 1012
+
+
+def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
+    server: Server, socket: ClientConnection
+) -> None:
+    symbol = make_instrument("PUSHEDON").symbol
+    texts = ticks_of(symbol, range(9_000))
+    sending = threading.Thread(target=send_all, args=(socket, texts), daemon=True)
+    sending.start()
+    stopping = threading.Thread(target=server.stop, daemon=True)
+    stopping.start()
+    taken = answered(all_heard(socket))
+    for thread in (sending, stopping):
+        thread.join(PATIENCE_S)
+    assert socket.close_code == 1012
+    assert taken == list(range(len(taken)))
+    with Server() as again, engine_beside(again), connected(again) as after:
+        verdicts = [ask(after, texts[seq])["accepted"] for seq in (taken[-1], taken[-1] + 1)]
+    assert verdicts == [0, 1]
+
+
+def send_all(socket: ClientConnection, texts: list[str]) -> None:
+    """Faster than they are answered, for longer than a server waits."""
+    with suppress(ConnectionClosed):
+        for text in texts:
+            socket.send(text)
+            time.sleep(0.001)
+
+
+def ask(socket: ClientConnection, text: str) -> dict[str, Any]:
+    socket.send(text)
+    return heard(socket)
