@@ -51,6 +51,7 @@ from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.scoring import check_sentiment_model
 from serving import prometheus
+from serving.draining import draining
 from serving.http.refusals import refused_total
 from serving.metrics.snapshots import SHARED, process_metrics
 from serving.metrics.worker_link import worker_link
@@ -105,6 +106,8 @@ def hand_down() -> None:
         market.liveness.watchers.append(stream.notify_liveness)
     # All streams tell their clients which symbols are no longer offered.
     catalogue.on_deactivated = tuple(stream.deactivate for stream in (*market_streams.STREAMS, signals))
+    # Clients that are sent away find their places free wherever they come back.
+    draining.before_closing = (open_streams.hand_over,)
     # In the demo visitors have an account without a login, staff come by a link, and publishers state rules.
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link

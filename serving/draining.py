@@ -1,5 +1,6 @@
 """Whether this process is about to stop. What still comes is answered, as the last on its connection."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 CLOSE = (b"connection", b"close")
@@ -8,6 +9,8 @@ CLOSE = (b"connection", b"close")
 class Draining:
     def __init__(self) -> None:
         self.is_on = False
+        self.before_closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+        """What is done when no more connections are accepted, just before all are closed."""
 
     def begin(self) -> None:
         self.is_on = True

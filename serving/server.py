@@ -3,6 +3,7 @@ to notice."""
 
 import asyncio
 import errno
+import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -68,6 +69,10 @@ STEP_S = 0.1
 # A client whose connection was just accepted may not have sent its request yet.
 LAST_COMERS_S = 1.0
 
+# What others may find of this process is put in order in this time, or left as it is.
+TIDY_WITHIN_S = 2.0
+logger = logging.getLogger(__name__)
+
 
 class Server(uvicorn.Server):
     def __init__(
@@ -117,8 +122,9 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def retire(self) -> None:
-        """Another serves at the same address: nobody has to be warned. May be called from any thread."""
-        self._pause_s, self._is_followed = 0.0, True
+        """Another serves at the same address, and a proxy has nothing to notice; but who keeps a connection
+        may send a request on it at any time. May be called from any thread."""
+        self._pause_s, self._is_followed = max(settings.DRAIN_S, LAST_COMERS_S), True
         draining.begin()
         self.should_exit = True
 
@@ -127,15 +133,33 @@ class Server(uvicorn.Server):
         draining.begin()
         self._on_stopping()
         if self._is_followed:
-            for server in self.servers:
-                server.close()
-            self._pause_s = LAST_COMERS_S
+            self._close_listeners()
         loop = asyncio.get_running_loop()
         began_at, ticks = loop.time(), 0
         while loop.time() - began_at < self._pause_s:
             await asyncio.sleep(STEP_S)
             await self.on_tick(ticks := ticks + 1)
+        self._close_listeners()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
+        await self._tidy_up()
+        # All connections are told and closed before anything else can happen.
         await super().shutdown(sockets)
+
+    def _close_listeners(self) -> None:
+        for server in self.servers:
+            server.close()
+
+    async def _tidy_up(self) -> None:
+        """Nothing that goes wrong here keeps the process from ending."""
+        # What was accepted just now becomes a connection.
+        await asyncio.sleep(0)
+        for act in draining.before_closing:
+            try:
+                async with asyncio.timeout(TIDY_WITHIN_S):
+                    await act()
+            except Exception as error:  # noqa: BLE001 - the top of what is done at the end
+                logger.warning("Before the connections were closed, something failed: %s", error)
 
 
 UVICORN_OPTIONS: dict[str, Any] = WEBSOCKET_OPTIONS | {"http": HttpProtocol}

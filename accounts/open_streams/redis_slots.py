@@ -78,7 +78,7 @@ class RedisSlots:
         self._heard: list[str] = []
         self._wake = asyncio.Event()
         self._next_beat_at = 0.0
-        self._is_away = self._may_bury = False
+        self._is_away = self._may_bury = self._is_handed_over = False
         self._telling: SlotSync | None = None
         """What Redis has yet to be told of our slots."""
         self._next_piece_at = 0.0
@@ -112,7 +112,10 @@ class RedisSlots:
         for loop in self._loops:
             await loop.start()
 
-    async def stop(self) -> None:
+    async def hand_over(self) -> None:
+        """Give all slots away, because their sockets are about to be closed: whoever comes back on another
+        process finds a place. Until they are closed, an account may have as many more open as it has here."""
+        self._is_handed_over = True
         for loop in self._loops:
             await loop.stop()
         self._is_away = True
@@ -120,6 +123,10 @@ class RedisSlots:
         with contextlib.suppress(*AWAY):
             while (await self.call([("leave",)])).answers[0]:
                 pass
+
+    async def stop(self) -> None:
+        if not self._is_handed_over:
+            await self.hand_over()
         await self._redis.aclose()
 
     async def claim(self, slot: Slot, *, takeover: bool) -> SlotRefusal | None:

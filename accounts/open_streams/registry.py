@@ -59,6 +59,11 @@ class OpenStreams:
             self._shared = RedisSlots(settings.REDIS_URL, self._here)
             await self._shared.start()
 
+    async def hand_over(self) -> None:
+        """Before the sockets of this process are closed, so that their clients are let in elsewhere."""
+        if self._shared is not None:
+            await self._shared.hand_over()
+
     async def stop(self) -> None:
         """Streams that are still open are not told: their sockets are being closed anyway."""
         shared, self._shared = self._shared, None

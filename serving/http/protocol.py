@@ -173,6 +173,9 @@ class HttpProtocol(ClosingProtocol):
             if size != 0 or self._waited:
                 raise RequestRefused(refusals.BAD_UPGRADE)
             if begins_websocket(scope["method"], version, noted):
+                if self._is_last:
+                    # All sockets were closed while the head of this one came.
+                    raise RequestRefused(refusals.STOPPING)
                 self._is_upgraded = True
                 return
             self._is_last = True

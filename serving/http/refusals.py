@@ -75,6 +75,13 @@ FULL = HttpRefusal(
     "descriptors",
     headers={"Retry-After": "5"},
 )
+STOPPING = HttpRefusal(
+    503,
+    "overloaded",
+    "This server restarts. Connect again at once.",
+    "stopping",
+    headers={"Retry-After": "1"},
+)
 
 
 LONG_BODY = {

@@ -58,7 +58,9 @@ class Acceptor:
         self._loop.remove_reader(self._listener)
 
     async def wait_closed(self) -> None:
-        """There is nothing to wait for."""
+        """Until all that was accepted is among the connections."""
+        if self._coming:
+            await asyncio.wait(self._coming)
 
     def _listen(self) -> None:
         self._resting = None

@@ -159,3 +159,42 @@ async def test_what_redis_forgot_of_a_process_is_told_again_with_its_age(shared:
 
 def aged(client: Any) -> list[tuple[bytes, float]]:
     return list(client.zrange("tickwire:streams:account:1", 0, -1, withscores=True))
+
+
+async def test_slots_that_are_handed_over_are_free_elsewhere_at_once(shared: str) -> None:
+    async with started() as here, started() as there:
+        slots = [await claimed(there, limit=3) for _ in range(3)]
+        assert (await refused(here, limit=3)).open == 3
+        await there.hand_over()
+        for _ in range(3):
+            await claimed(here, limit=3)
+        assert (await refused(here, limit=3)).open == 3
+        # Their sockets are closed only now.
+        for slot in slots:
+            slot.release()
+        assert (await here.count(), (await refused(here, limit=3)).open) == (3, 3)
+
+
+async def test_who_asks_while_slots_are_handed_over_is_counted_here_alone(shared: str) -> None:
+    async with started() as here, started() as there:
+        await claimed(there, limit=1)
+        await there.hand_over()
+        await claimed(here, limit=1)
+        assert (await refused(there, limit=1)).open == 1
+        await claimed(there, 2)
+        assert await here.count() == 1
+
+
+async def test_handed_over_twice_is_handed_over(shared: str) -> None:
+    async with started() as here, started() as there:
+        await claimed(there)
+        await there.hand_over()
+        await there.hand_over()
+        assert await here.count() == 0
+
+
+async def test_more_slots_than_are_taken_at_once_are_handed_over(shared: str) -> None:
+    async with started() as here, started() as there:
+        await asyncio.gather(*(claimed(there, account, MARKET) for account in range(450)))
+        await there.hand_over()
+        assert await here.count() == 0

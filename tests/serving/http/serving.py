@@ -73,6 +73,9 @@ class Serving:
     def open_connections(self) -> int:
         return len(self._server.server_state.connections)
 
+    def begin_to_stop(self) -> None:
+        self._server.should_exit = True
+
     def connect(self) -> socket.socket:
         client = socket.create_connection(("127.0.0.1", self.port), timeout=ANSWERS_WITHIN_S)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
