@@ -13,6 +13,7 @@ from demo.login import fresh_link
 from demo.people import demo_keys
 from demo.seeding import is_there, remove, seed
 from market.runtime import market
+from pages.static_files import collect
 from serving.server import shown_address
 
 
@@ -25,6 +26,8 @@ def prepare(out: OutputWrapper) -> str | None:
     if settings.PRODUCTION:
         if is_behind:
             raise CommandError(f"The database is behind the code. Run `{command('migrate')}` first.")
+        if collect():
+            out.write("Collected the static files of this version.")
         return None
     if is_behind:
         out.write("Preparing the database")

@@ -123,6 +123,6 @@ def test_it_runs_as_a_module_too(program: Path, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "__init__.py").write_text("raise SystemExit('somebody else')")
     names = environment(tmp_path, **nowhere(tmp_path))
-    command = [program.with_name("python"), "-m", "tickwire_server", "--data", "D", "check"]
+    command = [str(program.with_name("python")), "-m", "tickwire_server", "--data", "D", "check"]
     ended = subprocess.run(command, cwd=tmp_path, env=os.environ | names, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

@@ -229,15 +229,23 @@ def test_process_cut_off_from_the_database_alone_is_not_ready(
             until_ready(server)
 
 
-def test_forgotten_static_files_are_a_reason(installation: Installation) -> None:
-    production = {
-        "PRODUCTION": "1",
-        "SECRET_KEY": secrets.token_urlsafe(48),
-        "KEY_PEPPER": secrets.token_urlsafe(48),
-        "ALLOWED_HOSTS": "tickwire.example",
-        "EMAIL_URL": "dummymail://",
-    }
-    with installation.serve(1, **production) as (server,):
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": secrets.token_urlsafe(48),
+    "KEY_PEPPER": secrets.token_urlsafe(48),
+    "ALLOWED_HOSTS": "tickwire.example",
+    "EMAIL_URL": "dummymail://",
+}
+
+
+def test_serve_collects_the_static_files_itself(installation: Installation) -> None:
+    with installation.serve(1, **PRODUCTION) as (server,):
+        until_ready(server)
+    assert (installation.directory / "static" / "staticfiles.json").exists()
+
+
+def test_static_files_that_nobody_collected_are_a_reason(installation: Installation) -> None:
+    with installation.serve_stock(**PRODUCTION) as server:
         # Probes ask by whatever address they have, and without TLS.
         until_reasons(server, "static_files")
         assert readiness(server)[0] == 503

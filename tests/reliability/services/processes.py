@@ -90,9 +90,9 @@ class Installation:
             yield server
 
     @contextmanager
-    def serve_stock(self) -> Iterator[Process]:
+    def serve_stock(self, **changes: str) -> Iterator[Process]:
         """One that is not shipped: uvicorn as it comes."""
-        with self._start(STOCK, 0, {}) as (process, server):
+        with self._start(STOCK, 0, changes) as (process, server):
             wait_until_healthy(process, server)
             yield server
 
