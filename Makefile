@@ -21,7 +21,7 @@ APART := accounts/limits/test_redis_window.py accounts/open_streams accounts/key
     market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak walks clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -90,6 +90,9 @@ bench-streams: $(VENV)/.dev ## The streams against their peers. QUICK=1, ONLY="o
 
 bench-slots: $(VENV)/.dev ## Stream slots told to a Redis that lost all. PROCESSES=200, SLOTS=1250.
 	@$(BIN)/python -m tests.benchmarks.slots
+
+unit-costs: $(VENV)/.dev ## What a request, a tick and a process cost Redis and PostgreSQL: docs/operate/scale.md.
+	@$(BIN)/python -m tests.benchmarks.unit_costs
 
 bench-streams-soak: $(VENV)/.dev ## 10,000 connections for ten minutes. MINUTES=1.
 	@$(BIN)/python -m tests.benchmarks.streams.soak

@@ -13,7 +13,7 @@ from tests.programs.running import Serve
 
 WIDE = """
 from accounts.models import Tier
-from accounts.keys.issuing import save_tier
+from accounts.limits.tiers import save_tier
 tier = Tier.objects.get(name="premium")
 tier.requests_per_minute = 100_000
 save_tier(tier, by="test")
@@ -41,7 +41,7 @@ def keys(demo: Serve) -> dict[str, str]:
 def roomy_key(demo: Serve, var_dir: Path) -> str:
     """These tests ask more often a minute than any tier allows."""
     key = manage(var_dir, "issue_key", "tester", "--tier", "premium").stdout.strip()
-    manage(var_dir, "shell", "-c", WIDE)
+    manage(var_dir, "shell", "-c", WIDE).check_returncode()
     return key
 
 
