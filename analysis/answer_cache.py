@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.fault_log import LastingFault
+from core.redis_connections import connect_redis, key_of
 
 logger = logging.getLogger(__name__)
 redis_away = LastingFault(logger, "Redis does not answer, analyses are kept per process")
@@ -57,7 +58,7 @@ class AnswerCache:
 
     async def start(self) -> None:
         if settings.REDIS_URL:
-            self._redis = Redis.from_url(settings.REDIS_URL)
+            self._redis = connect_redis(settings.REDIS_URL)
 
     async def stop(self) -> None:
         if self._redis is not None:
@@ -78,12 +79,12 @@ class AnswerCache:
             }
         self._here[key] = entry
         value = b"%d:%s" % entry
-        await self._ask(lambda redis: redis.set(f"tickwire:analysis:{key}", value, px=KEPT_MS))
+        await self._ask(lambda redis: redis.set(key_of(f"analysis:{key}"), value, px=KEPT_MS))
 
     @contextlib.asynccontextmanager
     async def turn(self, key: AnswerKey, patience_s: float) -> AsyncIterator[None]:
         """Admits one process at a time. A turn expires after `patience_s`, in case its process has died."""
-        name, token = f"tickwire:analysis-turn:{key}", uuid.uuid4().hex
+        name, token = key_of(f"analysis-turn:{key}"), uuid.uuid4().hex
         is_held = await self._wait_for_turn(name, token, patience_s)
         try:
             yield
@@ -105,7 +106,7 @@ class AnswerCache:
         return self._redis is not None and time.monotonic() >= self._away_until
 
     async def _get_shared(self, key: AnswerKey) -> CachedAnswer | None:
-        value = await self._ask(lambda redis: redis.get(f"tickwire:analysis:{key}"))
+        value = await self._ask(lambda redis: redis.get(key_of(f"analysis:{key}")))
         if not value:
             return None
         generated_ms, _, fields = value.partition(b":")

@@ -21,6 +21,7 @@ from core.contract.answers import Answer
 from core.contract.schema import describes
 from core.fault_log import EachFault
 from core.plain_json import encode
+from core.redis_connections import connect_redis, key_of
 from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
 from core.times import iso_time
@@ -75,7 +76,7 @@ class SessionViewSet(KeyedViewSet):
 
 
 logger = logging.getLogger(__name__)
-KEY = "tickwire:up-since"
+UP_SINCE = "up-since"
 
 # Each process renews the key while it lives. A service that was down for longer counts anew.
 KEPT_S = 30
@@ -101,7 +102,7 @@ class Uptime:
     async def start(self) -> None:
         self._since = time.time()
         if settings.REDIS_URL:
-            self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
+            self._redis = connect_redis(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
             await self._renewal.start()
 
     async def stop(self) -> None:
@@ -113,14 +114,14 @@ class Uptime:
     async def began_at(self) -> float:
         if self._redis is not None:
             with contextlib.suppress(*AWAY):
-                shared = await self._redis.get(KEY)
+                shared = await self._redis.get(key_of(UP_SINCE))
                 return min(self._since, float(shared)) if shared else self._since
         return self._since
 
     async def _renew(self) -> None:
         if self._redis is not None:
-            await self._redis.set(KEY, str(self._since), ex=KEPT_S, nx=True)
-            await self._redis.expire(KEY, KEPT_S)
+            await self._redis.set(key_of(UP_SINCE), str(self._since), ex=KEPT_S, nx=True)
+            await self._redis.expire(key_of(UP_SINCE), KEPT_S)
 
 
 uptime = Uptime()

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 from .environment import BASE_DIR, env, on_postgresql, on_sqlite, read_database_url, var_dir
 from .installation import known_secret
@@ -144,6 +145,11 @@ CACHES = {
 }
 
 REDIS_URL = env.text("REDIS_URL")
+REDIS_PREFIX = env.text("REDIS_PREFIX")
+# A Redis of its own for the market's ticks, and a replica of it from which the processes here read.
+BUS_REDIS_URL, BUS_REPLICA_URL = env.text("BUS_REDIS_URL"), env.text("BUS_REPLICA_URL")
+if (BUS_REDIS_URL or BUS_REPLICA_URL) and not REDIS_URL:
+    raise ImproperlyConfigured("BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too.")
 
 # The market
 

@@ -19,6 +19,7 @@ from market.engine.bus.bus_reader import BusReader, NumberingListener
 from market.engine.bus.journal import RecentRecords, RecordListener, StreamNumbers
 from market.engine.bus.local_bus import LocalBus, LocalJournal
 from market.engine.bus.redis_bus import RedisBus
+from market.engine.bus.replica_watch import ReplicaWatch
 from market.engine.engine import Engine
 from market.engine.feeds.feed import MarketFeed
 from market.engine.feeds.registry import make_feed
@@ -46,6 +47,11 @@ HELD_UP_S = 1.0
 STOOD_STILL_S = 5.0
 
 
+def bus_url() -> str:
+    """Of the Redis that takes ticks and hands them on."""
+    return settings.BUS_REDIS_URL or settings.REDIS_URL
+
+
 class EngineLiveness:
     """Whether this process hears the engine, and how far it may be behind in reading what came for it."""
 
@@ -56,12 +62,12 @@ class EngineLiveness:
         self.losses = 0
         # Nobody looks before it starts: what is heard then is not late.
         self._heard_s, self._looked_s = 0.0, inf
-        self._reads_old = False
+        self._reads_old = self._is_behind = False
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        self.is_heard, self._reads_old = True, False
+        self.is_heard, self._reads_old, self._is_behind = True, False, False
         self._heard_s = self._looked_s = time.monotonic()
         self._timer = loop.call_later(LOOK_S, self._look, loop)
 
@@ -72,6 +78,8 @@ class EngineLiveness:
         self.is_heard, self._looked_s = True, inf
 
     def heard(self, now_s: float) -> None:
+        if self._is_behind:
+            return
         self._heard_s = now_s
         if now_s - self._looked_s > STOOD_STILL_S + LOOK_S:
             # What is heard may have waited as long: it is passed on after clients have been told.
@@ -92,6 +100,13 @@ class EngineLiveness:
         elif self.is_heard and now_s - self._heard_s > SILENT_S:
             self.losses += 1
             logger.warning("The market engine is not heard: the streams are stale")
+            self._turn(False)
+
+    def fall_behind(self, is_behind: bool) -> None:
+        """What is heard is older than it may be, so it does not count."""
+        self._is_behind = is_behind
+        if is_behind and self.is_heard:
+            self.losses += 1
             self._turn(False)
 
     def _stood_still(self, late_s: float) -> None:
@@ -120,6 +135,7 @@ class MarketRuntime:
         """What the engine last told of itself."""
         self.runner: Runner | None = None
         self._reader: BusReader | None = None
+        self._replica: ReplicaWatch | None = None
         self._push_queue: PushQueue | None = None
         self._listeners: list[tuple[RecordListener, NumberingListener]] = []
         self.liveness = EngineLiveness()
@@ -128,10 +144,16 @@ class MarketRuntime:
 
     async def start(self) -> None:
         if settings.REDIS_URL:
-            self._push_queue = PushQueue(settings.REDIS_URL)
+            self._push_queue = PushQueue(bus_url())
             await self._push_queue.start()
-            self._reader = BusReader(settings.REDIS_URL, self.prices, self._hear, self._begin)
-            checkpoints = await self._reader.start()
+            url = settings.BUS_REPLICA_URL or bus_url()
+            self._reader = reader = BusReader(url, self.prices, self._hear, self._begin)
+            checkpoints = await reader.start()
+            if settings.BUS_REPLICA_URL:
+                self._replica = ReplicaWatch(
+                    bus_url(), lambda: reader.journal_position, self.liveness.fall_behind
+                )
+                await self._replica.start()
             self._begin(self._reader.journal_position.epoch, checkpoints)
             self.liveness.start()
             return
@@ -143,10 +165,10 @@ class MarketRuntime:
 
     async def stop(self) -> None:
         self.liveness.stop()
-        for part in (self._push_queue, self._reader, self.runner):
+        for part in (self._replica, self._push_queue, self._reader, self.runner):
             if part is not None:
                 await part.stop()
-        self._push_queue = self._reader = self.runner = None
+        self._replica = self._push_queue = self._reader = self.runner = None
         self.engine.clear()
         self.status = engine_status.EngineStatus()
 
@@ -165,7 +187,7 @@ class MarketRuntime:
 
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""
-        bus = RedisBus(settings.REDIS_URL)
+        bus = RedisBus(bus_url())
         self.runner = Runner(self.engine, self.make_feed, bus, self.engine_listeners)
         return self.runner
 

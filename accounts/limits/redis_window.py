@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from prometheus_client import Counter
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import cancel_and_wait
 from core.fault_log import LastingFault
+from core.redis_connections import connect_redis, key_of
 
 from .window import MemoryWindow, Standing
 
@@ -74,7 +74,7 @@ class RedisWindow(MemoryWindow):
 
     def __init__(self, url: str) -> None:
         super().__init__()
-        self._redis = Redis.from_url(url)
+        self._redis = connect_redis(url)
         self._script = self._redis.register_script(SCRIPT)
         self._is_away = False
         self._try_again_at = 0.0
@@ -131,7 +131,7 @@ class RedisWindow(MemoryWindow):
             question.answer(None)
 
     async def _call(self, asked: list[WindowQuestion]) -> list[Standing]:
-        keys = [f"tickwire:window:{question.key}" for question in asked]
+        keys = [key_of(f"window:{question.key}") for question in asked]
         args = [number for question in asked for number in (question.limit, question.cost)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 from prometheus_client import Counter
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.fault_log import EachFault, LastingFault
+from core.redis_connections import connect_redis, key_of
 
 from .slot_sync import Ask, SlotSync
 from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number
@@ -72,7 +72,8 @@ class RedisSlots:
     def __init__(self, url: str, here: MemorySlots) -> None:
         self._here = here
         self._process = uuid.uuid4().hex
-        self._redis = Redis.from_url(url)
+        self._root = key_of("streams:")
+        self._redis = connect_redis(url)
         self._script = self._redis.register_script(SCRIPT)
         self._questions: deque[SlotQuestion] = deque()
         self._heard: list[str] = []
@@ -265,7 +266,7 @@ class RedisSlots:
     async def _hear_nudges(self) -> None:
         """Wake the loop when streams of ours were ended. Each beat looks too: a lost nudge costs a second."""
         async with self._redis.pubsub() as nudges:
-            await nudges.subscribe(f"tickwire:streams:ends:{self._process}")
+            await nudges.subscribe(f"{self._root}ends:{self._process}")
             async for _ in nudges.listen():
                 self._wake.set()
 
@@ -273,5 +274,5 @@ class RedisSlots:
         packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):
-            answered = await self._script(args=[self._process, *packed])
+            answered = await self._script(keys=[self._root], args=[self._process, *packed])
         return msgspec.msgpack.decode(answered, type=SlotAnswers)

@@ -1,8 +1,8 @@
 -- The slots of all processes, decided in one step: what MemorySlots does for one, and who is still alive.
 -- ARGV: the process that asks; which of its ended slots it has heard of; what it asks. The last two packed.
 -- Answers what was asked, which of its slots ended, and whether the process was known before it asked.
--- Keys are made here: for one Redis, not for a cluster.
-local ROOT = 'tickwire:streams:'
+-- KEYS: how all names begin. The rest of them is made here: for one Redis, not for a cluster.
+local ROOT = KEYS[1]
 local BEATS, BURIED = ROOT .. 'beats', ROOT .. 'buried'
 -- In microseconds. A process that was silent for LEASE is gone; one that was silent for TRUST judges nobody.
 local LEASE, TRUST, GRACE, DAY = 3000000, 1500000, 2000000, 86400000000

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from .addresses import read_proxies, read_redis_url
+from .addresses import read_proxies, read_redis_prefix, read_redis_url
 from .database import on_postgresql, on_sqlite, read_database_url
 from .folder import default_folder
 from .values import Environment
@@ -15,6 +15,7 @@ __all__ = [
     "on_sqlite",
     "read_database_url",
     "read_proxies",
+    "read_redis_prefix",
     "read_redis_url",
     "var_dir",
 ]

@@ -4,7 +4,7 @@ An option that is silently dropped is worse than none, as with `sslmode=verify-f
 address was misread, all clients would seem to be one.
 """
 
-import inspect
+import re
 from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import parse_qsl, urlsplit
@@ -12,16 +12,30 @@ from urllib.parse import parse_qsl, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 
-def read_redis_url(url: str) -> str:
+def read_redis_url(url: str, variable: str = "REDIS_URL", *, sentinel: bool = True) -> str:
     if not url:
         return url
-    scheme = urlsplit(url).scheme
-    if scheme not in ("redis", "rediss", "unix"):
-        raise ImproperlyConfigured(
-            "REDIS_URL should look like redis://host:6379/0, or rediss:// for an encrypted connection."
-        )
-    read_options("REDIS_URL", url, known_to_redis(encrypted=scheme == "rediss"))
+    # Here, because who runs without Redis need not load its client for every command.
+    from core.redis_urls import PLAIN, WITH_SENTINEL, RedisUrlFault, known_options, read_redis_address
+
+    scheme = url.partition(":")[0]
+    if scheme in (*PLAIN, *WITH_SENTINEL):
+        read_options(variable, url, known_options(scheme))
+    try:
+        address = read_redis_address(url)
+    except RedisUrlFault as fault:
+        raise ImproperlyConfigured(f"{variable} {fault}") from None
+    if address.sentinels and not sentinel:
+        raise ImproperlyConfigured(f"{variable} names one server, because Sentinel knows only masters.")
     return url
+
+
+def read_redis_prefix(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", text):
+        raise ImproperlyConfigured(
+            f"REDIS_PREFIX should be letters and digits, with - _ . and : between them, not {text!r}."
+        )
+    return text
 
 
 def read_proxies(text: str) -> str:
@@ -65,15 +79,3 @@ def read_options(variable: str, url: str, known: set[str]) -> dict[str, str]:
             )
         options[name] = value
     return options
-
-
-def known_to_redis(*, encrypted: bool) -> set[str]:
-    from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
-    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
-
-    kinds = (AbstractConnection, Connection, *((SSLConnection,) if encrypted else ()))
-    taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
-    # The other parameters want objects, which no address can hold.
-    as_text = {"password", "username", "client_name", "protocol", "host", "port", "path"}
-    as_text |= {name for name in taken if name.startswith("ssl_")} | set(URL_QUERY_ARGUMENT_PARSERS)
-    return (as_text & taken) | {"max_connections"}

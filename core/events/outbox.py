@@ -15,15 +15,14 @@ from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models import Q
 from django.utils import timezone
-from redis import Redis as SyncRedis
+from redis import Redis as RedisOfThreads
 from redis.asyncio import Redis
-from redis.backoff import NoBackoff
-from redis.connection import parse_url
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from core.background import BackgroundLoop
 from core.fault_log import LastingFault
+from core.redis_connections import connect_redis, connect_redis_of_threads, key_of
+from core.redis_urls import read_redis_address
 
 from .kinds import ENDS_ACCESS, EventKind
 
@@ -128,18 +127,14 @@ def send_to_processes(event: EventMessage) -> None:
 
 
 @cache
-def _redis(url: str) -> SyncRedis:
-    once = Retry(NoBackoff(), 0)
-    return SyncRedis.from_url(
-        url, socket_timeout=REDIS_WITHIN_S, socket_connect_timeout=REDIS_WITHIN_S, retry=once
-    )
+def _redis(url: str) -> RedisOfThreads:
+    return connect_redis_of_threads(url, socket_timeout=REDIS_WITHIN_S, socket_connect_timeout=REDIS_WITHIN_S)
 
 
 def channel_of(url: str) -> str:
     """Redis does not keep the channels of its databases apart, so installations that share a server need a
     name for each database."""
-    database = parse_url(url).get("db", 0)  # type: ignore[no-untyped-call]
-    return f"tickwire:control-events:{database}"
+    return key_of(f"control-events:{read_redis_address(url).database}")
 
 
 class ChannelListener:
@@ -164,7 +159,7 @@ class ChannelListener:
         ).run()
 
     async def _connect(self, url: str) -> None:
-        redis = Redis.from_url(url, socket_connect_timeout=REDIS_WITHIN_S)
+        redis = connect_redis(url, socket_connect_timeout=REDIS_WITHIN_S)
         try:
             await self._listen(redis, channel_of(url))
         finally:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -20,6 +19,7 @@ from redis.exceptions import RedisError
 from core.background import BackgroundLoop
 from core.contract.errors import Overloaded
 from core.fault_log import LastingFault
+from core.redis_connections import connect_redis, key_of
 from market.prices.records import Tick
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ no_answers = LastingFault(logger, "No answers of the engine are heard, trying ag
 Handler = Callable[[str, list[Tick]], list[str | None]]
 Settle = Callable[[], Awaitable[object]]
 Answer = asyncio.Future[list[str | None] | None]
-REQUESTS = "tickwire:ingest"
+REQUESTS = "ingest"
 MAX_WAITING = 256
 PATIENCE_S = 2.0
 
@@ -89,14 +89,15 @@ class PushQueue:
     def __init__(self, url: str, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         # Without retries: a request that was sent and not answered must not be sent again.
-        self._redis: Any = Redis.from_url(
+        self._redis: Any = connect_redis(
             url,
             socket_timeout=BLOCK_S + PATIENCE_S,
             socket_connect_timeout=PATIENCE_S,
             retry=Retry(NoBackoff(), 0),
         )
         self._append = self._redis.register_script(APPEND)
-        self._replies = f"{REQUESTS}:replies:{uuid.uuid4().hex}"
+        self._requests = key_of(REQUESTS)
+        self._replies = f"{self._requests}:replies:{uuid.uuid4().hex}"
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Answer] = {}
         self._listening = BackgroundLoop(
@@ -142,7 +143,7 @@ class PushQueue:
         """Until cancelled. No answer leaves before `settle` has returned."""
         while True:
             try:
-                first = await self._redis.blpop([REQUESTS], timeout=BLOCK_S)
+                first = await self._redis.blpop([self._requests], timeout=BLOCK_S)
                 no_ticks.over()
                 if first is not None:
                     await self._work_off(first[1], handler, settle)
@@ -152,7 +153,7 @@ class PushQueue:
 
     async def _request(self, request: PushRequest) -> None:
         lasts_us = int(self._patience_s * BEGUN_WITHIN * 1_000_000)
-        if not await self._append(keys=[REQUESTS], args=[encode(request), lasts_us, MAX_WAITING]):
+        if not await self._append(keys=[self._requests], args=[encode(request), lasts_us, MAX_WAITING]):
             not_sent.tell("too many of them wait")
             raise IngestUnavailable
 
@@ -172,7 +173,7 @@ class PushQueue:
     async def _work_off(self, first: bytes, handler: Handler, settle: Settle | None) -> None:
         """What was popped, with whatever waits behind it."""
         async with self._redis.pipeline(transaction=False) as both:
-            both.lpop(REQUESTS, AT_ONCE - 1)
+            both.lpop(self._requests, AT_ONCE - 1)
             both.time()
             more, (seconds, microseconds) = await both.execute()
         # Asked after the pop and carried on from here: this process may have been stopped in between.

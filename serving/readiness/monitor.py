@@ -14,12 +14,12 @@ import msgspec
 from django.conf import settings
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import DatabaseError, close_old_connections
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.events.event_feed import feed
 from core.fault_log import EachFault
+from core.redis_connections import connect_redis, key_of
 from serving.draining import draining
 
 from .findings import OK, Findings, Readiness
@@ -80,7 +80,7 @@ LOOK_EVERY_S = 1.0
 DATABASE_EVERY_S = 5.0
 DATABASE_PATIENCE_S = 3.0
 REDIS_PATIENCE_S = 1.0
-REPORTS = "tickwire:reports"
+REPORTS = "reports"
 FORGET_AFTER_S = 60
 Ages = dict[str, float]
 States = Callable[[], Iterable[tuple[str, str]]]
@@ -112,7 +112,7 @@ class ReadinessMonitor:
         self._states, self._reports = states, reports
         self.findings, self._looking, self._looked_at = Findings(), None, float("-inf")
         if settings.REDIS_URL:
-            self._redis = Redis.from_url(settings.REDIS_URL)
+            self._redis = connect_redis(settings.REDIS_URL)
         await self._loop.start()
         self.is_started = True
 
@@ -122,7 +122,7 @@ class ReadinessMonitor:
         if self._redis is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 async with asyncio.timeout(REDIS_PATIENCE_S):
-                    await self._redis.hdel(REPORTS, self.process)
+                    await self._redis.hdel(key_of(REPORTS), self.process)
             await self._redis.aclose()
             self._redis = None
 
@@ -195,9 +195,9 @@ class ReadinessMonitor:
         at = seconds + microseconds / 1_000_000
         report = msgspec.json.encode((at, self.findings.ages_s(now)))
         async with redis.pipeline(transaction=False) as asked:
-            asked.hset(REPORTS, self.process, report)
-            asked.expire(REPORTS, FORGET_AFTER_S)
-            asked.hgetall(REPORTS)
+            asked.hset(key_of(REPORTS), self.process, report)
+            asked.expire(key_of(REPORTS), FORGET_AFTER_S)
+            asked.hgetall(key_of(REPORTS))
             answers: list[Any] = await asked.execute()
         others: dict[bytes, bytes] = answers[2]
         others.pop(self.process.encode(), None)
@@ -209,7 +209,7 @@ class ReadinessMonitor:
             else:
                 reports.append({name: age_s + at - reported_at for name, age_s in ages_s.items()})
         if gone:
-            await redis.hdel(REPORTS, *gone)
+            await redis.hdel(key_of(REPORTS), *gone)
         return reports
 
     def _log_changes(self) -> None:

@@ -8,10 +8,17 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from redis.asyncio import Redis
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
-from config.environment import on_postgresql, read_database_url, read_proxies, read_redis_url
+from config.environment import (
+    on_postgresql,
+    read_database_url,
+    read_proxies,
+    read_redis_prefix,
+    read_redis_url,
+)
+from core.redis_connections import connect_redis
+from core.redis_urls import read_redis_address
 from serving.http.connections import AddressGroups
 from tests.market.postgresql import own_server
 from tests.programs import services
@@ -214,15 +221,18 @@ def test_no_other_database_is_taken(url: str) -> None:
         "",
         "redis://127.0.0.1:6379/0",
         "rediss://:secret@cache:6380/1?ssl_cert_reqs=required&ssl_ca_certs=/etc/ca.pem&ssl_check_hostname=true",
-        "redis://cache?socket_timeout=3&health_check_interval=10&protocol=3",
+        "redis://ada:%40%2F@cache?client_name=web&health_check_interval=10",
+        "rediss://cache?ssl_min_version=TLSv1_3",
         "unix:///run/redis.sock?db=2",
+        "redis+sentinel://one:26379,two,[::1]:26380/prices/2",
+        "rediss+sentinel://ada:secret@one,two/prices?sentinel_username=eve&sentinel_password=x&ssl_ca_certs=/etc/ca.pem",
     ],
 )
 def test_options_of_redis_are_passed_on(url: str) -> None:
     assert read_redis_url(url) == url
     if url:
         # Its own library takes each of them.
-        Redis.from_url(url).connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        connect_redis(url).connection_pool.make_connection()  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -232,13 +242,65 @@ def test_options_of_redis_are_passed_on(url: str) -> None:
         ("redis://cache?ssl_ca_certs=/etc/ca.pem", "'ssl_ca_certs', which means nothing there"),
         ("redis://cache?retry=3", "'retry', which means nothing there"),
         ("cache:6379", "REDIS_URL should look like"),
-        ("redis+sentinel://cache", "REDIS_URL should look like"),
+        ("redis+sentinel://cache", "REDIS_URL should name the Sentinels and what they watch"),
+        ("redis+sentinel:///prices", "REDIS_URL should name the Sentinels and what they watch"),
+        ("redis+sentinel://cache:port/prices", "REDIS_URL names a Sentinel that is no host and port"),
+        ("redis+sentinel://cache/prices/main", "REDIS_URL should end with the number of a database"),
+        ("redis+sentinel://cache/prices?sentinel_pasword=x", "Did you mean sentinel_password?"),
+        ("redis+sentinel://cache/prices?db=3", "'db', which means nothing there"),
+        ("redis://cache?sentinel_password=x", "'sentinel_password', which means nothing there"),
+        ("redis://cache/main", "REDIS_URL should end with the number of a database"),
+        ("redis://cache?socket_timeout=3", "'socket_timeout', which each use of Redis sets itself"),
+        ("redis://cache?protocol=3", "'protocol', which each use of Redis sets itself"),
+        ("redis://cache?health_check_interval=often", "REDIS_URL cannot be read"),
+        ("rediss://cache?ssl_cert_reqs=maybe", "REDIS_URL cannot be used"),
+        ("rediss://cache?ssl_min_version=1.2", "ssl_min_version that is neither TLSv1_2 nor TLSv1_3"),
     ],
 )
 def test_option_that_redis_does_not_know_is_refused(url: str, sentence: str) -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
         read_redis_url(url)
     assert sentence in str(refused.value)
+
+
+def test_address_with_sentinels_says_who_is_asked_and_how() -> None:
+    url = (
+        "rediss+sentinel://ada:s%40crt@one,[::1]:26380/prices/2?sentinel_password=x&ssl_ca_certs=/etc/ca.pem"
+    )
+    address = read_redis_address(url)
+    assert (address.sentinels, address.master, address.database) == (
+        (("one", 26379), ("::1", 26380)),
+        "prices",
+        2,
+    )
+    assert address.options == {
+        "username": "ada",
+        "password": "s@crt",
+        "db": 2,
+        "ssl_ca_certs": "/etc/ca.pem",
+    }
+    assert address.sentinel_options == {"password": "x", "ssl_ca_certs": "/etc/ca.pem"}
+
+
+def test_replica_is_one_server() -> None:
+    with pytest.raises(ImproperlyConfigured, match="BUS_REPLICA_URL names one server"):
+        read_redis_url("redis+sentinel://one/prices", "BUS_REPLICA_URL", sentinel=False)
+
+
+@pytest.mark.parametrize("prefix", ["tickwire", "eu-1.prices:live"])
+def test_prefix_is_part_of_a_name(prefix: str) -> None:
+    assert read_redis_prefix(prefix) == prefix
+
+
+@pytest.mark.parametrize("prefix", ["", "*", "a b", ":a", "{a}", "a?"])
+def test_prefix_that_would_be_a_pattern_is_refused(prefix: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="REDIS_PREFIX should be letters and digits"):
+        read_redis_prefix(prefix)
+
+
+def test_second_redis_needs_a_first(tmp_path: Path) -> None:
+    ran = manage(tmp_path / "var", "check", BUS_REDIS_URL="redis://127.0.0.1:1/0", REDIS_URL="")
+    assert "BUS_REDIS_URL and BUS_REPLICA_URL stand beside REDIS_URL: set that too." in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-from ..addresses import read_redis_url
+from functools import partial
+
+from ..addresses import read_redis_prefix, read_redis_url
 from ..database import read_database_url
 from ..variable import VariableGroup, number, secret, text, whole
 
@@ -49,10 +51,28 @@ REDIS = VariableGroup(
     (
         secret(
             "REDIS_URL",
-            "redis://host:6379/0, or rediss:// with TLS; with it several processes share one market.",
+            "redis://host:6379/0, rediss:// with TLS, or redis+sentinel://host,host/name/0; for several processes.",
             otherwise="none: one process does everything",
             read=read_redis_url,
             is_needed=True,
+        ),
+        text(
+            "REDIS_PREFIX",
+            "tickwire",
+            "All keys and channels begin with it; installations that share a Redis have different ones.",
+            read=read_redis_prefix,
+        ),
+        secret(
+            "BUS_REDIS_URL",
+            "A Redis of its own for the market's ticks, in the same forms.",
+            otherwise="`REDIS_URL`",
+            read=partial(read_redis_url, variable="BUS_REDIS_URL"),
+        ),
+        secret(
+            "BUS_REPLICA_URL",
+            "A replica of that Redis, near this machine: web processes hear ticks from it.",
+            otherwise="none: they hear from the Redis that takes them",
+            read=partial(read_redis_url, variable="BUS_REPLICA_URL", sentinel=False),
         ),
     ),
 )

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.program.commands import command
+from core.redis_connections import connect_redis, key_of
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.history import History
@@ -56,7 +56,8 @@ class BusReader:
         missed: NumberingListener,
         quiet_s: float = QUIET_S,
     ) -> None:
-        self._redis = Redis.from_url(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
+        self._stream = key_of(STREAM)
+        self._redis = connect_redis(url, socket_timeout=BLOCK_MS / 1000 + 2, socket_connect_timeout=2)
         self._prices = prices
         self._hear, self._missed = hear, missed
         self._quiet_s = quiet_s
@@ -85,7 +86,7 @@ class BusReader:
 
     async def _read(self) -> None:
         last: Any = f"{self.journal_position.number}-0"
-        answer: Any = await self._redis.xread({STREAM: last}, count=COUNT, block=BLOCK_MS)
+        answer: Any = await self._redis.xread({self._stream: last}, count=COUNT, block=BLOCK_MS)
         self._watch(is_heard=bool(answer))
         try:
             for _, entries in answer:

@@ -11,7 +11,7 @@ import msgspec
 
 from market.prices.records import AbsorptionFound, AnyRecord, SeriesBegan, TickAccepted
 
-STREAM, HEAD = "tickwire:bus", "tickwire:bus:head"
+STREAM, HEAD = "bus", "bus:head"
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder(list[AnyRecord]).decode
 

@@ -7,12 +7,12 @@ import time
 from collections import deque
 from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import BusyLoadingError, RedisError
 
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from core.fault_log import LastingFault
+from core.redis_connections import connect_redis, key_of
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
 
@@ -45,7 +45,8 @@ WINDOW_S = 0.002
 class RedisBus:
     def __init__(self, url: str, awaited_s: float = AWAITED_S, max_entries: int = MAX_ENTRIES) -> None:
         self._awaited_s, self._max_entries = awaited_s, max_entries
-        self._redis = Redis.from_url(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
+        self._keys = [key_of(STREAM), key_of(HEAD)]
+        self._redis = connect_redis(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
         # Any: the types of redis-py allow for its client without await too.
         self._append: Any = self._redis.register_script(APPEND)
         self._claim: Any = self._redis.register_script(CLAIM)
@@ -165,14 +166,14 @@ class RedisBus:
     async def _claim_and_read(
         self, writer: JournalWriter, position: JournalPosition
     ) -> list[AnyRecord] | None:
-        epoch, n = await self._claim(keys=[STREAM, HEAD], args=[writer.writer, "", 0, "", "any"])
+        epoch, n = await self._claim(keys=self._keys, args=[writer.writer, "", 0, "", "any"])
         self._has_claimed = True
         if epoch is None or epoch.decode() != position.epoch or int(n) < position.number:
             return None
         records: list[AnyRecord] = []
         last = position.number
         # Page by page: it may be of hours, and the lease has to be kept meanwhile.
-        while entries := await self._redis.xrange(STREAM, f"({last}-0", "+", count=ENTRIES_AT_ONCE):
+        while entries := await self._redis.xrange(self._keys[0], f"({last}-0", "+", count=ENTRIES_AT_ONCE):
             for entry_id, fields in entries:
                 last += 1
                 if number_of(entry_id) != last:
@@ -202,7 +203,7 @@ class RedisBus:
         # An engine that claimed the stream before may have been replaced. One that did not replaces another.
         whose = "own" if self._has_claimed else "any"
         args = [writer.writer, self.journal_position.epoch, number, "anew", whose]
-        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+        if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
         self._has_claimed, self._must_begin_anew = True, False
 
@@ -212,7 +213,7 @@ class RedisBus:
         logger.warning("Redis came back without what it was sent last: %d entries go again", len(self._sent))
         first = (self._sent or self._sealed)[0][0]
         args = [writer.writer, self.journal_position.epoch, first - 1, "anew", "own"]
-        if await self._claim(keys=[STREAM, HEAD], args=args) == b"deposed":
+        if await self._claim(keys=self._keys, args=args) == b"deposed":
             raise LeaseLost
         self._lacks_until = first - 1
         self.waiting += sum(len(records) for _, records in self._sent)
@@ -258,7 +259,7 @@ class RedisBus:
         number, records = self._sealed[0]
         data = encode(records)
         args = [writer.writer, self.journal_position.epoch, number, data, self._entries_to_keep(number)]
-        answer = await self._append(keys=[STREAM, HEAD], args=args)
+        answer = await self._append(keys=self._keys, args=args)
         if answer == b"deposed":
             raise LeaseLost
         if answer in (b"empty", b"behind"):

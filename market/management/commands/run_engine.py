@@ -18,7 +18,7 @@ from core.process import end_within, pending_migrations, wait_for_database
 from core.program.commands import command
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
-from market.runtime import market
+from market.runtime import bus_url, market
 from market.store.lease import LeaseLost
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             return
         start_waits.over()
         process.freeze_startup_objects()
-        push_queue = PushQueue(settings.REDIS_URL)
+        push_queue = PushQueue(bus_url())
         # Ticks are acknowledged once a kill of this process would not lose them.
         serving = asyncio.create_task(push_queue.serve(runner.push, runner.bus.settle), name="market inbox")
         self.say(f"The engine runs: {len(catalogue.active())} instruments.")

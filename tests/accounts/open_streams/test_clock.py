@@ -12,7 +12,7 @@ from redis import Redis
 from accounts.open_streams.redis_slots import SCRIPT, TELL_FIRST
 
 CLOCKED = SCRIPT.replace("redis.call('TIME')", "redis.call('LRANGE', 'test:clock', 0, -1)")
-LIMIT, HOUR_S = 2, 3600
+LIMIT, HOUR_S, ROOT = 2, 3600, "tickwire:streams:"
 
 
 class Process:
@@ -30,7 +30,9 @@ class Process:
 
     def call(self, *questions: Any) -> list[Any]:
         packed = [msgspec.msgpack.encode(part) for part in (self.ended, questions)]
-        answer, ended, self.was_known = msgspec.msgpack.decode(self.world.script(args=[self.name, *packed]))
+        answer, ended, self.was_known = msgspec.msgpack.decode(
+            self.world.script(keys=[ROOT], args=[self.name, *packed])
+        )
         self.ended = [name for name, _ in ended]
         for name in self.ended:
             self.slots.pop(name, None)

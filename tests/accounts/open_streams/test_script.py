@@ -115,7 +115,7 @@ def test_redis_and_memory_decide_the_same(client: Any, taken: list[Claim | Relea
     # It beats first: who is not known has to tell what it has before it may claim.
     for asks in ([("beat",)], twins.asks):
         packed = [msgspec.msgpack.encode(part) for part in ([], asks)]
-        answers, ended, _ = msgspec.msgpack.decode(script(args=["me", *packed]))
+        answers, ended, _ = msgspec.msgpack.decode(script(keys=["streams:"], args=["me", *packed]))
     decided = [plain(asks[0], answer) for asks, answer in zip(twins.asks, answers, strict=True)]
     assert decided == twins.expected
     assert {slot_number(name): code for name, code in ended} == twins.ended

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from core.redis_connections import key_of
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, decode, encode
@@ -59,12 +60,12 @@ def taken(seq: int) -> TickAccepted:
 
 
 def number_of_entries(client: Redis) -> int:
-    entries: Any = client.xlen(STREAM)
+    entries: Any = client.xlen(key_of(STREAM))
     return int(entries)
 
 
 def seqs(client: Redis) -> list[int]:
-    entries: Any = client.xrange(STREAM)
+    entries: Any = client.xrange(key_of(STREAM))
     records: list[AnyRecord] = [record for _, fields in entries for record in decode(fields[b"d"])]
     return [record.seq for record in records if isinstance(record, TickAccepted)]
 
@@ -95,7 +96,7 @@ def test_records_arrive_in_order_and_entries_have_no_hole(url: str, client: Redi
     position = asyncio.run(run())
 
     assert seqs(client) == list(range(1, 501))
-    entries: Any = client.xrange(STREAM)
+    entries: Any = client.xrange(key_of(STREAM))
     numbers = [int(entry_id.split(b"-")[0]) for entry_id, _ in entries]
     assert numbers == list(range(position.number - 499, position.number + 1))
 
@@ -146,7 +147,7 @@ def test_successor_that_cannot_know_everything_begins_anew(url: str, client: Red
         if fault == "the stream is gone":
             client.flushdb()
         elif fault == "a piece of it is gone":
-            client.xdel(STREAM, f"{written.number + 1}-0")
+            client.xdel(key_of(STREAM), f"{written.number + 1}-0")
         else:
             written = JournalPosition("other", written.number)
         owner = JournalWriter("second")
@@ -247,11 +248,11 @@ def test_redis_that_lost_what_it_took_is_given_it_again(url: str, client: Redis,
         if fault == "empty":
             client.flushdb()
         elif fault == "as it was before":
-            client.xdel(STREAM, f"{before.number}-0")
-            client.hset(HEAD, "n", str(before.number - 1))
+            client.xdel(key_of(STREAM), f"{before.number}-0")
+            client.hset(key_of(HEAD), "n", str(before.number - 1))
         else:
-            client.delete(STREAM)
-            client.hset(HEAD, mapping={"epoch": "older", "n": "7"})
+            client.delete(key_of(STREAM))
+            client.hset(key_of(HEAD), mapping={"epoch": "older", "n": "7"})
         await publish(bus, 4, 5)
         await until(lambda: seqs(client) == [1, 2, 3, 4, 5])
         await bus.close()
@@ -366,8 +367,10 @@ def test_reader_notices_an_entry_that_it_never_saw(url: str, client: Redis) -> N
         await publish(bus, 1, 2)
         await until(lambda: len(following.heard) == 2)
         number = bus.journal_position.number + 2
-        client.xadd(STREAM, {"e": bus.journal_position.epoch, "d": encode([taken(4)])}, id=f"{number}-0")
-        client.hset(HEAD, "n", str(number))
+        client.xadd(
+            key_of(STREAM), {"e": bus.journal_position.epoch, "d": encode([taken(4)])}, id=f"{number}-0"
+        )
+        client.hset(key_of(HEAD), "n", str(number))
         await asyncio.to_thread(write_position, JournalPosition(bus.journal_position.epoch, number - 1))
         await until(lambda: 4 in following.heard)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from core.background import cancel_and_wait
+from core.redis_connections import key_of
 from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
 from market.prices.records import Tick
 from tests.patience import PATIENCE_S, until
@@ -26,6 +27,7 @@ TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)
 # An engine that notes what it begins, and with the origin "slow" does not come to an end.
 ENGINE = """
 import asyncio, sys, time
+from core.redis_connections import key_of
 from market.engine.push_queue import PushQueue
 from tests.patience import PATIENCE_S
 def take(origin, ticks):
@@ -135,7 +137,7 @@ async def test_request_whose_sender_gave_up_is_not_worked_later(redis: PrivateRe
     async with sending(redis, patience_s=0.2) as impatient, sending(redis) as inbox:
         assert not await answered(impatient.send("late", [TICK]))
         with redis.client as client:
-            assert client.llen(REQUESTS) == 1
+            assert client.llen(key_of(REQUESTS)) == 1
         async with serving(redis, engine):
             assert await inbox.send("push:desk", [TICK]) == [None]
     assert [origin for origin, _ in engine.worked] == ["push:desk"]
@@ -144,7 +146,7 @@ async def test_request_whose_sender_gave_up_is_not_worked_later(redis: PrivateRe
 def fill(redis: PrivateRedis, until_us: int) -> None:
     """As many requests as may wait, each to be begun until then."""
     with redis.client as client:
-        client.rpush(REQUESTS, *[f"{until_us}:".encode()] * MAX_WAITING)
+        client.rpush(key_of(REQUESTS), *[f"{until_us}:".encode()] * MAX_WAITING)
 
 
 async def test_full_queue_refuses_at_once(redis: PrivateRedis) -> None:
@@ -163,10 +165,10 @@ async def test_answers_to_a_process_that_is_no_more_go_away(redis: PrivateRedis)
     with redis.client as client:
         async with sending(redis) as inbox:
             asked = asyncio.create_task(answered(inbox.send("push:desk", [])))
-            await until(lambda: client.llen(REQUESTS) == 1)
+            await until(lambda: client.llen(key_of(REQUESTS)) == 1)
         assert not await asked
         async with serving(redis, Engine()):
-            await until(lambda: client.llen(REQUESTS) == 0 and client.dbsize() == 1)
+            await until(lambda: client.llen(key_of(REQUESTS)) == 0 and client.dbsize() == 1)
         (replies,) = client.keys()
         assert 0 < client.ttl(replies) <= 10
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
+from core.redis_connections import key_of
 from market.engine.bus.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
 from market.prices.records import TickAccepted
@@ -87,7 +88,7 @@ class Entry(NamedTuple):
 def entries(redis_url: str, symbol: str) -> list[Entry]:
     """What the stream holds, with the numbers of an instrument's ticks."""
     with Redis.from_url(redis_url) as client:
-        found: Any = client.xrange(STREAM)
+        found: Any = client.xrange(key_of(STREAM))
     return [
         Entry(number_of(at), fields[b"e"].decode(), seqs_in(fields[b"d"], symbol)) for at, fields in found
     ]
@@ -101,7 +102,7 @@ def seqs_in(data: bytes, symbol: str) -> list[int]:
 
 def last_number(redis_url: str) -> int:
     with Redis.from_url(redis_url) as client:
-        found: Any = client.hget(HEAD, "n")
+        found: Any = client.hget(key_of(HEAD), "n")
     return int(found)
 
 

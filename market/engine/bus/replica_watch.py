@@ -1,0 +1,79 @@
+"""Whether a replica of the bus is as new as the bus was a moment ago. No machine's clock has to be right."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from core.background import BackgroundLoop
+from core.fault_log import EachFault
+from core.redis_connections import connect_redis, key_of
+from market.prices.records import JournalPosition
+
+from .journal import HEAD
+
+logger = logging.getLogger(__name__)
+
+# Clients hear of it within three seconds: a look, so long for the replica, another look, and its answer.
+LOOK_S, LATE_S, PATIENCE_S = 0.4, 1.0, 0.5
+
+
+class ReplicaWatch:
+    """`tell` is called with True when what is read here has become late, and with False when it is not."""
+
+    def __init__(
+        self, master_url: str, position: Callable[[], JournalPosition], tell: Callable[[bool], None]
+    ) -> None:
+        # The client's types name both its synchronous and its asynchronous answers.
+        self._redis: Any = connect_redis(master_url)
+        self._position, self._tell = position, tell
+        self._head = key_of(HEAD)
+        self._owed: JournalPosition | None = None
+        """What the bus had and the replica has yet to hand on, if anything."""
+        self._since_s = 0.0
+        self._is_late = False
+        self._loop = BackgroundLoop(
+            "bus replica",
+            self.look,
+            fault=EachFault(logger, "Nobody knows how late the replica of the bus is", logging.INFO),
+            broke="The replica of the bus could not be compared with the bus",
+            passing=(RedisError, OSError),
+            after=LOOK_S,
+        )
+
+    async def start(self) -> None:
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        await self._loop.stop()
+        await self._redis.aclose()
+
+    async def look(self) -> None:
+        now_s = time.monotonic()
+        if self._owed is not None and self._has(self._owed):
+            self._owed = None
+            self._turn(False)
+        if self._owed is None:
+            async with asyncio.timeout(PATIENCE_S):
+                epoch, number = await self._redis.hmget(self._head, "epoch", "n")
+            asked = None if epoch is None else JournalPosition(epoch.decode(), int(number))
+            if asked is not None and not self._has(asked):
+                self._owed, self._since_s = asked, now_s
+        elif now_s - self._since_s > LATE_S:
+            self._turn(True)
+
+    def _has(self, asked: JournalPosition) -> bool:
+        here = self._position()
+        return here.epoch == asked.epoch and here.number >= asked.number
+
+    def _turn(self, is_late: bool) -> None:
+        if is_late != self._is_late:
+            self._is_late = is_late
+            if is_late:
+                logger.warning("The replica of the bus is behind: the streams are stale. See BUS_REPLICA_URL")
+            else:
+                logger.info("The replica of the bus has caught up")
+            self._tell(is_late)
