@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 LONG := newcomer clients benchmarks demo/runs demo/test_signals.py packages tools programs/test_services.py \
-    accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
+    core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
     market/feeds/test_demo_feed.py market/importing/test_real_processes.py market/management/test_run_engine.py \
@@ -16,7 +16,7 @@ LONG := newcomer clients benchmarks demo/runs demo/test_signals.py packages tool
     serving/test_both_servers.py serving/metrics/test_several_workers.py
 SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
 # What brings its own servers, or needs none, is the same whichever database the settings name.
-APART := accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
+APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
     market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 

@@ -113,6 +113,9 @@ class NamedMaster(NamedTuple):
 
 
 def read_named(answers: list[Any]) -> NamedMaster:
+    for answer in answers:
+        if isinstance(answer, RedisError):
+            raise answer
     state, found = answers
     host, port = (text.decode() if isinstance(text, bytes) else text for text in found)
     is_same = (state["ip"], int(state["port"])) == (host, int(port))
@@ -163,7 +166,7 @@ class SentinelGroup:
         ):
             for question in ASKED:
                 asked.execute_command(question, name)
-            return read_named(await asked.execute())
+            return read_named(await asked.execute(raise_on_error=False))
 
 
 class SentinelGroupOfThreads:
@@ -194,4 +197,4 @@ class SentinelGroupOfThreads:
         ):
             for question in ASKED:
                 asked.execute_command(question, name)
-            return read_named(asked.execute())
+            return read_named(asked.execute(raise_on_error=False))

@@ -7,7 +7,7 @@ address was misread, all clients would seem to be one.
 import re
 from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from django.core.exceptions import ImproperlyConfigured
 

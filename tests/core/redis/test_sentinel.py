@@ -1,0 +1,96 @@
+"""Sentinel names the server, and another one when that fails. Real servers and real Sentinels."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import RedisError
+
+from core.redis_connections import connect_redis, connect_redis_of_threads
+from tests.patience import PATIENCE_S, wait_until
+from tests.programs.redis_group import RedisGroup, RedisNode
+
+AWAY = (RedisError, OSError)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[RedisGroup]:
+    made = RedisGroup(tmp_path)
+    with made.running():
+        yield made
+
+
+async def written(client: Any, value: str) -> None:
+    """Until somebody takes it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(*AWAY):
+                async with asyncio.timeout(0.5):
+                    await client.set("fact", value)
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def test_the_same_clients_go_on_with_the_new_master(group: RedisGroup) -> None:
+    client, before = connect_redis(group.url), group.master
+    of_threads = connect_redis_of_threads(group.url, socket_timeout=0.5, socket_connect_timeout=0.5)
+    await client.set("fact", "old")
+    assert of_threads.get("fact") == b"old"
+    before.kill()
+    await asyncio.to_thread(group.wait_for_another, before)
+    await written(client, "new")
+    with group.master.client as at_master:
+        assert at_master.get("fact") == b"new"
+    with suppress(*AWAY):
+        of_threads.get("fact")
+    assert of_threads.get("fact") == b"new"
+    of_threads.close()
+    await client.aclose()
+
+
+async def test_master_that_wakes_up_late_is_not_written_to(group: RedisGroup) -> None:
+    client, before = connect_redis(group.url), group.master
+    await client.set("fact", "old")
+    with before.stopped():
+        await asyncio.to_thread(group.wait_for_another, before)
+        await written(client, "new")
+    # It is awake and still takes itself for the master, until the Sentinels tell it otherwise.
+    fresh = connect_redis(group.url)
+    assert await fresh.get("fact") == b"new"
+    await fresh.aclose()
+    await client.aclose()
+
+
+async def test_sentinels_that_are_gone_are_not_waited_for(group: RedisGroup) -> None:
+    group.sentinels[0].kill()
+    with group.sentinels[1].stopped():
+        client = connect_redis(group.url)
+        async with asyncio.timeout(0.5):
+            assert await client.ping()
+        await client.aclose()
+        of_threads = connect_redis_of_threads(group.url)
+        assert of_threads.ping()
+        of_threads.close()
+
+
+async def test_without_a_master_it_is_said_why(group: RedisGroup) -> None:
+    unknown = connect_redis(group.url.replace("/prices/", "/metals/"))
+    with pytest.raises(RedisError, match="No Sentinel says where 'metals' is: No such master with that name"):
+        await unknown.ping()
+    for node in group.nodes:
+        node.kill()
+    for watching in group.sentinels:
+        await asyncio.to_thread(wait_until_down, watching)
+    client = connect_redis(group.url)
+    with pytest.raises(RedisError, match="takes 'prices' for down, and no other server has taken over yet"):
+        await client.ping()
+
+
+def wait_until_down(watching: RedisNode) -> None:
+    with watching.client as sentinel:
+        wait_until(lambda: sentinel.sentinel_master("prices")["is_sdown"])
