@@ -51,7 +51,7 @@ REDIS = VariableGroup(
     (
         secret(
             "REDIS_URL",
-            "redis://host:6379/0, rediss:// with TLS, or redis+sentinel://host,host/name/0; for several processes.",
+            "redis://host:6379/0, rediss:// (TLS), or redis+sentinel://host,host/name/0: for many processes.",
             otherwise="none: one process does everything",
             read=read_redis_url,
             is_needed=True,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 # Clients hear of it within three seconds: a look, so long for the replica, another look, and its answer.
 LOOK_S, LATE_S, PATIENCE_S = 0.4, 1.0, 0.5
+MOST_OWED = 100
 
 
 class ReplicaWatch:
@@ -31,9 +33,8 @@ class ReplicaWatch:
         self._redis: Any = connect_redis(master_url)
         self._position, self._tell = position, tell
         self._head = key_of(HEAD)
-        self._owed: JournalPosition | None = None
-        """What the bus had and the replica has yet to hand on, if anything."""
-        self._since_s = 0.0
+        self._owed: deque[tuple[float, JournalPosition]] = deque(maxlen=MOST_OWED)
+        """What the bus had at which time, and the replica has yet to hand on."""
         self._is_late = False
         self._loop = BackgroundLoop(
             "bus replica",
@@ -52,18 +53,14 @@ class ReplicaWatch:
         await self._redis.aclose()
 
     async def look(self) -> None:
+        while self._owed and self._has(self._owed[0][1]):
+            self._owed.popleft()
         now_s = time.monotonic()
-        if self._owed is not None and self._has(self._owed):
-            self._owed = None
-            self._turn(False)
-        if self._owed is None:
-            async with asyncio.timeout(PATIENCE_S):
-                epoch, number = await self._redis.hmget(self._head, "epoch", "n")
-            asked = None if epoch is None else JournalPosition(epoch.decode(), int(number))
-            if asked is not None and not self._has(asked):
-                self._owed, self._since_s = asked, now_s
-        elif now_s - self._since_s > LATE_S:
-            self._turn(True)
+        self._turn(bool(self._owed) and now_s - self._owed[0][0] > LATE_S)
+        async with asyncio.timeout(PATIENCE_S):
+            epoch, number = await self._redis.hmget(self._head, "epoch", "n")
+        if epoch is not None:
+            self._owed.append((now_s, JournalPosition(epoch.decode(), int(number))))
 
     def _has(self, asked: JournalPosition) -> bool:
         here = self._position()

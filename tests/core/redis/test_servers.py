@@ -38,17 +38,17 @@ async def test_encrypted_server_is_checked_by_its_certificate(tmp_path: Path) ->
                 client.config_set(name, str(value))
         url = f"rediss://127.0.0.1:{port}/0"
         known = connect_redis(f"{url}?ssl_ca_certs={certificate}&ssl_min_version=TLSv1_3")
-        assert await known.ping()
+        assert await known.get("fact") is None
         await known.aclose()
         with connect_redis_of_threads(f"{url}?ssl_ca_certs={certificate}") as of_threads:
             assert of_threads.ping()
         stranger = connect_redis(url)
         with pytest.raises(RedisConnectionError, match="certificate verify failed"):
-            await stranger.ping()
+            await stranger.get("fact")
         await stranger.aclose()
         plain = connect_redis(f"redis://127.0.0.1:{port}/0", socket_timeout=1)
         with pytest.raises((RedisConnectionError, ssl.SSLError)):
-            await plain.ping()
+            await plain.get("fact")
         await plain.aclose()
     finally:
         server.kill()
