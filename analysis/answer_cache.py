@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from core.fault_log import LastingFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 
 logger = logging.getLogger(__name__)
 redis_away = LastingFault(logger, "Redis does not answer, analyses are kept per process")

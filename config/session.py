@@ -21,7 +21,7 @@ from core.contract.answers import Answer
 from core.contract.schema import describes
 from core.fault_log import EachFault
 from core.plain_json import encode
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from core.struct_schemas import Moment
 from core.threads import in_thread_promptly
 from core.times import iso_time

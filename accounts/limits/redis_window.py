@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 
 from core.background import cancel_and_wait
 from core.fault_log import LastingFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 
 from .window import MemoryWindow, Standing
 

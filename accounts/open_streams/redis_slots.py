@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.fault_log import EachFault, LastingFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 
 from .slot_sync import Ask, SlotSync
 from .stream_slots import EndCode, MemorySlots, Slot, SlotRefusal, slot_name, slot_number

@@ -11,13 +11,12 @@ from urllib.parse import parse_qsl
 
 from django.core.exceptions import ImproperlyConfigured
 
+from core.redis.urls import PLAIN, WITH_SENTINEL, RedisUrlFault, known_options, read_redis_address
+
 
 def read_redis_url(url: str, variable: str = "REDIS_URL", *, sentinel: bool = True) -> str:
     if not url:
         return url
-    # Here, because who runs without Redis need not load its client for every command.
-    from core.redis_urls import PLAIN, WITH_SENTINEL, RedisUrlFault, known_options, read_redis_address
-
     scheme = url.partition(":")[0]
     if scheme in (*PLAIN, *WITH_SENTINEL):
         read_options(variable, url, known_options(scheme))

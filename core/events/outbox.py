@@ -21,8 +21,8 @@ from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.fault_log import LastingFault
-from core.redis_connections import connect_redis, connect_redis_of_threads, key_of
-from core.redis_urls import read_redis_address
+from core.redis.connections import connect_redis, connect_redis_of_threads, key_of
+from core.redis.urls import read_redis_address
 
 from .kinds import ENDS_ACCESS, EventKind
 

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from core.background import BackgroundLoop
 from core.contract.errors import Overloaded
 from core.fault_log import LastingFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from market.prices.records import Tick
 
 logger = logging.getLogger(__name__)

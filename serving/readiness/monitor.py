@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 from core.background import BackgroundLoop
 from core.events.event_feed import feed
 from core.fault_log import EachFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from serving.draining import draining
 
 from .findings import OK, Findings, Readiness

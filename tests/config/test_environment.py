@@ -17,8 +17,8 @@ from config.environment import (
     read_redis_prefix,
     read_redis_url,
 )
-from core.redis_connections import connect_redis
-from core.redis_urls import read_redis_address
+from core.redis.connections import connect_redis
+from core.redis.urls import read_redis_address
 from serving.http.connections import AddressGroups
 from tests.market.postgresql import own_server
 from tests.programs import services

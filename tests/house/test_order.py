@@ -30,7 +30,15 @@ STEP_OF_PART = {
 READY = ("config.apps", "config.wiring")
 # Programs and libraries that may be missing, or cost more than most commands need.
 LATE = frozenset(
-    {"psycopg", "redis.asyncio.connection", "redis.connection", "onnxruntime", "tokenizers", "numpy"}
+    {
+        "psycopg",
+        "redis.asyncio.connection",
+        "redis.connection",
+        "redis.exceptions",
+        "onnxruntime",
+        "tokenizers",
+        "numpy",
+    }
 )
 # Where Django and its libraries demand a name in words.
 NAMED_BY_DJANGO = re.compile(r"^config/(settings|library_settings|apps|urls|asgi)\.py$|/urls\.py$|/apps\.py$")

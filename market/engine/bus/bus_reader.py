@@ -13,7 +13,7 @@ from core.background import BackgroundLoop
 from core.database import UNANSWERED
 from core.fault_log import LastingFault
 from core.program.commands import command
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from core.threads import in_thread
 from instruments.catalogue import catalogue
 from market.prices.history import History

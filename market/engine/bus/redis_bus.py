@@ -12,7 +12,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 from core.background import cancel_and_wait
 from core.clock import now_ms
 from core.fault_log import LastingFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from market.prices.records import AnyRecord, JournalPosition
 from market.store.lease import LeaseLost
 

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
 from core.fault_log import EachFault
-from core.redis_connections import connect_redis, key_of
+from core.redis.connections import connect_redis, key_of
 from market.prices.records import JournalPosition
 
 from .journal import HEAD

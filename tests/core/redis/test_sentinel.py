@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from core.redis_connections import connect_redis, connect_redis_of_threads
+from core.redis.connections import connect_redis, connect_redis_of_threads
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.redis_group import RedisGroup, RedisNode
 

@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError
 
-from core.redis_connections import connect_redis, connect_redis_of_threads
+from core.redis.connections import connect_redis, connect_redis_of_threads
 from tests.certificates import make_certificate
 from tests.patience import wait_until
 from tests.programs.debian import require_debian

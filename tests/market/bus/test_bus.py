@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from core.redis_connections import key_of
+from core.redis.connections import key_of
 from instruments.catalogue import catalogue
 from market.engine.bus.bus_reader import BusReader
 from market.engine.bus.journal import HEAD, STREAM, decode, encode

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from core.background import cancel_and_wait
-from core.redis_connections import key_of
+from core.redis.connections import key_of
 from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
 from market.prices.records import Tick
 from tests.patience import PATIENCE_S, until
@@ -27,7 +27,7 @@ TICK = Tick("EURUSD", 1.0841, 1.0843, 1_795_000_000_000, 2.5, -1, 1.0842, 7)
 # An engine that notes what it begins, and with the origin "slow" does not come to an end.
 ENGINE = """
 import asyncio, sys, time
-from core.redis_connections import key_of
+from core.redis.connections import key_of
 from market.engine.push_queue import PushQueue
 from tests.patience import PATIENCE_S
 def take(origin, ticks):

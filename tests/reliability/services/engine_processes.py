@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from redis import Redis
 
-from core.redis_connections import key_of
+from core.redis.connections import key_of
 from market.engine.bus.journal import HEAD, STREAM, decode, number_of
 from market.models import EngineState
 from market.prices.records import TickAccepted

@@ -27,8 +27,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry as SyncRetry
 
-from .background import cancel_and_wait
-from .redis_urls import RedisAddress, read_redis_address
+from core.background import cancel_and_wait
+
+from .urls import RedisAddress, read_redis_address
 
 # Connecting to the server itself comes on top, and some wait for Redis no longer than half a second.
 SENTINEL_WITHIN_S = 0.25

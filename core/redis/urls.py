@@ -1,15 +1,11 @@
-"""Addresses of Redis: what each of them says, and which options it may have."""
+"""Addresses of Redis: what each of them says, and which options it may have. Its client is imported only
+where there is an address: commands run without."""
 
 import inspect
 import ssl
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
-from redis.asyncio.connection import parse_url as read_url
-from redis.connection import URL_QUERY_ARGUMENT_PARSERS
-from redis.exceptions import RedisError
 
 PLAIN, WITH_SENTINEL = ("redis", "rediss", "unix"), ("redis+sentinel", "rediss+sentinel")
 SENTINEL_PORT = 26379
@@ -57,8 +53,10 @@ def read_redis_address(url: str) -> RedisAddress:
 
 
 def _read_plain(url: str) -> dict[str, Any]:
+    from redis.asyncio.connection import parse_url
+
     try:
-        options: dict[str, Any] = dict(read_url(url))
+        options: dict[str, Any] = dict(parse_url(url))
     except ValueError as error:
         raise RedisUrlFault(f"cannot be read: {error}") from None
     options.pop("connection_class", None)
@@ -114,6 +112,14 @@ def _read_database(text: str) -> int:
 
 def _try(address: RedisAddress) -> None:
     """The library says of some values only as it makes a connection that it cannot use them."""
+    from redis.asyncio.connection import (
+        AbstractConnection,
+        Connection,
+        SSLConnection,
+        UnixDomainSocketConnection,
+    )
+    from redis.exceptions import RedisError
+
     kind: type[AbstractConnection] = Connection
     if address.is_socket or address.is_encrypted:
         kind = UnixDomainSocketConnection if address.is_socket else SSLConnection
@@ -126,6 +132,9 @@ def _try(address: RedisAddress) -> None:
 
 def known_options(scheme: str) -> set[str]:
     """All others would be ignored."""
+    from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection
+    from redis.connection import URL_QUERY_ARGUMENT_PARSERS
+
     encrypted = scheme.startswith("rediss")
     kinds = (AbstractConnection, Connection, *((SSLConnection,) if encrypted else ()))
     taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
