@@ -1,4 +1,5 @@
 import asyncio
+from typing import NamedTuple
 
 from django.conf import settings
 from django.core.management import call_command
@@ -8,18 +9,25 @@ from django.db import connection
 from core.addresses import host_is_loopback
 from core.process import pending_migrations, wait_for_database
 from core.program.commands import command
-from demo.instruments import Progress
 from demo.login import fresh_link
 from demo.people import demo_keys
-from demo.seeding import is_there, remove, seed
+from demo.progress import line_on
+from demo.seeding import begin, is_there, makers_needed, remove
 from market.runtime import market
 from pages.static_files import collect
 from serving.server import shown_address
 
 
-def prepare(out: OutputWrapper) -> str | None:
-    """Migrates and fills the database where the service needs it. In production that is up to the operator.
-    Returns the link for the demo's staff."""
+class Prepared(NamedTuple):
+    staff_link: str | None = None
+    """For the demo's staff."""
+    makers: int = 0
+    """How many processes the rest of the demo is work for."""
+
+
+def prepare(out: OutputWrapper) -> Prepared:
+    """Migrates and fills the database as far as the service needs it to begin. In production that is up to
+    the operator."""
     if settings.PRODUCTION:
         wait_for_database("The service")
     is_behind = bool(pending_migrations())
@@ -28,32 +36,19 @@ def prepare(out: OutputWrapper) -> str | None:
             raise CommandError(f"The database is behind the code. Run `{command('migrate')}` first.")
         if collect():
             out.write("Collected the static files of this version.")
-        return None
+        return Prepared()
     if is_behind:
         out.write("Preparing the database")
         call_command("migrate", verbosity=0, interactive=False)
     if settings.DEMO:
-        seed(_line(out))
+        begin(line_on(out))
     elif is_there():
         # A killed process may have acknowledged ticks: their numbers go when the demo's quotes do.
         asyncio.run(market.write_remains())
-        remove(_line(out))
-    staff_link = fresh_link() if settings.DEMO else None
+        remove(line_on(out))
+    prepared = Prepared(fresh_link(), makers_needed()) if settings.DEMO else Prepared()
     connection.close()
-    return staff_link
-
-
-def _line(out: OutputWrapper) -> Progress:
-    """On a terminal one line that changes, elsewhere a line for each step."""
-
-    def write(text: str) -> None:
-        if out.isatty():
-            out.write(f"\r\033[K{text}", ending="")
-        else:
-            out.write(text)
-        out.flush()
-
-    return write
+    return prepared
 
 
 BANNER = """

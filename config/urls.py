@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from accounts.viewset import UnknownPathViewSet
 from core.contract import openapi
 from demo.login import demo_login
+from demo.past_view import demo_past, shown_past
 from market.back_office.market_status import market_status
 from market.push.views import TickViewSet
 from news.newsroom.calibration_page import calibration_page
@@ -28,7 +29,7 @@ api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns = [
-    path("", terminal, name="start"),
+    path("", terminal, {"coming_past": shown_past}, name="start"),
     path("api/", include(api)),
     re_path(r"^api(/|$)", UnknownPathViewSet.as_view({"get": "absent"})),
     re_path(r"^ingest/ticks/?$", TickViewSet.as_view({"post": "take"}), name="ingest"),
@@ -44,6 +45,7 @@ urlpatterns = [
     path("metrics", prometheus.metrics, name="metrics"),
     path("accounts/2fa/", include("accounts.login.factor_pages")),
     path("accounts/", include("allauth.urls")),
+    path("demo-past.json", demo_past, name="demo_past"),
     path("demo-login/<str:token>", demo_login, name="demo_login"),
     path("", include("accounts.panel.urls")),
     path("", include("signals_feed.page_urls")),

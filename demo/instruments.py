@@ -1,7 +1,6 @@
 """The instruments of the demo: those that are shipped, and one that clients can test with."""
 
 import csv
-from collections.abc import Callable
 from decimal import Decimal
 
 from django.core.management import call_command
@@ -11,7 +10,8 @@ from instruments.facts import TEST_SYMBOL
 from instruments.models import Instrument, TradingCalendar
 from instruments.saving import SHIPPED, save
 
-Progress = Callable[[str], None]
+from .progress import Progress
+
 TEST_NAME = "Test instrument, for clients: always open"
 ALWAYS_OPEN = "always-open"
 

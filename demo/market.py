@@ -29,7 +29,7 @@ from market.store import (
 )
 from signals_feed.publishing import end_signals
 
-from .instruments import Progress
+from .progress import Progress
 
 
 def seed_recent(now_ms: int, progress: Progress) -> None:

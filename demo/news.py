@@ -10,8 +10,8 @@ from news.calibration import open_outcomes
 from news.models import ItemScore, NewsItem, Source
 from news.scoring import built_in_model, score_by
 
-from .instruments import Progress
 from .people import hold_demo
+from .progress import Progress
 
 Headline = tuple[str, str, str]
 

@@ -3,11 +3,11 @@ nothing half made, and whoever comes later goes on."""
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, Max, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from core.events.kinds import EventKind
@@ -19,30 +19,41 @@ from market.models import UnfinishedPast
 from market.simulated_past import older_rows
 from market.store import is_alive, own_name, prepared_batches, write_prepared
 
-from .instruments import Progress
+from .progress import Progress
 
 # Making the past of one instrument takes a second or a few: who needs longer is gone.
 GONE = timedelta(seconds=60)
+NEVER = datetime.min.replace(tzinfo=UTC)
 LOOK_S = 0.2
+LATER = "The rest is made when the service starts again."
 
 
 class PastProgress(NamedTuple):
-    made: int
     wanted: int
+    unmade: tuple[str, ...]
+    """Their symbols."""
     is_going_on: bool
     """Whether somebody works on it."""
+
+    @property
+    def text(self) -> str:
+        made = self.wanted - len(self.unmade)
+        if not self.is_going_on:
+            return f"The demo's past is not complete: {made} of {self.wanted} instruments. {LATER}"
+        if not self.unmade:
+            return "The demo's signals and news are being made."
+        return f"The demo's past is being made: {made} of {self.wanted} instruments"
 
 
 def past_progress() -> PastProgress | None:
     """None once all of it is there, with what the demo makes of it."""
-    pasts = UnfinishedPast.objects.aggregate(
-        made=Count("made_at"), wanted=Count("pk"), begun=Max("begun_at"), last=Max("made_at")
-    )
-    if not pasts["wanted"]:
+    rows = list(UnfinishedPast.objects.order_by("pk").select_related("instrument"))
+    if not rows:
         return None
-    since = timezone.now() - GONE
-    is_going_on = any(at is not None and at > since for at in (pasts["begun"], pasts["last"]))
-    return PastProgress(pasts["made"], pasts["wanted"], is_going_on)
+    known = (at for row in rows for at in (row.begun_at, row.made_at) if at is not None)
+    is_going_on = max(known, default=NEVER) > timezone.now() - GONE
+    unmade = tuple(row.instrument.symbol for row in rows if row.made_at is None)
+    return PastProgress(len(rows), unmade, is_going_on)
 
 
 def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
@@ -52,8 +63,8 @@ def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
             # Somebody may have changed the instrument meanwhile.
             catalogue.load_now()
             facts = catalogue.known(past.instrument.symbol)
-            if facts is not None and _make(facts, past):
-                tell(progress)
+            if facts is not None and _make(facts, past) and (reached := past_progress()) is not None:
+                progress(reached.text)
         elif UnfinishedPast.objects.filter(made_at=None).exists():
             time.sleep(LOOK_S)
         else:
@@ -87,8 +98,3 @@ def _make(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
         unmade.update(made_at=timezone.now(), maker="")
         ControlEvent.objects.publish(EventKind.CANDLES_IMPORTED, by="demo", symbol=facts.symbol)
     return True
-
-
-def tell(progress: Progress) -> None:
-    if (reached := past_progress()) is not None:
-        progress(f"The demo's past: {reached.made} of {reached.wanted} instruments")

@@ -16,6 +16,7 @@ from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
 from instruments.facts import TEST_SYMBOL, InstrumentFacts
 from market import runtime as market
+from market.models import UnfinishedPast
 from signals_feed.models import Signal
 from signals_feed.publishing import current_quote, publish
 from signals_feed.rules import SignalRefused
@@ -32,6 +33,9 @@ MOST_ACTIVE = 6
 
 
 async def publish_all() -> None:
+    # What they publish follows what the demo publishes of its past.
+    if await in_thread(UnfinishedPast.objects.exists):
+        return
     views = [view for facts in priced_by_demo() if (view := view_of(facts)) is not None]
     for publisher in PUBLISHERS:
         await in_thread(publish_one, publisher, views, clock.now_ms())

@@ -16,12 +16,16 @@ from market.models import UnfinishedPast
 from news.models import NewsItem, Source
 from signals_feed.publishing import remove_demo
 
-from .instruments import Progress, brought, brought_calendars, seed_instruments
+from .instruments import brought, brought_calendars, seed_instruments
 from .market import remove_market, seed_recent
 from .news import lacks_news, seed_news
 from .past import LOOK_S, claim, make_pasts
 from .people import hold_demo, seed_people
+from .progress import Progress
 from .signals import lacks_signals, seed_signals
+
+# Two share the work well; the database has one writer at a time.
+MOST_MAKERS = 2
 
 
 def refuse_outside_demo() -> None:
@@ -46,8 +50,11 @@ def begin(progress: Progress) -> None:
     seed_recent(_now_ms(), progress)
 
 
-def is_finished() -> bool:
-    return not (UnfinishedPast.objects.exists() or lacks_signals() or lacks_news())
+def makers_needed() -> int:
+    """For how many processes there is something left to `finish`."""
+    if UnfinishedPast.objects.exists():
+        return MOST_MAKERS
+    return int(lacks_signals() or lacks_news())
 
 
 def finish(progress: Progress, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -58,8 +65,8 @@ def finish(progress: Progress, go_on: Callable[[], bool] = lambda: True) -> None
         _fill_feed(progress)
         return
     # Several processes make the pasts, and one of them does what follows.
-    while make_pasts(progress, go_on) and pasts.exists():
-        if claim(pasts) is not None:
+    while make_pasts(progress, go_on) and (first := pasts.order_by("pk").first()) is not None:
+        if claim(pasts.filter(pk=first.pk)) is not None:
             _fill_feed(progress)
             pasts.delete()
             progress("The demo's past is complete")

@@ -25,9 +25,9 @@ from signals_feed.models import LIFETIME, Signal, SignalQuerySet
 from signals_feed.publishing import enter_feed
 from signals_feed.rules import Quoted, SeenExtremes, SignalLevels, StoredMinute, by_minute, exit_price
 
-from .instruments import Progress
 from .market import priced_by_demo, simulated_since
 from .people import PUBLISHERS, hold_demo
+from .progress import Progress
 
 PAST_SIGNALS, ACTIVE_SIGNALS = 60, 12
 MOST_MINUTES = 8 * 24 * 60

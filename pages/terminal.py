@@ -1,6 +1,7 @@
 """The terminal: the browser draws the market, signals and news from the public interface."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,8 @@ from instruments.catalogue import InstrumentFacts, catalogue
 from instruments.facts import TEST_SYMBOL
 from market import runtime as market
 from market.prices import TIMEFRAMES
+
+ComingPast = Callable[[], dict[str, Any] | None]
 
 
 class WatchlistRow(NamedTuple):
@@ -57,8 +60,9 @@ def first_choice(rows: list[WatchlistRow]) -> str:
 
 @never_cache
 @require_safe
-def terminal(request: HttpRequest) -> HttpResponse:
-    """Visitors who are not logged in see what the service is, except in the demo."""
+def terminal(request: HttpRequest, coming_past: ComingPast = lambda: None) -> HttpResponse:
+    """Visitors who are not logged in see what the service is, except in the demo. `coming_past` tells what
+    the demo is still making."""
     if not (settings.DEMO or request.user.is_authenticated):
         return render(request, "start.html")
     rows = watchlist()
@@ -72,5 +76,5 @@ def terminal(request: HttpRequest) -> HttpResponse:
             row.facts.symbol: {"name": row.facts.name, "digits": row.facts.digits} for row in rows
         },
     }
-    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES}
+    page = {"rows": rows, "config": config, "timeframes": TIMEFRAMES, "past": coming_past()}
     return render(request, "terminal/terminal.html" if rows else "terminal/empty.html", page)

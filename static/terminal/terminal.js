@@ -1,6 +1,7 @@
 // The terminal page: what comes over the line goes to the panes.
 import { Api } from "./api.js";
 import { Chart } from "./chart.js";
+import { Coming } from "./coming.js";
 import { Connection } from "./connection.js";
 import { News } from "./news.js";
 import { OrderFlow } from "./orderflow.js";
@@ -78,6 +79,11 @@ function restored() {
   watchlist.load();
 }
 
+/** The demo makes its past while the page is open already. */
+function made(symbols) {
+  if (symbols.includes(shown.symbol)) chart.reload();
+}
+
 function choose(symbol) {
   shown.symbol = symbol;
   localStorage.setItem("tickwire-symbol", symbol);
@@ -106,3 +112,9 @@ for (const choice of document.querySelectorAll("input[name=timeframe]")) {
 show();
 news.load();
 signals.load();
+if (part("coming")) {
+  new Coming(part("coming"), made, () => {
+    signals.load();
+    news.load();
+  });
+}

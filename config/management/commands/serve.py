@@ -1,11 +1,13 @@
 import socket
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
@@ -33,15 +35,27 @@ class Command(BaseCommand):
             )
         listener = take_port(host, port)
         self.stdout.write(raise_limit())
+        makers = None
         try:
-            staff_link = prepare(self.stdout)
-            self.serve(listener, host, workers, staff_link)
+            prepared = prepare(self.stdout)
+            makers = DemoMakers(self.stdout, prepared.makers)
+
+            def announce() -> None:
+                self.stdout.write(banner(host, listener.getsockname()[1], prepared.staff_link))
+                self.stdout.flush()
+                makers.start()
+
+            self.serve(listener, workers, announce, makers.stop)
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
         finally:
+            if makers is not None:
+                makers.stop()
             listener.close()
 
-    def serve(self, listener: socket.socket, host: str, workers: int, staff_link: str | None) -> None:
+    def serve(
+        self, listener: socket.socket, workers: int, announce: Callable[[], None], stop: Callable[[], None]
+    ) -> None:
         config = uvicorn.Config(
             "config.asgi:application",
             workers=workers,
@@ -55,17 +69,12 @@ class Command(BaseCommand):
             timeout_graceful_shutdown=GRACE_S,
             **UVICORN_OPTIONS,
         )
-        port: int = listener.getsockname()[1]
-
-        def announce() -> None:
-            self.stdout.write(banner(host, port, staff_link))
-            self.stdout.flush()
-
         if workers > 1:
             stops_within_s = settings.DRAIN_S + max(GRACE_S, settings.STOP_WITHIN_S)
             Supervisor(config, listener, announce, stops_within_s, FigureCollection()).run()
             return
-        server = Server(config, on_serving=announce)
+        # After SIGTERM it does not return: it ends as whoever sent that expects it to.
+        server = Server(config, on_serving=announce, on_stopping=stop)
         server.run([listener])
         if not server.started:
             raise CommandError("The service did not start; the lines above say why.")

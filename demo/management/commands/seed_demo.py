@@ -1,10 +1,14 @@
+import os
 import time
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from core.database import UNANSWERED
 from demo import seeding as demo
+from demo.past import LATER
+from demo.progress import line_on
 
 
 class Command(BaseCommand):
@@ -12,9 +16,25 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--remove", action="store_true", help="Take away what the demo brought.")
+        parser.add_argument(
+            "--beside",
+            type=int,
+            metavar="PID",
+            help="Make what a service has left to be made beside it, as long as it lives.",
+        )
 
-    def handle(self, *, remove: bool, **options: Any) -> None:
+    def handle(self, *, remove: bool, beside: int | None, **options: Any) -> None:
+        if beside is not None:
+            self.make_beside(beside)
+            return
         started_at = time.monotonic()
         act = demo.remove if remove else demo.seed
         act(self.stdout.write)
         self.stdout.write(f"Done in {time.monotonic() - started_at:.1f} s.")
+
+    def make_beside(self, service: int) -> None:
+        try:
+            demo.finish(line_on(self.stdout), lambda: os.getppid() == service)
+        except (*UNANSWERED, OSError) as error:
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            raise CommandError(f"The demo's past is not complete: {reason}. {LATER}") from None

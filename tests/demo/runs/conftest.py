@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
 
+COMPLETE = "The demo's past is complete"
 WIDE = """
 from accounts.models import Tier
 from accounts.limits.tiers import save_tier
@@ -27,8 +28,9 @@ def var_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def demo(var_dir: Path) -> Iterator[Serve]:
-    """The demo, served from an empty folder the first time."""
+    """The demo, served from an empty folder the first time, with its whole past."""
     with Serve(var_dir) as running:
+        wait_until(lambda: COMPLETE in running.output)
         yield running
 
 

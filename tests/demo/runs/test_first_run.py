@@ -50,9 +50,13 @@ def test_the_link_of_the_banner_opens_the_back_office(demo: Serve) -> None:
 
 
 def test_it_shows_progress_while_it_works(demo: Serve) -> None:
-    before_the_banner = demo.output.split("Tickwire serves")[0]
+    before_the_banner, after_it = demo.output.split("Tickwire serves")
 
     assert "EURUSD (" in before_the_banner
+    made = re.findall(r"The demo's past is being made: (\d+) of (\d+) instruments", after_it)
+    assert len(made) >= 20
+    assert {number for _, number in made} == {str(len(made) + 1)}
+    assert after_it.count("The demo's past is complete") == 1
 
 
 @pytest.mark.parametrize("tier", LIMITS)

@@ -1,0 +1,67 @@
+"""The processes that make the rest of the demo, while the service is there already."""
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+
+from django.core.management.base import OutputWrapper
+
+from core.program.commands import IS_CHECKOUT, ROOT
+from demo.past import LATER
+
+# The service goes first, wherever both want a core.
+NICENESS = 15
+ENDS_WITHIN_S = 5.0
+PACKAGE = "tickwire_server"
+
+
+class DemoMakers:
+    def __init__(self, out: OutputWrapper, number: int) -> None:
+        self._out = out
+        self._number = min(number, os.cpu_count() or 1)
+        self._processes: list[subprocess.Popen[str]] = []
+        self._is_stopping = False
+
+    def start(self) -> None:
+        if not self._number:
+            return
+        self._processes = [_start_one() for _ in range(self._number)]
+        threading.Thread(target=self._watch, name="makers of the demo", daemon=True).start()
+
+    def stop(self) -> None:
+        """At any moment: what is half made is not there, and is made at the next start."""
+        self._is_stopping = True
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_WITHIN_S)
+
+    def _watch(self) -> None:
+        faults = [process.communicate()[1].strip() for process in self._processes]
+        codes = [process.returncode for process in self._processes]
+        if self._is_stopping:
+            return
+        if self._out.isatty():
+            self._out.write("")
+        if any(codes):
+            # Each of them says the same.
+            self._out.write(next(filter(None, faults), f"The demo's past is not complete. {LATER}"))
+        self._out.flush()
+
+
+def _start_one() -> subprocess.Popen[str]:
+    program = (str(ROOT / "manage.py"),) if IS_CHECKOUT else ("-m", PACKAGE)
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, *program, "seed_demo", "--beside", str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Ctrl-C is for the service, which ends them.
+        start_new_session=True,
+    )
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+    return process

@@ -1,0 +1,34 @@
+// The strip that says how far the demo's past is made. It goes away when all of it is there.
+const POLL_MS = 1_500;
+
+export class Coming {
+  /** `made` is told the symbols whose past has come since, `complete` when nothing more is to come. */
+  constructor(strip, made, complete) {
+    Object.assign(this, { strip, made, complete });
+    this.unmade = strip.dataset.unmade.split(" ").filter(Boolean);
+    this.timer = setInterval(() => document.hidden || this.look(), POLL_MS);
+  }
+
+  async look() {
+    try {
+      const answer = await fetch(this.strip.dataset.url, { signal: AbortSignal.timeout(15_000) });
+      if (answer.ok) this.show(await answer.json());
+    } catch (error) {
+      console.warn(error.message);
+    }
+  }
+
+  show(past) {
+    const unmade = past?.unmade ?? [];
+    const come = this.unmade.filter((symbol) => !unmade.includes(symbol));
+    this.unmade = unmade;
+    if (come.length) this.made(come);
+    if (past) {
+      if (this.strip.textContent !== past.text) this.strip.textContent = past.text;
+    } else {
+      clearInterval(this.timer);
+      this.strip.remove();
+      this.complete();
+    }
+  }
+}

@@ -1,0 +1,194 @@
+"""The rest of the demo's past: who makes what of it, and what is said of it meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+import time_machine
+from django.test import Client
+from django.utils import timezone
+
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from demo import past, seeding
+from demo.market import seed_recent
+from demo.people import seed_people
+from demo.publishers import publish_all
+from instruments.models import Instrument
+from market.models import Candle, LastQuote, UnfinishedPast
+from market.store import own_name
+from signals_feed.models import Signal
+from tests.factories import NOON, make_calendar, make_instrument
+from tests.market.ticking import NOON_MS
+
+pytestmark = pytest.mark.django_db
+GONE_PROCESS = own_name().rsplit(":", 2)
+OF_ANOTHER_MACHINE = "elsewhere:1:0.0"
+
+
+def quietly(text: str) -> None:
+    """Progress that nobody watches."""
+
+
+@pytest.fixture(autouse=True)
+def begun(settings: Any) -> Iterator[None]:
+    """Two instruments whose recent past is there."""
+    settings.DEMO = True
+    with time_machine.travel(NOON, tick=False):
+        make_instrument("EURUSD", calendar=make_calendar("day", "Mon-Fri 09:00-14:00"))
+        make_instrument("GBPUSD", calendar=make_calendar("night", "Mon-Sun 22:30-03:30"))
+        seed_people()
+        seed_recent(NOON_MS, quietly)
+        yield
+
+
+def symbols() -> list[str]:
+    return sorted(UnfinishedPast.objects.values_list("instrument__symbol", flat=True))
+
+
+def claimed() -> str:
+    row = past.claim(UnfinishedPast.objects.filter(made_at=None))
+    return row.instrument.symbol if row else ""
+
+
+def test_the_recent_past_begins_at_midnight_and_leads_to_a_quote() -> None:
+    minutes = Candle.objects.filter(instrument__symbol="EURUSD", timeframe="1m")
+
+    assert symbols() == ["EURUSD", "GBPUSD"]
+    assert minutes.count() == 180
+    assert LastQuote.objects.get(instrument__symbol="EURUSD").source == "demo"
+    assert {row.until_at for row in UnfinishedPast.objects.all()} == {NOON.replace(hour=0)}
+
+
+def test_beginning_again_changes_nothing() -> None:
+    before = list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())
+    seed_recent(NOON_MS + 600_000, quietly)
+    assert (list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())) == before
+
+
+def test_each_is_given_to_one() -> None:
+    assert [claimed(), claimed(), claimed()] == ["EURUSD", "GBPUSD", ""]
+
+
+def test_what_a_dead_process_began_is_given_to_another() -> None:
+    assert claimed() == "EURUSD"
+    host, _, mark = GONE_PROCESS
+    UnfinishedPast.objects.exclude(maker="").update(maker=f"{host}:{2**22 + 1}:{mark}")
+
+    assert claimed() == "EURUSD"
+
+
+def test_another_machine_is_waited_for_a_minute() -> None:
+    UnfinishedPast.objects.update(maker=OF_ANOTHER_MACHINE, begun_at=timezone.now() - timedelta(seconds=50))
+    assert claimed() == ""
+
+    UnfinishedPast.objects.update(begun_at=timezone.now() - timedelta(seconds=70))
+    assert claimed() == "EURUSD"
+
+
+def test_who_makes_them_tells_every_process_of_each() -> None:
+    assert past.make_pasts(quietly, lambda: True)
+
+    told = ControlEvent.objects.filter(kind=EventKind.CANDLES_IMPORTED).order_by("pk")
+    assert [event.facts["symbol"] for event in told] == ["EURUSD", "GBPUSD"]
+    for symbol in ("EURUSD", "GBPUSD"):
+        for timeframe in ("1m", "5m", "15m", "1h", "4h"):
+            stored = Candle.objects.filter(instrument__symbol=symbol, timeframe=timeframe)
+            assert stored.count() >= 500, timeframe
+
+
+def test_no_candle_of_it_is_of_the_recent_past() -> None:
+    recent = list(Candle.objects.filter(opened_at__gte=NOON.replace(hour=0)).order_by("pk").values())
+
+    past.make_pasts(quietly, lambda: True)
+
+    assert list(Candle.objects.filter(opened_at__gte=NOON.replace(hour=0)).order_by("pk").values()) == recent
+
+
+def test_it_stops_where_it_is_told_to() -> None:
+    answers = iter([True, False])
+
+    assert not past.make_pasts(quietly, lambda: next(answers))
+
+    assert [row.made_at is None for row in UnfinishedPast.objects.order_by("pk")] == [False, True]
+
+
+def test_what_was_removed_meanwhile_is_not_written() -> None:
+    row = past.claim(UnfinishedPast.objects.filter(instrument__symbol="EURUSD"))
+    assert row is not None
+    seeding.remove(quietly)
+
+    assert past.make_pasts(quietly, lambda: True)
+    assert not Candle.objects.exists()
+    assert not Instrument.objects.filter(symbol="EURUSD", candles__isnull=False).exists()
+
+
+def test_signals_and_news_come_when_all_of_it_is_there_and_then_nothing_is_left() -> None:
+    said: list[str] = []
+
+    seeding.finish(said.append)
+
+    assert Signal.objects.filter(status="closed").exists()
+    assert not UnfinishedPast.objects.exists()
+    assert seeding.makers_needed() == 0
+    assert said[-1] == "The demo's past is complete"
+
+
+def test_without_the_whole_past_there_are_no_signals() -> None:
+    answers = iter([True, False])
+    seeding.finish(quietly, lambda: next(answers))
+    assert not Signal.objects.exists()
+    assert seeding.makers_needed() == 2
+
+
+def test_who_comes_while_another_ends_it_leaves_that_to_it() -> None:
+    past.make_pasts(quietly, lambda: True)
+    first = UnfinishedPast.objects.order_by("pk")[:1]
+    UnfinishedPast.objects.filter(pk__in=first.values("pk")).update(
+        maker=OF_ANOTHER_MACHINE, begun_at=timezone.now()
+    )
+    answers = iter([True, True, False])
+
+    seeding.finish(quietly, lambda: next(answers))
+
+    assert not Signal.objects.exists()
+    assert UnfinishedPast.objects.count() == 2
+
+
+def test_publishers_wait_for_it() -> None:
+    assert UnfinishedPast.objects.exists()
+    asyncio.run(publish_all())
+    assert not Signal.objects.exists()
+
+
+def test_the_page_says_how_far_it_is(client: Client) -> None:
+    told = client.get("/demo-past.json")
+    assert told.json() == {
+        "text": f"The demo's past is not complete: 0 of 2 instruments. {past.LATER}",
+        "unmade": ["EURUSD", "GBPUSD"],
+        "url": "/demo-past.json",
+    }
+    assert told["Cache-Control"].startswith("max-age=0")
+
+    answers = iter([True, False])
+    past.make_pasts(quietly, lambda: next(answers))
+    text = "The demo's past is being made: 1 of 2 instruments"
+    assert client.get("/demo-past.json").json()["text"] == text
+    assert text in unescape(client.get("/").content.decode())
+
+    past.make_pasts(quietly, lambda: True)
+    assert client.get("/demo-past.json").json()["text"] == "The demo's signals and news are being made."
+
+    UnfinishedPast.objects.all().delete()
+    assert client.get("/demo-past.json").json() is None
+    assert "coming" not in client.get("/").content.decode()
+
+
+def test_outside_the_demo_there_is_no_such_page(client: Client, settings: Any) -> None:
+    settings.DEMO = False
+    assert client.get("/demo-past.json").status_code == 404
