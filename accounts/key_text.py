@@ -53,6 +53,13 @@ def prefix_of(key: str, lead: str = API_KEY_LEAD) -> str:
     return key[: len(lead) + PUBLIC_LENGTH]
 
 
+def shown_prefix(sent: str, lead: str = API_KEY_LEAD) -> str:
+    """What may be logged of what was sent as a key: nothing of what is none, because it may be a password."""
+    return (
+        prefix_of(sent, lead) if sent.startswith(lead) and len(sent) > 2 * len(prefix_of(sent, lead)) else ""
+    )
+
+
 def digest_of(key: str, pepper: str) -> str:
     if not pepper:
         raise ValueError("No key is made without a pepper: set KEY_PEPPER, or let the command make a secret.")

@@ -1,10 +1,11 @@
 """The REST contract behind an API key: the caller is found, and the request counted against their limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
+from accounts.key_text import shown_prefix
 from accounts.keys.cache import key_cache
 from accounts.keys.caller import Caller
 from accounts.limits.throttling import rate_limit_refusal, throttle
@@ -21,9 +22,11 @@ class KeyedViewSet(ApiViewSet):
     is_free: ClassVar[bool] = False
     """A free path answers even when the window is used up."""
     caller: Caller
+    _account: int | None = None
 
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.caller = await self._identify(request)
+        self._account = self.caller.account_id
         standing = await (throttle.look if self.is_free else throttle.admit)(self.caller)
         headers |= standing.headers(self.caller.allowances.tier)
         if self.is_free:
@@ -31,6 +34,11 @@ class KeyedViewSet(ApiViewSet):
         if not standing.admitted:
             raise rate_limit_refusal(standing, self.caller)
         usage_buffer.note_request(self.caller.account_id)
+
+    def known_by(self) -> Mapping[str, object]:
+        key = shown_prefix(header(self.scope, b"x-api-key") or "")
+        known = {"key": key, "account": self._account}
+        return {name: value for name, value in known.items() if value}
 
     async def _identify(self, request: HttpRequest) -> Caller:
         key = header(self.scope, b"x-api-key")

@@ -326,6 +326,7 @@ STORAGES = {
 
 LOG_LEVEL = env.text("LOG_LEVEL")
 ACCESS_LOG = env.switch("ACCESS_LOG")
+SLOW_REQUEST_MS = env.whole("SLOW_REQUEST_MS")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -341,7 +342,6 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
-        "accounts.access": {"level": "INFO" if ACCESS_LOG else "WARNING"},
         "django.request": {"level": "ERROR", "filters": ["unavailable"]},
         # By default it has a handler of its own, which writes whole addresses.
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},

@@ -53,6 +53,7 @@ from news.scoring import check_sentiment_model
 from serving import prometheus
 from serving.draining import draining
 from serving.http.refusals import refused_total
+from serving.metrics.http_requests import http_requests
 from serving.metrics.snapshots import SHARED, process_metrics
 from serving.metrics.worker_link import worker_link
 from serving.readiness.answers import ReadinessMetrics, readiness
@@ -85,7 +86,14 @@ def connect() -> None:
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)
-    own = (ProcessMarketMetrics(), stream_metrics, ReadinessMetrics(), *EVENT_METRICS, *counters)
+    own = (
+        ProcessMarketMetrics(),
+        http_requests,
+        stream_metrics,
+        ReadinessMetrics(),
+        *EVENT_METRICS,
+        *counters,
+    )
     for collector in own:
         REGISTRY.register(collector)
     SHARED.register(MarketMetrics())

@@ -29,6 +29,7 @@ from serving.http.bounds import MOST_BODY_BYTES, MOST_DIGITS, is_import
 from serving.prometheus import METRICS_PATH, refuse_metrics
 
 from .threads import PageThreads
+from .visits import PageVisit, note_route
 
 
 class StaffOnly(ApiError):
@@ -71,8 +72,10 @@ class PageHandler(ASGIHandler):
         self._reserved = PageThreads(1, MOST_WAITING, "operators")
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        visit = PageVisit(scope)
         refused = await self._refuse(scope)
         if refused is not None:
+            visit.answered(refused)
             await self._finish(refused, send)
             return
         try:
@@ -89,6 +92,7 @@ class PageHandler(ASGIHandler):
         except Overloaded as refusal:
             response = refuse_page(scope, refusal)
         if response is not None:
+            visit.answered(response)
             await self._finish(response, send)
 
     async def _refuse(self, scope: dict[str, Any]) -> HttpResponse | None:
@@ -130,6 +134,8 @@ class PageHandler(ASGIHandler):
         await signals.request_started.asend(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)
         response: Any = refusal if request is None else await self.run_get_response(request)
+        if request is not None:
+            note_route(scope, request)
         if not isinstance(response, StreamingHttpResponse):
             await sync_to_async(response.close)()
         elif not response.is_async:

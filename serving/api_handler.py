@@ -1,6 +1,7 @@
 """The lean ASGI handler for /api and /ingest: no middleware, thread, request signals or disconnect watcher.
 What runs under it must not touch the ORM on the event loop (`core.threads.in_thread` is the way)."""
 
+import time
 from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any
@@ -9,17 +10,21 @@ from django.core.handlers.asgi import ASGIRequest
 from django.urls import get_resolver
 
 from core.contract.answers import ON_EVERY_ANSWER, Answer
+from serving.metrics.http_requests import http_requests, template_of
 
 # A coded slash would become part of the path before the route is looked up.
 CODED_SLASHES = (b"%2f", b"%2F", b"%5c", b"%5C")
 
 # A longer path is a mistake, and not worth remembering.
 LONGEST_REMEMBERED = 100
-Route = tuple[Any, dict[str, Any]]
+UNKNOWN = "/api"
+Route = tuple[Any, dict[str, Any], str]
 
 
 class LeanRequest(ASGIRequest):
     """What both read at once; the rest of Django's request is made when it is first asked for."""
+
+    route = ""
 
     def __init__(self, scope: dict[str, Any], receive: Any) -> None:
         self.scope, self.receive = scope, receive
@@ -39,14 +44,16 @@ class ApiHandler:
         """The view of a path that there is not."""
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        began_s = time.perf_counter()
         request = LeanRequest(scope, receive)
         raw_path: bytes = scope.get("raw_path") or b""
         if b"%" in raw_path and any(coded in raw_path for coded in CODED_SLASHES):
-            route: Route = self._unknown, {}
+            route: Route = self._unknown, {}, UNKNOWN
         else:
             route = route_of(request.path)
-        view, names = route
+        view, names, request.route = route
         answer = await view.cls(**view.initkwargs, action_map=view.actions).answer(request, **names)
+        http_requests.note(request.route, request.method, answer.status, time.perf_counter() - began_s)
         await send_answer(answer, request.method == "HEAD", send)
 
 
@@ -55,9 +62,9 @@ def route_of(path: str) -> Route:
 
 
 def _route(path: str) -> Route:
-    """The view of a path, which knows its viewset, and the names it takes from the path."""
+    """The view of a path, which knows its viewset, the names it takes from the path, and its template."""
     match = get_resolver().resolve(path)
-    return match.func, match.kwargs
+    return match.func, match.kwargs, template_of(match.route)
 
 
 _remembered_route = lru_cache(maxsize=1024)(_route)

@@ -47,6 +47,8 @@ class Answer(msgspec.Struct):
     body: bytes
     headers: dict[str, str] = {}
     status: int = 200
+    code: str = ""
+    """Of a refusal."""
 
     def as_response(self, method: str | None) -> HttpResponse:
         headers = {**ON_EVERY_ANSWER, **self.headers}

@@ -171,7 +171,7 @@ def answer_exception(error: Exception, request_id: str) -> Answer:
 
 def refusal_answer(refusal: ApiError, request_id: str) -> Answer:
     headers = {**refusal.headers, "X-Request-Id": request_id}
-    return Answer(refusal_body(refusal, request_id), headers, refusal.status_code)
+    return Answer(refusal_body(refusal, request_id), headers, refusal.status_code, refusal.code)
 
 
 def as_refusal(error: Exception) -> ApiError:

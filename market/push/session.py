@@ -15,6 +15,7 @@ from core import clock
 from core.addresses import address_of
 from core.contract.errors import ApiError, HttpsRequired, InternalError, Overloaded
 from core.database import TRANSIENT
+from core.logs.requests import log_refusal
 from core.plain_json import encode
 from core.request_headers import came_plain, header, is_our_host
 from market import runtime
@@ -237,6 +238,13 @@ class IngestConsumer(WebSocketSession):
         if code is None:
             await self._send(text)
         else:
+            log_refusal(
+                f"{code} {refusal.code}",
+                address_of(self.scope),
+                f"/ws/ingest closed with {code} {refusal.code}",
+                route="/ws/ingest",
+                **({"ingest_key": self.key_id} if self.key_id else {}),
+            )
             await self._close(code, text)
 
     async def _send(self, text: bytes) -> None:

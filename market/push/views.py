@@ -1,7 +1,7 @@
 """POST /ingest/ticks."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest
@@ -31,6 +31,10 @@ class TickViewSet(ApiViewSet):
         if request.method == "OPTIONS":
             return Answer(b"", {"Allow": METHODS}, status=204)
         return await super().respond(request, headers, kwargs)
+
+    def known_by(self) -> Mapping[str, object]:
+        source: PushSource | None = getattr(self, "source", None)
+        return {} if source is None else {"ingest_key": source.name}
 
     async def admit(self, request: HttpRequest, headers: dict[str, str]) -> None:
         self.source = await identify(sent_key(self.scope), address_of(self.scope))

@@ -107,6 +107,7 @@ class ClosingProtocol(HttpToolsProtocol):
         if self.state == OVER:
             return
         refusals.refused_total.labels(refusal.reason).inc()
+        refusals.log(refusal, self.client[0] if self.client else "")
         is_answered = self.is_answering and self.cycle.response_started
         if self.is_answering and not self.cycle.response_complete:
             self.cycle.give_up()

@@ -9,6 +9,7 @@ from prometheus_client import Counter
 
 from core.contract.answers import ON_EVERY_ANSWER, new_request_id
 from core.contract.errors import ErrorBody, Refusal
+from core.logs.requests import log_refusal
 from core.plain_json import encode
 
 from . import bounds
@@ -124,6 +125,11 @@ def answer(refusal: HttpRefusal, date: list[tuple[bytes, bytes]]) -> bytes:
     lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}"]
     lines += (f"{name.lower()}: {value}" for name, value in headers.items())
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def log(refusal: HttpRefusal, address: str) -> None:
+    kind = f"{refusal.status} {refusal.code}"
+    log_refusal(kind, address, kind, status=refusal.status, code=refusal.code, reason=refusal.reason)
 
 
 refused_total = Counter(

@@ -1,4 +1,4 @@
-"""Readiness as it is told: by /healthz and /readyz, from memory and whatever host name was asked for, and in
+"""Readiness as it is told: by /livez and /readyz, from memory and whatever host name was asked for, and in
 the metrics.
 """
 
@@ -12,14 +12,17 @@ from prometheus_client.registry import Collector
 
 from .monitor import monitor
 
-HEALTHZ, READYZ = "/healthz", "/readyz"
-PATHS = frozenset((HEALTHZ, READYZ))
+LIVEZ, READYZ = "/livez", "/readyz"
+
+# The older name of /livez.
+HEALTHZ = "/healthz"
+PATHS = frozenset((LIVEZ, READYZ, HEALTHZ))
 
 
 async def answer_probe(scope: dict[str, Any], send: Any) -> None:
     if scope["method"] not in ("GET", "HEAD"):
         status, body = 405, {"status": "GET and HEAD only"}
-    elif scope["path"] == HEALTHZ:
+    elif scope["path"] != READYZ:
         status, body = 200, {"status": "ok"}
     else:
         status, body = readiness()

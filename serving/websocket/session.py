@@ -11,6 +11,8 @@ from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from core.addresses import address_of
+from core.logs.requests import log_refusal
 from core.request_headers import header, is_our_host
 
 from .connection import NO_DESCRIPTOR, ConnectionWatcher, WebSocketConnection
@@ -130,6 +132,10 @@ class WebSocketSession(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def connect(self) -> None:
         if not self.is_welcome():
+            path = self.scope["path"]
+            log_refusal(
+                "403 handshake", address_of(self.scope), "403 handshake", path=ascii(path)[1:-1], status=403
+            )
             await self.close()
             return
         self.join(connection_of(self.scope, self.base_send))

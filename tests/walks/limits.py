@@ -9,9 +9,9 @@ from .counting import Figures
 LIMITS = {
     "a venue's tick → socket": Figures(25, 34, 10),
     "GET quote → bytes": Figures(14, 20, 7),
-    "a signal published on the form, then closed by a tick": Figures(45, 134, 92),
+    "a signal published on the form, then closed by a tick": Figures(49, 138, 92),
     "RSS → /api/news": Figures(34, 80, 48),
-    "a key revoked in the admin → socket closed with 4401": Figures(19, 28, 11),
+    "a key revoked in the admin → socket closed with 4401": Figures(26, 41, 17),
 }
 
 WAY_OUT = (

@@ -18,6 +18,7 @@ MONITORING = VariableGroup(
             "From which level on lines are logged.",
             among=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
         ),
-        switch("ACCESS_LOG", True, "Logs a line for each request with a key."),
+        switch("ACCESS_LOG", False, "Logs each success of `/api` and `/ingest` too, and not refusals alone."),
+        whole("SLOW_REQUEST_MS", 1_000, "A request that takes so long is logged as slow; 0 is none."),
     ),
 )

@@ -6,12 +6,15 @@ from typing import ClassVar
 
 from django.conf import settings
 
+from accounts.key_text import shown_prefix
 from accounts.keys import Caller
 from accounts.open_streams import EndCode, Slot, SlotRefusal, open_streams
 from accounts.usage import usage_buffer
+from core.addresses import address_of
 from core.clock import now_ms, passed_ms
 from core.database import TRANSIENT
 from core.fault_log import RepeatedWarning
+from core.logs.requests import log_refusal
 from core.plain_json import encode
 from market.streams.hub.subscribers import Subscriber
 from market.streams.protocol.messages import CHAOS, AnyMessage, List, RequestedFeature, Subscribe, Unsubscribe
@@ -39,6 +42,9 @@ logger = logging.getLogger(__name__)
 ended_without_database = RepeatedWarning(
     logger, "%d streams ended because the database does not answer, the last one of: %s"
 )
+
+# What the client itself asked for, or what another log line tells.
+NO_REFUSALS: frozenset[Code] = frozenset(("taken_over", "internal_error"))
 
 # As final as a takeover, or the client would come back by itself and have to be closed again.
 CLOSED = "This stream was closed in the settings panel of your account."
@@ -131,9 +137,21 @@ class StreamSession(WebSocketSession):
         """Leave, say why, and close."""
         refused = why if isinstance(why, StreamRefused) else StreamRefused(why)
         if self.is_open and refused.close is not None:
+            self._log_end(refused.code, refused.close)
             self._let_go()
             last = frame(encode(refused.frame(now_ms())))
             self.stream.hub.end(self.subscriber, refused.close, refused.code, last)
+
+    def _log_end(self, code: Code, close: int) -> None:
+        if code in NO_REFUSALS:
+            return
+        caller, key = self.identity.caller, shown_prefix(self.identity.key)
+        known = {"account": caller.account_id if caller else None, "key": key}
+        who = {name: value for name, value in known.items() if value}
+        path = self.stream.kind.path
+        log_refusal(
+            f"{close} {code}", address_of(self.scope), f"{path} closed with {close} {code}", route=path, **who
+        )
 
     def leave(self) -> None:
         self.stream.hub.leave(self.subscriber)

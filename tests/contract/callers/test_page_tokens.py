@@ -122,6 +122,6 @@ def test_no_log_shows_a_token(api: Api, account: Account, caplog: pytest.LogCapt
             api.get(f"/api/symbols?api_key={key}")
         client.post("/accounts/logout/")
     # The client's own log lines tell the whole address; ours are meant.
-    logged = "".join(record.getMessage() for record in caplog.records if record.name.startswith(ours))
+    logged = "".join(str(record.__dict__) for record in caplog.records if record.name.startswith(ours))
     assert "/api/symbols" in logged
     assert token[:-1] not in logged

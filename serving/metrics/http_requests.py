@@ -1,0 +1,76 @@
+"""How many requests each route answered, and how long they took. Only the event loop counts, so there is no
+lock, and a request costs less than a microsecond."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"))
+OTHER = "other"
+
+# There are a few dozen templates; this holds even if a route were ever named by what a client sent.
+MOST_ROUTES = 200
+
+
+class RouteTimes:
+    __slots__ = ("counts", "sum_s")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+
+class HttpRequests(Collector):
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str, int], RouteTimes] = {}
+
+    def note(self, route: str, method: str, status: int, took_s: float) -> None:
+        times = self._times.get((route, method, status // 100))
+        if times is None:
+            times = self._first(route, method, status // 100)
+        times.counts[bisect_left(BOUNDS_S, took_s)] += 1
+        times.sum_s += took_s
+
+    def _first(self, route: str, method: str, status_class: int) -> RouteTimes:
+        if len(self._times) >= MOST_ROUTES * len(METHODS):
+            route = OTHER
+        key = route, method if method in METHODS else OTHER, status_class
+        return self._times.setdefault(key, RouteTimes())
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(
+            "tickwire_http_request_seconds",
+            "From the whole head of a request to its answer, by route.",
+            labels=("route", "method", "status"),
+        )
+        names = [*map(str, BOUNDS_S), "+Inf"]
+        # A copy, because a thread reads while the loop counts.
+        for (route, method, status_class), times in list(self._times.items()):
+            counted = list(zip(names, accumulate(list(times.counts)), strict=True))
+            family.add_metric((route, method, f"{status_class}xx"), counted, times.sum_s)
+        yield family
+
+
+@lru_cache(maxsize=1024)
+def template_of(route: str) -> str:
+    """Django's route as people write it: /api/market/{symbol}/quote."""
+    text = route.removeprefix("^")
+    if text.startswith("admin/"):
+        # Its pages are many, and their models and numbers would be a label each.
+        return "/admin"
+    text = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"{\1}", text)
+    text = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", text)
+    return "/" + re.sub(r"\(/\|\$\)|/\?\$|\$", "", text).strip("/")
+
+
+http_requests = HttpRequests()

@@ -1,0 +1,133 @@
+"""What is logged of a request: fields, and nothing of the many that are answered as they should be."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings as django_settings
+from pytest_django.fixtures import Settings
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from accounts.key_text import generate_key
+from core.logs.requests import SAMPLED
+from tests.client import Api, Server
+from tests.contract.raw import exchange
+from tests.patience import wait_until
+
+
+class Heard:
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    def fields(self) -> list[dict[str, Any]]:
+        return [each.__dict__ for each in self._caplog.records if each.name == "accounts.access"]
+
+    def of(self, **wanted: object) -> dict[str, Any]:
+        """The one line that has them."""
+
+        def found() -> list[dict[str, Any]]:
+            return [each for each in self.fields() if wanted.items() <= each.items()]
+
+        wait_until(found)
+        (line,) = found()
+        return line
+
+
+@pytest.fixture
+def heard(caplog: pytest.LogCaptureFixture) -> Iterator[Heard]:
+    for log in SAMPLED:
+        log.forget()
+    with caplog.at_level(logging.INFO, "accounts.access"):
+        yield Heard(caplog)
+
+
+def test_success_of_the_api_is_not_logged(shared: Api, heard: Heard) -> None:
+    assert shared.ask("/api/symbols").status_code == 200
+    assert heard.fields() == []
+
+
+def test_success_of_the_api_is_logged_when_that_is_asked_for(
+    shared: Api, heard: Heard, settings: Settings
+) -> None:
+    settings.ACCESS_LOG = True
+    request_id = shared.ask("/api/symbols").headers["X-Request-Id"]
+    line = heard.of(path="/api/symbols")
+    assert (line["route"], line["status"], line["request_id"]) == ("/api/symbols", 200, request_id)
+
+
+def test_refusal_says_who_asked_for_what_and_why_it_was_refused(shared: Api, heard: Heard) -> None:
+    request_id = shared.ask("/api/market/NOTHING/quote").headers["X-Request-Id"]
+
+    line = heard.of(status=404)
+    assert (line["method"], line["path"]) == ("GET", "/api/market/NOTHING/quote")
+    assert (line["route"], line["code"]) == ("/api/market/{symbol}/quote", "symbol_not_found")
+    assert (line["address"], line["request_id"]) == ("127.0.0.1", request_id)
+    assert line["key"] == shared.key[:16]
+    assert line["account"] > 0
+    assert 0 < line["ms"] < 60_000
+
+
+def test_key_that_is_not_ours_is_not_shown_and_a_wrong_one_by_its_prefix(shared: Api, heard: Heard) -> None:
+    wrong = generate_key()
+    for key in (wrong, "my password"):
+        shared.ask("/api/symbols", key=key)
+
+    assert [line.get("key") for line in heard.fields()] == [wrong[:16], None]
+
+
+def test_slow_request_is_logged_though_it_succeeds(shared: Api, heard: Heard, settings: Settings) -> None:
+    settings.SLOW_REQUEST_MS = 0.000001
+    assert shared.ask("/api/symbols").status_code == 200
+    line = heard.of(slow=True)
+    assert (line["levelname"], line["status"]) == ("WARNING", 200)
+
+
+def test_page_is_logged_with_its_route_and_its_files_are_not(shared: Api, heard: Heard) -> None:
+    answer = httpx.get(f"{shared.base_url}/docs/data?x=secret")
+    line = heard.of(route="/docs/data")
+    assert (line["path"], line["status"]) == ("/docs/data", 200)
+    assert line["request_id"] == answer.headers["X-Request-Id"]
+    assert len(heard.fields()) == 1
+    assert httpx.get(f"{shared.base_url}/metrics", headers=token()).status_code == 200
+    assert len(heard.fields()) == 1
+
+
+def token() -> dict[str, str]:
+    return {"Authorization": f"Bearer {django_settings.METRICS_TOKEN}"}
+
+
+@pytest.mark.parametrize("path", ["/livez", "/healthz", "/readyz"])
+def test_probe_is_not_logged(shared: Api, heard: Heard, path: str) -> None:
+    httpx.get(f"{shared.base_url}{path}")
+    assert heard.fields() == []
+
+
+def test_stream_that_is_refused_is_logged(shared: Api, heard: Heard) -> None:
+    wrong = generate_key()
+    address = str(shared.base_url).replace("http", "ws", 1)
+    with connect(f"{address}/ws/market") as stream, suppress(ConnectionClosed):
+        stream.send(json.dumps({"action": "list", "api_key": wrong}))
+        for _ in stream:
+            pass
+    line = heard.of(route="/ws/market")
+    assert line["msg"] == "/ws/market closed with 4401 invalid_api_key"
+    assert line["address"] == "127.0.0.1"
+
+
+def test_what_is_no_request_is_logged(shared_server: Server, heard: Heard) -> None:
+    exchange(shared_server, b"GET / HTTP/9.9\r\n\r\n")
+    assert heard.of(reason="malformed")["address"] == "127.0.0.1"
+
+
+def test_flood_of_strangers_writes_a_few_lines(shared: Api, heard: Heard) -> None:
+    asked = 300
+    for _ in range(asked):
+        shared.ask("/api/symbols", key="x")
+    assert 0 < len(heard.fields()) < asked / 10
