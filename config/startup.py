@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
 
 from core.addresses import host_is_loopback
-from core.process import pending_migrations, wait_for_database
+from core.process import pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
 from demo.login import fresh_link
 from demo.people import demo_keys
@@ -30,6 +30,7 @@ def prepare(out: OutputWrapper) -> Prepared:
     the operator."""
     if settings.PRODUCTION:
         wait_for_database("The service")
+    refuse_unfinished()
     is_behind = bool(pending_migrations())
     if settings.PRODUCTION:
         if is_behind:

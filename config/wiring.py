@@ -50,6 +50,7 @@ from market.streams.sessions.authenticated import authenticated_sessions, trust_
 from news.background import news_tasks
 from news.language_models import check_endpoints
 from news.scoring import check_sentiment_model
+from operations.copying.addresses import addresses
 from serving import prometheus
 from serving.draining import draining
 from serving.http.refusals import refused_total
@@ -67,6 +68,7 @@ from status.models import ProcessReport
 from status.recorder import recorder
 
 from .checks import check_database, check_production
+from .environment import read_database_url
 from .session import uptime
 
 
@@ -120,6 +122,8 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
+    # The commands that copy databases read their addresses as the settings do.
+    addresses.read = staticmethod(read_database_url)
 
 
 HANDLERS: dict[EventKind, tuple[Handler, ...]] = {

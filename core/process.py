@@ -8,6 +8,7 @@ import threading
 import time
 
 import psycopg
+from django.core.management.base import CommandError
 from django.db import OperationalError, connection
 from django.db.migrations import Migration
 from django.db.migrations.executor import MigrationExecutor
@@ -66,6 +67,18 @@ def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
             time.sleep(RETRY_S)
         else:
             return
+
+
+UNFINISHED = "tickwire_unfinished"
+"""A table that stands while the database is being filled with another's rows."""
+
+
+def refuse_unfinished() -> None:
+    """What was killed while it filled the database left a part, which must not be taken for the whole."""
+    if UNFINISHED in connection.introspection.table_names():
+        raise CommandError(
+            "The database is not whole: a `restore` or `move` into it has not ended. Run that command again."
+        )
 
 
 def pending_migrations() -> list[Migration]:

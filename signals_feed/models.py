@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
+from core.events.outbox import ControlEvent
 from core.times import epoch_ms_after
 
 from .rules import RULES, Quoted
@@ -165,6 +166,8 @@ class AnnouncementQuerySet(models.QuerySet["Announcement"]):
     def can_replay_after(self, position: int, since: datetime) -> bool:
         """Whether the position was ever reached and everything announced after it is of `since` or later."""
         columns = ("kind", "signal__published_at", "signal__closed_at")
+        if ControlEvent.objects.is_lost(position):
+            return False
         first = self.filter(position__gt=position).order_by("position").values_list(*columns).first()
         if first is None:
             # A restored database may end before it.

@@ -10,6 +10,11 @@ GROUPS: dict[str, dict[str, str]] = {
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
         "check": "Check the settings; `check --deploy` as production does.",
     },
+    "Keeping it": {
+        "backup": "Write the whole database into one file, beside a running service.",
+        "restore": "Put a backup into an empty database, or in the place of what is there.",
+        "move": "Carry everything from SQLite to PostgreSQL, or back.",
+    },
     "Who may come in": {
         "createsuperuser": "Make a login for the back office.",
         "changepassword": "Set somebody's password.",

@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     SIGNAL_CLOSED = "signal.closed"
     SIGNAL_CANCELLED = "signal.cancelled"
     SIGNALS_REMOVED = "signals.removed"
+    DATABASE_RESTORED = "database.restored"
     BEGAN_ANEW = "events.began_anew"
     """Never stored: the database has become an older one, so nothing learnt from events holds."""
 

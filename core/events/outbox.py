@@ -57,6 +57,11 @@ class ControlEventManager(models.Manager["ControlEvent"]):
             transaction.on_commit(partial(send_to_processes, event.message))
         return event
 
+    def is_lost(self, position: int) -> bool:
+        """Whether the database was restored to a state before it."""
+        restored = self.filter(kind=EventKind.DATABASE_RESTORED, position__gt=position)
+        return restored.filter(facts__after__lt=position).exists()
+
     def newest(self) -> ControlEvent | None:
         return self.order_by("position").last()
 

@@ -9,6 +9,7 @@ from .candle_rows import (
 )
 from .checkpoints import tick_of, write_quote
 from .lease import LeaseLost
+from .partitions import make_months
 from .process_names import is_alive, own_name
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
 
@@ -19,6 +20,7 @@ __all__ = [
     "hold_series",
     "is_alive",
     "lock_series",
+    "make_months",
     "own_name",
     "prepared_batches",
     "present_kind",

@@ -102,7 +102,7 @@ def _last_of_each(batch: Sequence[CandleToWrite]) -> list[CandleToWrite]:
 
 def _make_months(days_ms: Iterable[int]) -> None:
     try:
-        partitions.ensure(map(moment, days_ms))
+        partitions.make_months(map(moment, days_ms))
     except OperationalError as error:
         logger.warning("Some 1m candles wait for a table of their month: %s", error)
 

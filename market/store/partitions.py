@@ -33,10 +33,10 @@ def ensure_months(now: datetime) -> list[datetime]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT DISTINCT date_trunc('month', opened_at, 'UTC') FROM {REST}")  # noqa: S608 - names of our own
         waiting = [month for (month,) in cursor.fetchall()]
-    return ensure([*coming, *waiting])
+    return make_months([*coming, *waiting])
 
 
-def ensure(moments: Iterable[datetime]) -> list[datetime]:
+def make_months(moments: Iterable[datetime]) -> list[datetime]:
     """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
     months = {name_of(at): month_of(at) for at in moments}
     if not (months and _missing(months)):

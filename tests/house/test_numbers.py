@@ -26,6 +26,9 @@ ENCODES = re.compile(r"json\.encode\(|json\.Encoder\(|json\.dumps\(|JsonResponse
 OTHERWISE = {
     "core/events/outbox.py": "between processes",
     "core/plain_json.py": "the place",
+    "operations/copying/archive.py": "the manifest of a backup",
+    "operations/copying/moving.py": "a note of whole numbers",
+    "operations/copying/text.py": "between databases",
     "pages/streams_page.py": "spelled out",
     "serving/readiness/monitor.py": "between processes",
     "serving/readiness/answers.py": "texts alone",

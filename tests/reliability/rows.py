@@ -168,6 +168,10 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/accounts/keys/test_issuing.py::test_rolled_key_works_for_the_overlap_and_then_no_more",
         "tests/contract/callers/test_authentication.py::test_rolled_key_works_beside_its_successor_until_the_overlap_ends",
     ),
+    75: (
+        "tests/operations/copying/test_move.py::test_every_row_arrives_as_it_was",
+        "tests/operations/copying/test_move.py::test_a_killed_move_goes_on",
+    ),
     70: (
         "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",
         "tests/contract/test_hosts.py::test_forged_host_of_a_proxy_comes_back_nowhere",
@@ -183,7 +187,6 @@ OTHERWISE: dict[int, str] = {
 }
 
 NOT_COVERED: dict[int, str] = {
-    75: "both databases answer alike in `make test` and `make test-scaled`; nothing moves data between them",
     79: "no example of a proxy is shipped",
 }
 

@@ -14,7 +14,7 @@ from core.background import first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
-from core.process import end_within, pending_migrations, wait_for_database
+from core.process import end_within, pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
@@ -39,6 +39,7 @@ class Command(BaseCommand):
                 f"Without it `{command('serve')}` runs the engine itself."
             )
         wait_for_database("The engine")
+        refuse_unfinished()
         refuse_pending_migrations()
         asyncio.run(self.run())
 

@@ -44,11 +44,11 @@ def measure(ids: list[int]) -> Rates:
 
     from core.times import moment
     from market.store.candle_rows import write_candles
-    from market.store.partitions import ensure
+    from market.store.partitions import make_months
 
     if connection.vendor == "postgresql":
         # A year to either side, so that nobody makes a month meanwhile.
-        ensure(moment(START_MS + day * 86_400_000) for day in range(-366, 366))
+        make_months(moment(START_MS + day * 86_400_000) for day in range(-366, 366))
     rates: Rates = {}
     days = count()
     with_checkpoints = checkpointing(ids)

@@ -73,7 +73,7 @@ def test_waiting_candles_move_when_their_month_is_made() -> None:
     make_candle(instrument, opened_at=DECEMBER)
     before = list(Candle.objects.values())
 
-    partitions.ensure([NOON])
+    partitions.make_months([NOON])
 
     assert tables() == [IN_NOVEMBER, NO_MONTH]
     assert list(Candle.objects.values()) == before
@@ -168,7 +168,9 @@ def test_candle_that_is_there_already_is_not_written_again() -> None:
 
 def test_last_candles_come_from_the_indexes_in_order() -> None:
     instrument = make_instrument()
-    partitions.ensure(datetime(year, month, 1, tzinfo=UTC) for year in (2025, 2026) for month in range(1, 13))
+    partitions.make_months(
+        datetime(year, month, 1, tzinfo=UTC) for year in (2025, 2026) for month in range(1, 13)
+    )
     newest = Candle.objects.filter(instrument=instrument, timeframe="1m").order_by("-opened_at")[:500]
 
     with transaction.atomic(), connection.cursor() as cursor:
@@ -191,7 +193,7 @@ def test_coarser_candles_are_looked_for_in_their_table_alone() -> None:
 
 
 def test_later_migration_reaches_every_month() -> None:
-    partitions.ensure([NOVEMBER])
+    partitions.make_months([NOVEMBER])
     field = models.IntegerField(null=True)
     field.set_attributes_from_name("ticks")
     check = models.CheckConstraint(name="candle_is_traded", condition=models.Q(volume__gt=0))
@@ -201,7 +203,7 @@ def test_later_migration_reaches_every_month() -> None:
             editor.add_field(Candle, field)
             editor.add_constraint(Candle, check)
             editor.add_index(Candle, index)
-        partitions.ensure([DECEMBER])
+        partitions.make_months([DECEMBER])
 
         for table in (IN_NOVEMBER, IN_DECEMBER, NO_MONTH, COARSE):
             columns = ask("SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass", table)

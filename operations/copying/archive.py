@@ -1,0 +1,144 @@
+"""The file of a backup: a ZIP of one text for each table, and a manifest that says what must be in them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from .stores import Digest, Refused, digest
+from .tables import StoredTable
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+COMPRESSION = 3
+AT_ONCE = 1 << 20
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """Of one table."""
+
+    table: StoredTable
+    rows: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    format: int
+    made_at: datetime
+    vendor: str
+    migrations: tuple[tuple[str, str], ...]
+    contents: tuple[Contents, ...]
+    minute_months: tuple[str, ...]
+    """Those that have candles of a minute, such as 2026-11."""
+    ledger: tuple[int, str]
+    """Position and hash of the last entry."""
+    pepper_mark: str
+    """Tells whether KEY_PEPPER is the same, without telling it."""
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.contents)
+
+
+class ArchiveWriter:
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+
+    def add(self, table: StoredTable, lines: Iterable[bytes]) -> Contents:
+        hashed, rows, waiting = hashlib.sha256(), 0, bytearray()
+        with self._file.open(place(table), "w", force_zip64=True) as out:
+            for line in lines:
+                waiting += line
+                rows += 1
+                if len(waiting) >= AT_ONCE:
+                    hashed.update(waiting)
+                    out.write(bytes(waiting))
+                    waiting.clear()
+            hashed.update(waiting)
+            out.write(bytes(waiting))
+        return Contents(table, rows, hashed.hexdigest())
+
+    def finish(self, manifest: Manifest) -> None:
+        self._file.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def place(table: StoredTable) -> str:
+    return f"tables/{table.name}.rows"
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """For its owner alone, and there only when it is whole and on the disk."""
+    if path.exists():
+        raise Refused(f"{path} is there already. Name another file, or move it away.")
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        yield draft
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        why = error.strerror or str(error)
+        raise Refused(f"{path} could not be written: {why}. Nothing was left of it.") from None
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def writer(path: Path) -> Iterator[ArchiveWriter]:
+    with new_file(path) as draft, draft.open("wb") as file:
+        packed = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION)
+        try:
+            yield ArchiveWriter(packed)
+        except BaseException:
+            # Closing it would write its directory, for which a full disk has no room either.
+            packed.fp = None
+            raise
+        packed.close()
+
+
+class ArchiveReader:
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = zipfile.ZipFile(path)
+            self.manifest = msgspec.json.decode(self._file.read(MANIFEST), type=Manifest)
+        except OSError as error:
+            raise Refused(f"{path} cannot be read: {error.strerror or error}.") from None
+        except (zipfile.BadZipFile, KeyError, msgspec.MsgspecError):
+            raise Refused(f"{path} is no backup, or not whole.") from None
+        if self.manifest.format != FORMAT:
+            raise Refused(f"{path} was made by a newer version. Restore it with that one.")
+        self._path = path
+
+    def lines(self, table: StoredTable) -> Iterator[bytes]:
+        try:
+            with self._file.open(place(table)) as packed:
+                yield from packed
+        except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError) as error:
+            raise Refused(f"{self._path} is damaged at {table.name}: {error}.") from None
+
+    def verify(self) -> None:
+        for each in self.manifest.contents:
+            if digest(self.lines(each.table)) != Digest(each.rows, each.sha256):
+                raise Refused(f"{self._path} is damaged: {each.table.name} is not what was written.")
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,99 @@
+"""Writes a database into a file, from one moment of it, while the service goes on."""
+
+import hmac
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.conf import settings
+
+from core.process import UNFINISHED
+
+from . import archive
+from .archive import ArchiveReader, Manifest
+from .stores import Refused, Store
+from .tables import Schema, StoredTable, schema_after, unknown_migrations
+
+CANDLES, LEDGER_HEAD = "market_candle", "signals_feed_ledgerhead"
+MINUTES = "timeframe = '1m'"
+Say = Callable[[str], None]
+
+
+def default_file() -> Path:
+    return Path(settings.VAR_DIR) / "backups" / f"tickwire-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.zip"
+
+
+def back_up(store: Store, path: Path, say: Say) -> Manifest:
+    """The file is read again and compared before this returns."""
+    with archive.writer(path) as written, store.snapshot():
+        schema = schema_of(store)
+        contents = []
+        for table in schema.tables:
+            contents.append(written.add(table, store.read(table)))
+            if contents[-1].rows:
+                say(f"{contents[-1].rows:>12,}  {table.name}")
+        manifest = Manifest(
+            format=archive.FORMAT,
+            made_at=datetime.now(UTC),
+            vendor=store.vendor,
+            migrations=schema.migrations,
+            contents=tuple(contents),
+            minute_months=tuple(months_of(store, schema.tables)),
+            ledger=ledger_head(store),
+            pepper_mark=pepper_mark(settings.KEY_PEPPER),
+        )
+        written.finish(manifest)
+    reader = ArchiveReader(path)
+    try:
+        reader.verify()
+    finally:
+        reader.close()
+    return manifest
+
+
+def schema_of(store: Store) -> Schema:
+    """Of a database that is whole and no newer than this version."""
+    names = store.names()
+    if UNFINISHED in names:
+        raise Refused(
+            "The database is not whole: a restore or a move into it has not ended. Repeat that first."
+        )
+    if "django_migrations" not in names:
+        raise Refused("The database is empty.")
+    schema = schema_after(applied(store))
+    if missing := sorted({table.name for table in schema.tables} - names):
+        raise Refused(f"The database has no table {missing[0]}, which its migrations made.")
+    return schema
+
+
+def applied(store: Store) -> set[tuple[str, str]]:
+    """What was migrated, none of it by a newer version."""
+    found = {(str(app), str(name)) for app, name in store.ask("SELECT app, name FROM django_migrations")}
+    if unknown := unknown_migrations(found):
+        raise Refused(
+            f"The database is newer than this version: it has {unknown[0][0]}.{unknown[0][1]}, which is"
+            " unknown here. Take the version that runs on it."
+        )
+    return found
+
+
+def months_of(store: Store, tables: tuple[StoredTable, ...]) -> list[str]:
+    candles = [table for table in tables if table.name == CANDLES]
+    return store.months(candles[0], "opened_at", MINUTES) if candles else []
+
+
+def ledger_head(store: Store) -> tuple[int, str]:
+    found = store.ask(f"SELECT position, hash FROM {LEDGER_HEAD}") if LEDGER_HEAD in store.names() else []  # noqa: S608 - a name of our own
+    return (int(str(found[0][0])), str(found[0][1])) if found else (0, "")
+
+
+def pepper_mark(pepper: str) -> str:
+    return hmac.digest(pepper.encode(), b"tickwire backup", "sha256").hex()[:16]
+
+
+def write_secrets(path: Path) -> None:
+    """As lines that a shell or a unit file reads."""
+    secrets = {"SECRET_KEY": settings.SECRET_KEY, "KEY_PEPPER": settings.KEY_PEPPER}
+    with archive.new_file(path) as draft:
+        draft.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in secrets.items()))

@@ -1,0 +1,127 @@
+"""Carries all rows from one database into another, of either kind, and goes on where it was killed."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from core.process import UNFINISHED
+from core.program.commands import command
+
+from .backing_up import months_of, schema_of
+from .restoring import filled_tables, make_months_named
+from .schemas import drop_everything
+from .stores import Key, Refused, Store, digest
+from .tables import Schema, StoredTable
+from .text import fields_of
+
+AT_ONCE = 50_000
+Say = Callable[[str], None]
+
+
+class Progress(msgspec.Struct):
+    """Stands in the target until all is there, written in the transaction of its rows."""
+
+    source: str
+    done: dict[str, int] = {}
+    """Rows of each table."""
+    last: dict[str, Key] = {}
+
+
+def move(source: Store, target: Store, name: str, *, anew: bool, say: Say) -> None:
+    """`name` tells this source from others."""
+    schema = schema_of(source)
+    refuse_unready(source, schema)
+    progress = begin(source, target, schema, hashlib.sha256(name.encode()).hexdigest(), anew=anew)
+    say("The rules by which the database refuses changes are off while rows are written, and on again after.")
+    carry(source, target, schema, progress, say)
+    say("Comparing both, table by table.")
+    for table in schema.tables:
+        if digest(source.read(table)) != digest(target.read(table)):
+            raise Refused(
+                f"{table.name} is not the same in both: something wrote to one of them meanwhile. Stop it,"
+                " and begin again with --anew."
+            )
+    with target.writing():
+        for table in schema.tables:
+            target.number_on(table)
+        target.tell(f"DROP TABLE {UNFINISHED}")
+    # It puts up what guards the ledger.
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def refuse_unready(source: Store, schema: Schema) -> None:
+    graph = MigrationExecutor(connection).loader.graph
+    if behind := sorted(graph.nodes.keys() - set(schema.migrations)):
+        raise Refused(
+            f"The source is behind this version: it lacks {behind[0][0]}.{behind[0][1]}. Run"
+            f" `{command('migrate')}` on it first."
+        )
+    writers = source.ask("SELECT writer FROM market_enginestate WHERE writer <> ''")
+    if writers:
+        raise Refused(
+            "The engine of the source was not stopped in order, so its last ticks may only be in its journal."
+            " Start the service on the source once more, stop it with Ctrl-C or SIGTERM, and try again."
+        )
+
+
+def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Progress:
+    if UNFINISHED in target.names() and not anew:
+        found = target.ask(f"SELECT what FROM {UNFINISHED}")  # noqa: S608 - a name of our own
+        if found:
+            progress = msgspec.json.decode(str(found[0][0]), type=Progress)
+            if progress.source == name:
+                return progress
+        raise Refused(
+            "The target is a part of another copy that has not ended. Finish that, or give --anew to"
+            " delete it."
+        )
+    if not anew and (filled := filled_tables(target)):
+        raise Refused(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
+    if anew and UNFINISHED not in target.names() and filled_tables(target):
+        raise Refused("--anew deletes only what a move left unfinished, and the target is whole.")
+    drop_everything(target)
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+    make_months_named(target, months_of(source, schema.tables))
+    connection.close()
+    progress = Progress(name)
+    with target.writing():
+        target.empty(schema.tables)
+        target.tell(f"INSERT INTO {UNFINISHED} VALUES ('')")  # noqa: S608 - a name of our own
+        note(target, progress)
+    return progress
+
+
+def note(target: Store, progress: Progress) -> None:
+    text = msgspec.json.encode(progress).decode().replace("'", "''")
+    target.tell(f"UPDATE {UNFINISHED} SET what = '{text}'")  # noqa: S608 - quoted
+
+
+def carry(source: Store, target: Store, schema: Schema, progress: Progress, say: Say) -> None:
+    counts = {table.name: source.count(table) for table in schema.tables}
+    total, before, began_at = sum(counts.values()), sum(progress.done.values()), time.monotonic()
+    if before:
+        say(f"Going on after {before:,} of {total:,} rows.")
+    for table in schema.tables:
+        while lines := list(islice(source.read(table, progress.last.get(table.name), AT_ONCE), AT_ONCE)):
+            with target.writing():
+                target.write(table, lines)
+                progress.last[table.name] = key_of(table, lines[-1])
+                progress.done[table.name] = progress.done.get(table.name, 0) + len(lines)
+                note(target, progress)
+            done = sum(progress.done.values())
+            rate = (done - before) / max(time.monotonic() - began_at, 0.001)
+            say(f"{done:>12,} of {total:,}  {table.name}  {rate:,.0f} rows/s")
+            if len(lines) < AT_ONCE:
+                break
+
+
+def key_of(table: StoredTable, line: bytes) -> Key:
+    at = next(at for at, column in enumerate(table.columns) if column.name == table.key)
+    return fields_of(line[:-1].decode())[at]

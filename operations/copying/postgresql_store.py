@@ -1,0 +1,138 @@
+"""Rows of PostgreSQL as text, by COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from .stores import Key, names_of, quoted
+from .tables import Column, StoredTable
+from .text import AFTER_POSTGRESQL, NONE, escaped, unescaped
+
+WRITTEN_AT_ONCE = 1 << 18
+
+
+class PostgresqlStore:
+    vendor = "postgresql"
+    a_minute_ago = "now() - interval '60 seconds'"
+
+    def __init__(self, wishes: dict[str, Any]) -> None:
+        """`wishes` go to libpq."""
+        self._connection = psycopg.connect(**wishes, autocommit=True)
+        for setting in ("timezone = 'UTC'", "datestyle = 'ISO'", "extra_float_digits = 1"):
+            self.tell(f"SET {setting}")
+        # A table may be read for longer than the service is allowed to think.
+        self.tell("SET idle_in_transaction_session_timeout = 0")
+        self.tell("SET statement_timeout = 0")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        self.tell("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            self.ask("SELECT 1")
+            yield
+        finally:
+            self.tell("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._connection.transaction():
+            guarded = [
+                str(name)
+                for (name,) in self.ask(
+                    "SELECT DISTINCT c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+                    " WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace"
+                )
+            ]
+            for name in guarded:
+                self.tell(f"ALTER TABLE {quoted(name)} DISABLE TRIGGER USER")
+            yield
+            # What refers to a row that is not there is found here: while that waits, no table is altered.
+            self.tell("SET CONSTRAINTS ALL IMMEDIATE")
+            for name in guarded:
+                self.tell(f"ALTER TABLE {quoted(name)} ENABLE TRIGGER USER")
+
+    def names(self) -> set[str]:
+        found = self.ask("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        return {str(name) for (name,) in found}
+
+    def ask(self, question: str) -> list[tuple[object, ...]]:
+        return self._connection.execute(question.encode()).fetchall()
+
+    def tell(self, statement: str) -> None:
+        self._connection.execute(statement.encode())
+
+    def count(self, table: StoredTable) -> int:
+        return int(str(self.ask(f"SELECT count(*) FROM {quoted(table.name)}")[0][0]))  # noqa: S608 - names of our own
+
+    def read(self, table: StoredTable, after: Key = None, limit: int | None = None) -> Iterator[bytes]:
+        shown = ", ".join(map(as_text, table.columns))
+        # Texts in the order of their bytes, as SQLite has them.
+        key = quoted(table.key) + (' COLLATE "C"' if table.key_kind == "text" else "")
+        where = f" WHERE {key} > {literal(after)}" if after is not None else ""
+        most = f" LIMIT {limit:d}" if limit is not None else ""
+        query = f"SELECT {shown} FROM {quoted(table.name)}{where} ORDER BY {key}{most}"  # noqa: S608 - names of our own
+        made_plain = [
+            (at, AFTER_POSTGRESQL[column.kind])
+            for at, column in enumerate(table.columns)
+            if column.kind in AFTER_POSTGRESQL
+        ]
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT".encode()) as rows:
+            for row in rows:
+                line = bytes(row)
+                if made_plain:
+                    fields = line[:-1].decode().split("\t")
+                    for at, plain in made_plain:
+                        if fields[at] != NONE:
+                            fields[at] = escaped(plain(unescaped(fields[at])))
+                    line = ("\t".join(fields) + "\n").encode()
+                yield line
+
+    def months(self, table: StoredTable, column: str, where: str) -> list[str]:
+        month = f"to_char({quoted(column)} AT TIME ZONE 'UTC', 'YYYY-MM')"
+        found = self.ask(f"SELECT DISTINCT {month} FROM {quoted(table.name)} WHERE {where} ORDER BY 1")  # noqa: S608 - names of our own
+        return [str(name) for (name,) in found]
+
+    def write(self, table: StoredTable, lines: Iterable[bytes]) -> None:
+        statement = f"COPY {quoted(table.name)} ({names_of(table)}) FROM STDIN".encode()
+        with self._connection.cursor() as cursor, cursor.copy(statement) as rows:
+            waiting = bytearray()
+            for line in lines:
+                waiting += line
+                if len(waiting) >= WRITTEN_AT_ONCE:
+                    rows.write(bytes(waiting))
+                    waiting.clear()
+            rows.write(bytes(waiting))
+
+    def empty(self, tables: Iterable[StoredTable]) -> None:
+        self.tell(f"TRUNCATE {', '.join(quoted(table.name) for table in tables)}")
+
+    def number_on(self, table: StoredTable) -> None:
+        if table.counts:
+            self.ask(
+                f"SELECT setval(pg_get_serial_sequence('{quoted(table.name)}', '{table.key}'),"  # noqa: S608 - names of our own
+                f" coalesce((SELECT max({quoted(table.key)}) FROM {quoted(table.name)}), 0) + 1, false)"
+            )
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def as_text(column: Column) -> str:
+    name = quoted(column.name)
+    match column.kind:
+        case "moment":
+            return f"to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
+        case "uuid":
+            return f"replace({name}::text, '-', '')"
+        case "address":
+            return f"host({name})"
+        case _:
+            return name
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

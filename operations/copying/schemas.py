@@ -1,0 +1,27 @@
+"""Takes away what is in a database, so that it can be made anew."""
+
+from core.process import UNFINISHED
+
+from .stores import Store, quoted
+
+FUNCTIONS = (
+    "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace"
+    " AND p.prorettype = 'trigger'::regtype"
+    " AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"
+)
+
+
+def drop_everything(store: Store) -> None:
+    """The tables and the functions of their triggers; what is not finished stays marked."""
+    names = sorted(store.names() - {UNFINISHED, "sqlite_sequence"})
+    if store.vendor == "sqlite":
+        store.tell("PRAGMA foreign_keys = OFF")
+    store.tell("BEGIN")
+    store.tell(f"CREATE TABLE IF NOT EXISTS {UNFINISHED} (what text)")
+    for name in names:
+        cascade = "" if store.vendor == "sqlite" else " CASCADE"
+        store.tell(f"DROP TABLE IF EXISTS {quoted(name)}{cascade}")
+    if store.vendor == "postgresql":
+        for (function,) in store.ask(FUNCTIONS):
+            store.tell(f"DROP FUNCTION {function}")
+    store.tell("COMMIT")

@@ -1,0 +1,71 @@
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser
+from typing import Any, NoReturn
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from operations.copying.backing_up import ledger_head
+from operations.copying.moving import move
+from operations.copying.opening import faults_as_sentences, is_same, open_default, open_url
+from operations.copying.presence import refuse_if_in_use
+
+ON_TARGET = "--on-target"
+
+
+class Command(BaseCommand):
+    help = (
+        "Carry everything from one database into another, empty one: from SQLite to PostgreSQL, back, or "
+        "between two of a kind. Nothing may run on either. Killed, it goes on where it was when it is "
+        "repeated. At the end both are compared row by row and the ledger is verified."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("source", help="As DATABASE_URL is written: sqlite:////path or postgresql://…")
+        parser.add_argument("target")
+        parser.add_argument(
+            "--anew",
+            action="store_true",
+            help="Delete what was left unfinished there, and begin again.",
+        )
+
+        # How it starts itself, so that nobody types it.
+        parser.add_argument(ON_TARGET, action="store_true", help=SUPPRESS)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["on_target"]:
+            begin_on(options["target"])
+        with faults_as_sentences():
+            self.move(options["source"], options["target"], anew=options["anew"])
+
+    def move(self, source_url: str, target_url: str, *, anew: bool) -> None:
+        if is_same(source_url, target_url):
+            raise CommandError("Source and target are the same database.")
+        source = open_url(source_url)
+        target = open_default(create=True)
+        try:
+            refuse_if_in_use(source, "the source", self.stdout.write)
+            refuse_if_in_use(target, "the target", self.stdout.write)
+            move(source, target, source_url, anew=anew, say=self.say)
+            position, head = ledger_head(source)
+        finally:
+            source.close()
+            target.close()
+        call_command(
+            "verify_ledger", *([f"--head={position}:{head}"] if position else []), stdout=self.stdout
+        )
+        self.stdout.write(
+            "Everything is in the target. Set DATABASE_URL to it, and keep the source for a while."
+        )
+
+    def say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def begin_on(target: str) -> NoReturn:
+    """This program once more, with the target as its database: settings depend on the kind."""
+    given = os.environ | {"DATABASE_URL": target, "DATABASE_URL_FILE": ""}
+    os.execve(sys.executable, [sys.executable, *sys.argv, ON_TARGET], given)  # noqa: S606

@@ -1,0 +1,50 @@
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from operations.copying.archive import ArchiveReader
+from operations.copying.opening import faults_as_sentences, open_default
+from operations.copying.presence import refuse_if_in_use
+from operations.copying.restoring import bring_up_to_date, restore, warnings
+
+
+class Command(BaseCommand):
+    help = (
+        "Put a backup into the database: into an empty one, or with --replace in the place of what is there. "
+        "Nothing may run on it. An older backup is migrated to this version. Interrupted, it is repeated."
+    )
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument(
+            "--replace", action="store_true", help="Delete everything that is in the database first."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with faults_as_sentences():
+            self.restore(options["file"], replace=options["replace"])
+
+    def restore(self, path: Path, *, replace: bool) -> None:
+        archive = ArchiveReader(path)
+        try:
+            archive.verify()
+            store = open_default(create=True)
+            try:
+                refuse_if_in_use(store, "the database", self.stdout.write)
+                restore(archive, store, replace=replace, say=self.stdout.write)
+            finally:
+                store.close()
+            bring_up_to_date(self.stdout.write)
+            self.check_ledger(*archive.manifest.ledger)
+            for warning in warnings(archive.manifest):
+                self.stdout.write(warning)
+        finally:
+            archive.close()
+
+    def check_ledger(self, position: int, head: str) -> None:
+        noted = [f"--head={position}:{head}"] if position else []
+        call_command("verify_ledger", *noted, stdout=self.stdout)

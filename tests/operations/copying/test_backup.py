@@ -1,0 +1,219 @@
+"""A backup of either database goes into either database, and is the same there to the digit."""
+
+from __future__ import annotations
+
+import resource
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from accounts.models import ApiKey
+from core.events.outbox import ControlEvent
+from core.process import UNFINISHED, refuse_unfinished
+from market.models import Candle, EngineState
+from market.store import partitions
+from operations.copying.archive import ArchiveReader, Contents
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Announcement, Signal
+from signals_feed.stream import REPLAYED_FOR
+from tests.factories import NOON, make_candle, make_user
+from tests.market.postgresql import in_place
+
+from .conftest import KINDS
+
+New = Callable[..., str]
+
+
+def run(name: str, *words: object, **options: Any) -> str:
+    out = StringIO()
+    call_command(name, *map(str, words), stdout=out, **options)
+    return out.getvalue()
+
+
+def contents(path: Path) -> dict[str, Contents]:
+    reader = ArchiveReader(path)
+    reader.close()
+    return {each.table.name: each for each in reader.manifest.contents}
+
+
+@pytest.fixture
+def backup(filled: Callable[[str], str], tmp_path: Path) -> Callable[[str], Path]:
+    def take(kind: str) -> Path:
+        path = tmp_path / f"{kind}.zip"
+        with in_place(filled(kind)):
+            run("backup", path)
+        return path
+
+    return take
+
+
+@contextmanager
+def restored(new_database: New, kind: str, path: Path, *words: str) -> Iterator[None]:
+    with in_place(new_database(kind)):
+        run("restore", path, *words)
+        yield
+
+
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("of", KINDS)
+def test_what_is_restored_is_what_was_backed_up(
+    of: str, to: str, backup: Callable[[str], Path], new_database: New, tmp_path: Path
+) -> None:
+    path, again = backup(of), tmp_path / "again.zip"
+    with restored(new_database, to, path):
+        run("backup", again)
+        assert verify().fault == ""
+        assert verify().entries == 3
+        assert ApiKey.objects.get().account.user.username == "anna"
+        # The numbering goes on after the rows.
+        assert make_candle(Signal.objects.first().instrument, "5m").pk > 6  # type: ignore[union-attr]
+    before, after = contents(path), contents(again)
+    # The restore tells of itself and begins an epoch of its own.
+    differing = {name for name in before if before[name] != after[name]}
+    assert differing == {"accounts_controlevent", "market_enginestate"}
+    assert before["market_candle"].rows == 6
+
+
+def test_nothing_goes_on_from_numbers_that_may_be_given_again(
+    backup: Callable[[str], Path], new_database: New
+) -> None:
+    with restored(new_database, "sqlite", backup("sqlite")):
+        state, event = EngineState.objects.get(), ControlEvent.objects.newest()
+        assert state.epoch not in ("", "before")
+        assert event is not None
+        last = event.facts["after"]
+        can_replay = Announcement.objects.can_replay_after
+        since = NOON - REPLAYED_FOR * 10_000
+        assert can_replay(0, since)
+        assert not can_replay(last + 1, since)
+        assert not can_replay(event.position - 1, since)
+
+
+def test_months_are_made_for_their_candles(backup: Callable[[str], Path], new_database: New) -> None:
+    with restored(new_database, "postgresql", backup("sqlite")):
+        assert NOON.replace(day=1, hour=0) in partitions.made()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM market_candle_1m_rest")
+            assert cursor.fetchone() == (0,)
+        assert Candle.objects.filter(timeframe="1m").count() == 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_filled_database_is_refused_and_replaced_only_when_asked(
+    kind: str, backup: Callable[[str], Path], new_database: New
+) -> None:
+    path = backup(kind)
+    with in_place(new_database(kind)):
+        make_user("somebody")
+        with pytest.raises(CommandError, match="accounts_user has rows. --replace deletes"):
+            run("restore", path)
+        run("restore", path, "--replace")
+        assert verify().fault == ""
+        assert not connection.introspection.table_names().count(UNFINISHED)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_database_is_made_by_its_migrations(
+    kind: str, backup: Callable[[str], Path], new_database: New
+) -> None:
+    path = backup(kind)
+    with in_place(new_database(kind, is_migrated=False)):
+        run("restore", path)
+        assert verify().entries == 3
+
+
+def test_a_backup_of_an_earlier_version_is_migrated(new_database: New, tmp_path: Path) -> None:
+    path = tmp_path / "earlier.zip"
+    with in_place(new_database("sqlite")):
+        call_command("migrate", "status", "0001", verbosity=0)
+        make_user("early")
+        run("backup", path)
+    assert "status_processreport" not in contents(path)
+    with in_place(new_database("sqlite")):
+        run("restore", path)
+        assert "status_processreport" in connection.introspection.table_names()
+        call_command("migrate", "--check", verbosity=0)
+
+
+def test_what_a_newer_version_made_is_refused(new_database: New, tmp_path: Path) -> None:
+    path = tmp_path / "newer.zip"
+    with in_place(new_database("sqlite")):
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('status', '9_x', '')")
+        with pytest.raises(CommandError, match="newer than this version: it has status.9_x"):
+            run("backup", path)
+    assert not list(tmp_path.glob("newer*"))
+
+
+def test_a_damaged_file_is_refused(backup: Callable[[str], Path], new_database: New, tmp_path: Path) -> None:
+    path, damaged = backup("sqlite"), tmp_path / "damaged.zip"
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(damaged, "w") as copy:
+        for name in whole.namelist():
+            data = whole.read(name)
+            copy.writestr(name, data.replace(b"anna", b"otto") if name.endswith("user.rows") else data)
+    with pytest.raises(CommandError, match="damaged: accounts_user is not what was written"):
+        run("backup", "--verify", damaged)
+    assert "is whole" in run("backup", "--verify", path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with in_place(new_database("sqlite")), pytest.raises(CommandError, match="is no backup, or not whole"):
+        run("restore", path)
+
+
+def test_the_file_is_for_its_owner_and_replaces_none(backup: Callable[[str], Path]) -> None:
+    path = backup("sqlite")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CommandError, match="is there already"):
+        run("backup", path)
+
+
+def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path: Path) -> None:
+    path, before = tmp_path / "full" / "a.zip", resource.getrlimit(resource.RLIMIT_FSIZE)
+    # SQLite keeps files of its own, which would meet the limit first.
+    with in_place(filled("postgresql")):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+        try:
+            with pytest.raises(CommandError, match="could not be written: File too large. Nothing was left"):
+                run("backup", path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_secrets_are_written_apart_and_only_when_asked(
+    filled: Callable[[str], str], tmp_path: Path, settings: Any
+) -> None:
+    settings.KEY_PEPPER = "pepper with 'quotes'"
+    path = tmp_path / "a.zip"
+    with in_place(filled("sqlite")):
+        said = run("backup", path, "--with-secrets")
+    secrets = tmp_path / "a.zip.secrets"
+    assert str(secrets) in said
+    assert secrets.stat().st_mode & 0o777 == 0o600
+    assert "KEY_PEPPER='pepper with " in secrets.read_text()
+    assert b"pepper with" not in path.read_bytes()
+
+
+def test_another_pepper_is_told(backup: Callable[[str], Path], new_database: New, settings: Any) -> None:
+    path = backup("sqlite")
+    settings.KEY_PEPPER = "another"
+    with in_place(new_database("sqlite")):
+        assert "KEY_PEPPER is not the one" in run("restore", path)
+
+
+def test_nobody_starts_on_a_part_of_a_copy(new_database: New, tmp_path: Path) -> None:
+    with in_place(new_database("sqlite")):
+        refuse_unfinished()
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+        with pytest.raises(CommandError, match="has not ended"):
+            refuse_unfinished()
+        with pytest.raises(CommandError, match="not whole"):
+            run("backup", tmp_path / "part.zip")

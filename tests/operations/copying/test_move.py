@@ -1,0 +1,167 @@
+"""Everything goes from one database into another, whichever they are, and a kill costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management.base import CommandError
+from django.db import connection
+
+from core.process import UNFINISHED, refuse_unfinished
+from market.models import Candle, EngineState
+from operations.copying import moving
+from operations.copying.opening import open_url
+from operations.copying.stores import digest
+from operations.copying.tables import schema_after
+from signals_feed.ledger.verify import verify
+from tests.factories import make_candle, make_user
+from tests.market.postgresql import in_place
+from tests.operations.copying.test_tables import all_migrations
+from tests.programs.commands import manage
+
+from .conftest import KINDS
+from .test_backup import run
+
+New = Callable[..., str]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture
+def move() -> Callable[..., str]:
+    def carry(source: str, target: str, *words: str) -> str:
+        with in_place(target):
+            return run("move", source, target, "--on-target", *words)
+
+    return carry
+
+
+def rows_of(url: str) -> dict[str, Any]:
+    store = open_url(url)
+    try:
+        return {table.name: digest(store.read(table)) for table in schema_after(all_migrations()).tables}
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("of", KINDS)
+def test_every_row_arrives_as_it_was(
+    of: str, to: str, filled: Callable[[str], str], new_database: New, move: Callable[..., str]
+) -> None:
+    source, target = filled(of), new_database(to, is_migrated=False)
+    said = move(source, target)
+    assert "rows/s" in said
+    assert "3 entries hold" in said
+    assert rows_of(target) == rows_of(source)
+    with in_place(target):
+        assert verify().fault == ""
+        assert UNFINISHED not in connection.introspection.table_names()
+        assert make_user("next").pk > 1
+        # It is read by Django as it was written there.
+        assert Candle.objects.get(close=Decimal("9999999.99999999")).volume == Decimal("1234567.12345678")
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_a_killed_move_goes_on(
+    to: str,
+    filled: Callable[[str], str],
+    new_database: New,
+    move: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, target = filled("sqlite"), new_database(to, is_migrated=False)
+    monkeypatch.setattr(moving, "AT_ONCE", 2)
+    note, notes = moving.note, 0
+
+    def note_and_die(*words: Any) -> None:
+        nonlocal notes
+        notes += 1
+        # The rows of this turn are written, and go with its transaction.
+        if notes == 40:
+            raise Killed
+        note(*words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "note", note_and_die)
+        with pytest.raises(Killed):
+            move(source, target)
+    with in_place(target), pytest.raises(CommandError, match="has not ended"):
+        refuse_unfinished()
+    with pytest.raises(CommandError, match="part of another copy"):
+        move(filled("sqlite"), target)
+    assert "Going on after" in move(source, target)
+    assert rows_of(target) == rows_of(source)
+
+
+def test_a_target_with_rows_is_refused(
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
+) -> None:
+    source, target = filled("sqlite"), new_database("sqlite")
+    with in_place(target):
+        make_user("somebody")
+    with pytest.raises(CommandError, match="not empty: accounts_user has rows"):
+        move(source, target)
+    with pytest.raises(CommandError, match="the target is whole"):
+        move(source, target, "--anew")
+    with pytest.raises(CommandError, match="the same database"):
+        move(target, target)
+
+
+def test_what_changes_meanwhile_is_seen(
+    filled: Callable[[str], str],
+    new_database: New,
+    move: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
+    carry = moving.carry
+
+    def carry_and_change(*words: Any) -> None:
+        carry(*words)
+        with in_place(source):
+            make_user("late")
+
+    monkeypatch.setattr(moving, "carry", carry_and_change)
+    with pytest.raises(CommandError, match="accounts_user is not the same in both"):
+        move(source, target)
+    monkeypatch.undo()
+    move(source, target, "--anew")
+    assert rows_of(target) == rows_of(source)
+
+
+def test_an_engine_that_was_killed_is_refused(
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
+) -> None:
+    source = filled("sqlite")
+    with in_place(source):
+        EngineState.objects.update(writer="host:1:x.y")
+    with pytest.raises(CommandError, match="not stopped in order"):
+        move(source, new_database("sqlite", is_migrated=False))
+
+
+def test_digits_that_sqlite_does_not_keep_are_refused(
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str]
+) -> None:
+    source = filled("postgresql")
+    with in_place(source):
+        instrument = Candle.objects.first().instrument  # type: ignore[union-attr]
+        make_candle(instrument, "4h", volume=Decimal("1234567890.12345678"))
+    with pytest.raises(CommandError, match=r"volume of row \d+ is 1234567890.12345678: SQLite keeps 15"):
+        move(source, new_database("sqlite", is_migrated=False))
+
+
+def test_it_starts_itself_on_the_target(
+    filled: Callable[[str], str], new_database: New, tmp_path: Path
+) -> None:
+    source, target = filled("sqlite"), new_database("postgresql", is_migrated=False)
+    done = manage(tmp_path / "var", "move", source, target, SECRET_KEY="s", KEY_PEPPER="p")  # noqa: S106
+    assert done.returncode == 0, done.stderr
+    assert "3 entries hold" in done.stdout
+    assert rows_of(target) == rows_of(source)
