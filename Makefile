@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Each process that a test starts would otherwise compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-LONG := newcomer clients benchmarks demo/runs demo/test_signals.py packages tools programs/test_services.py \
+LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packages tools programs/test_services.py \
     core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
@@ -21,7 +21,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -52,7 +52,10 @@ reliability-full: $(VENV)/.dev ## The same, longer, and all that takes its time.
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
 	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
 
-release-check: bandit bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
+release-check: bandit image-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
+
+image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
+	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py
 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.

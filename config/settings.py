@@ -308,7 +308,8 @@ USE_I18N = False
 TIME_ZONE = "UTC"
 FORMAT_MODULE_PATH = "config.formats"
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR_DIR / "static"
+# Where `collectstatic` puts them. An image has them outside the data directory.
+STATIC_ROOT = Path(env.text("STATIC_ROOT", str(VAR_DIR / "static")))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 SERVESTATIC_USE_FINDERS = not PRODUCTION
 STORAGES = {

@@ -26,6 +26,12 @@ PROCESS = VariableGroup(
             "The folder for the data of all programs; only an absolute path counts.",
             otherwise="`~/.local/share`",
         ),
+        text(
+            "STATIC_ROOT",
+            None,
+            "The folder from which pages get their static files; `collectstatic` fills it.",
+            otherwise="`VAR_DIR/static`",
+        ),
         secret(
             "SECRET_KEY",
             "Signs sessions and links.",

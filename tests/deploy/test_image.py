@@ -1,0 +1,56 @@
+"""What the image is made of. `make image-check` builds and starts it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import requires
+
+import pytest
+
+from config.environment.variables import VARIABLES
+from serving.readiness.answers import READYZ
+from tests.house.modules import ROOT
+
+DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+LET_IN = {
+    line.removeprefix("!").rstrip("/")
+    for line in (ROOT / ".dockerignore").read_text().splitlines()
+    if line.startswith("!")
+}
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+
+def test_everything_that_the_wheel_holds_is_let_in_and_nothing_else() -> None:
+    needed = {"README.md", "pyproject.toml", "requirements.lock", "requirements-dev.lock", "tickwire_server"}
+    assert {*WHEEL["only-include"], *needed, "deploy/ready.py"} == LET_IN
+
+
+@pytest.mark.parametrize("name", sorted(LET_IN))
+def test_what_is_let_in_is_there(name: str) -> None:
+    assert (ROOT / name).exists()
+
+
+def test_all_variables_that_it_sets_are_known() -> None:
+    own = {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+    names = set(re.findall(r"\b([A-Z][A-Z_]+)=", DOCKERFILE)) - own - {"BASE"}
+    assert names <= set(VARIABLES)
+    assert {"VAR_DIR", "STATIC_ROOT", "PRODUCTION", "HOST", "PORT"} <= names
+
+
+def test_it_asks_where_the_service_answers() -> None:
+    assert f'"{READYZ}"' in (ROOT / "deploy/ready.py").read_text()
+    assert re.findall(r"\bPORT=(\d+)", DOCKERFILE) == re.findall(r"EXPOSE (\d+)", DOCKERFILE)
+
+
+def test_it_starts_by_lists_of_words_without_a_shell() -> None:
+    last = DOCKERFILE.rpartition("FROM")[2]
+    assert re.findall(r"^(?:ENTRYPOINT|CMD|\s+CMD) (\[)?", last, re.M) == ["[", "[", "["]
+
+
+def test_what_builds_the_wheel_is_named_with_all_that_it_needs() -> None:
+    needed = {
+        re.split(r"[^\w-]", each)[0] for each in requires("hatchling") or () if "python_version" not in each
+    }
+    (named,) = re.findall(r"is_wanted = /\^\(([\w|-]+)\)", DOCKERFILE)
+    assert set(named.split("|")) == {"hatchling", *needed}
