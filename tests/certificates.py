@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that signs itself."""
+"""A certificate for 127.0.0.1, and for a name if one is given, that signs itself."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from cryptography.x509.oid import NameOID
 ADDRESS = "127.0.0.1"
 
 
-def make_certificate(directory: Path) -> tuple[Path, Path]:
+def make_certificate(directory: Path, *names: str) -> tuple[Path, Path]:
     """The files of its key and of itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ADDRESS)])
     now = datetime.now(UTC)
+    known_as = [x509.IPAddress(IPv4Address(ADDRESS)), *map(x509.DNSName, names)]
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address(ADDRESS))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(known_as), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

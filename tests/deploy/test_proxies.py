@@ -1,0 +1,294 @@
+"""The proxies as they are shipped, in front of two real web processes.
+
+The tests run in this order: the later ones end processes that the earlier ones need."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from websockets.sync.connection import Connection
+
+from accounts.limits.throttling import FAILURES_PER_MINUTE
+from serving.http.bounds import MOST_BODY_BYTES, MOST_TICK_BYTES
+from tests.patience import PATIENCE_S, wait_until
+from tests.programs.debian import require_debian
+from tests.programs.services import free_port
+from tests.reliability.services.processes import ROOT
+
+from .installation import DRAIN_S, HOST, QUIET, SYMBOL, Pair, pair
+from .proxies import IDLE_S, PROGRAMS, Proxy, started
+from .visitors import Load, Visitor
+
+STREAMS, RESTARTING = 4, 1012
+each_proxy = pytest.mark.parametrize("name", PROGRAMS)
+
+
+class Fronts:
+    def __init__(self, pair: Pair, proxies: dict[str, Proxy]) -> None:
+        self.pair, self.proxies = pair, proxies
+        self.idle: dict[str, Connection] = {}
+        """A stream over each on which nothing happens."""
+        self.idle_since_s = 0.0
+        self._visitors: dict[tuple[str, str], Visitor] = {}
+
+    def visitor(self, name: str, address: str = "127.0.0.1") -> Visitor:
+        found = self._visitors.get((name, address))
+        if found is None:
+            found = self._visitors[name, address] = Visitor(self.proxies[name], address)
+        return found
+
+    def close(self) -> None:
+        for visitor in self._visitors.values():
+            visitor.client.close()
+
+
+@pytest.fixture(scope="module")
+def fronts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
+    directory = tmp_path_factory.mktemp("deploy")
+    with ExitStack() as running:
+        both = running.enter_context(pair(directory))
+        proxies = {
+            name: running.enter_context(started(name, directory / name, both.ports)) for name in PROGRAMS
+        }
+        found = Fronts(both, proxies)
+        running.callback(found.close)
+        for name in PROGRAMS:
+            visitor = found.visitor(name)
+            wait_until(lambda visitor=visitor: visitor.ask("/readyz").status_code == 200)  # type: ignore[misc]
+            assert visitor.push(both.ingest_key, 60_000.0).json()["accepted"] == 1
+            found.idle[name] = visitor.stream("/ws/market", both.key, QUIET)
+            running.callback(found.idle[name].close)
+        found.idle_since_s = time.monotonic()
+        yield found
+
+
+@each_proxy
+def test_quote_comes_with_its_limits(fronts: Fronts, name: str) -> None:
+    visitor = fronts.visitor(name)
+    headers = {"X-API-Key": fronts.pair.key}
+    # A push is acknowledged by the engine, and heard by the web processes a moment later.
+    wait_until(lambda: visitor.ask(f"/api/market/{SYMBOL}/quote", headers=headers).status_code == 200)
+    answer = visitor.ask(f"/api/market/{SYMBOL}/quote", headers=headers)
+
+    assert answer.json()["symbol"] == SYMBOL
+    assert int(answer.headers["X-RateLimit-Remaining"]) > 0
+
+
+@each_proxy
+def test_whoever_forges_an_address_is_counted_under_their_own(fronts: Fronts, name: str) -> None:
+    # The service would believe this address, if the proxy handed on what it says.
+    forger = fronts.visitor(name, f"127.0.1.{list(PROGRAMS).index(name) + 1}")
+    statuses = set()
+    for number in range(FAILURES_PER_MINUTE + 10):
+        forged = {"X-API-Key": "none", "X-Forwarded-For": f"203.0.113.{number}", "X-Real-IP": "203.0.113.1"}
+        statuses.add(forger.ask("/api/symbols", headers=forged).status_code)
+    somebody_else = fronts.visitor(name, "127.0.1.9").ask("/api/symbols", headers={"X-API-Key": "none"})
+
+    assert statuses == {401, 429}
+    assert somebody_else.status_code == 401
+
+
+@each_proxy
+def test_page_without_tls_is_redirected(fronts: Fronts, name: str) -> None:
+    answer = fronts.visitor(name).ask("/docs/api?from=mail", plain=True)
+
+    assert answer.status_code == 308
+    assert answer.headers["Location"] == f"https://{HOST}/docs/api?from=mail"
+
+
+@each_proxy
+def test_key_without_tls_is_refused_and_not_redirected(fronts: Fronts, name: str) -> None:
+    forged = {"X-API-Key": fronts.pair.key, "X-Forwarded-Proto": "https"}
+    answer = fronts.visitor(name).ask("/api/symbols", plain=True, headers=forged)
+
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "https_required"
+
+
+@each_proxy
+def test_page_has_each_header_once(fronts: Fronts, name: str) -> None:
+    answer = fronts.visitor(name).ask("/accounts/login/")
+    sent = [header.lower() for header, _ in answer.headers.multi_items()]
+
+    assert answer.status_code == 200
+    assert "max-age" in answer.headers["Strict-Transport-Security"]
+    assert "default-src" in answer.headers["Content-Security-Policy"]
+    assert sorted(set(sent) - {"set-cookie"}) == sorted(header for header in sent if header != "set-cookie")
+
+
+@each_proxy
+def test_static_file_comes_compressed_by_the_service(fronts: Fronts, name: str) -> None:
+    visitor = fronts.visitor(name)
+    page = visitor.ask("/accounts/login/").text
+    path = next(part for part in page.split('"') if part.startswith("/static/") and part.endswith(".css"))
+    answer = visitor.ask(path, headers={"Accept-Encoding": "gzip"})
+
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert "immutable" in answer.headers["Cache-Control"]
+
+
+@each_proxy
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [("/api/symbols", 10_000_000), ("/accounts/login/", MOST_BODY_BYTES + 1)]
+    + [("/ingest/ticks", MOST_TICK_BYTES + 1)],
+)
+def test_body_that_is_too_large_is_refused(fronts: Fronts, name: str, path: str, size: int) -> None:
+    answer = fronts.visitor(name).ask(path, "POST", content=b"x" * size)
+
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "too_large"
+
+
+@each_proxy
+def test_largest_body_is_passed_on(fronts: Fronts, name: str) -> None:
+    headers = {"X-Ingest-Key": fronts.pair.ingest_key}
+    answer = fronts.visitor(name).ask(
+        "/ingest/ticks", "POST", content=b" " * MOST_TICK_BYTES, headers=headers
+    )
+
+    assert answer.status_code == 400
+
+
+@each_proxy
+@pytest.mark.parametrize("path", ["/metrics", "/%6detrics"])
+def test_metrics_are_not_public(fronts: Fronts, name: str, path: str) -> None:
+    answer = fronts.visitor(name).ask(path, headers={"Authorization": "Bearer for-tests"})
+
+    assert answer.status_code == 404
+    assert "tickwire_" not in answer.text
+
+
+def test_metrics_are_there_without_the_proxy(fronts: Fronts) -> None:
+    url = f"http://127.0.0.1:{fronts.pair.first.port}/metrics"
+    headers = {"Authorization": "Bearer for-tests", "X-Forwarded-Proto": "https", "Host": HOST}
+
+    assert "tickwire_" in httpx.get(url, headers=headers).text
+
+
+@each_proxy
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_answer(fronts: Fronts, name: str, path: str) -> None:
+    assert fronts.visitor(name).ask(path).status_code == 200
+
+
+def test_health_check_of_the_image_tells_ready_from_not(fronts: Fronts) -> None:
+    command = [sys.executable, str(ROOT / "deploy/ready.py")]
+    ports = (fronts.pair.first.port, free_port())
+    codes = [subprocess.run(command, env={"PORT": str(port)}, check=False).returncode for port in ports]
+
+    assert codes == [0, 1]
+
+
+@each_proxy
+def test_another_name_is_served_by_nobody(fronts: Fronts, name: str) -> None:
+    try:
+        answer = fronts.visitor(name).ask("/accounts/login/", headers={"Host": "evil.example"})
+    except httpx.RemoteProtocolError:
+        return
+    assert answer.status_code in (400, 421) or (answer.status_code, answer.content) == (200, b"")
+
+
+@each_proxy
+def test_http2_is_spoken(fronts: Fronts, name: str) -> None:
+    proxy = fronts.proxies[name]
+    command = [require_debian("curl"), "--silent", "--http2", "--cacert", str(proxy.certificate)]
+    command += ["--resolve", f"{HOST}:{proxy.https}:127.0.0.1", "--output", "/dev/null"]
+    command += ["--write-out", "%{http_version} %{http_code}", f"https://{HOST}:{proxy.https}/readyz"]
+
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "2 200"
+
+
+@each_proxy
+@pytest.mark.parametrize("path", ["/ws/market", "/ws/orderflow"])
+def test_stream_gets_ticks(fronts: Fronts, name: str, path: str) -> None:
+    visitor = fronts.visitor(name)
+    with visitor.stream(path, fronts.pair.key, SYMBOL) as stream:
+        tick = {"symbol": SYMBOL, "bid": 60_000.0, "ask": 60_001.0, "side": "buy", "volume": 0.5}
+        headers = {"X-Ingest-Key": fronts.pair.ingest_key}
+        visitor.ask("/ingest/ticks", "POST", json=tick, headers=headers)
+        assert json.loads(stream.recv(PATIENCE_S))["symbol"] == SYMBOL
+
+
+@each_proxy
+def test_idle_stream_outlives_the_time_outs(fronts: Fronts, name: str) -> None:
+    stream = fronts.idle[name]
+    left_s = fronts.idle_since_s + 1.2 * IDLE_S - time.monotonic()
+    if left_s > 0:
+        with pytest.raises(TimeoutError):
+            stream.recv(left_s)
+    fronts.visitor(name).push(fronts.pair.ingest_key, 3_000.0, QUIET)
+
+    assert json.loads(stream.recv(PATIENCE_S))["symbol"] == QUIET
+
+
+def test_draining_process_fails_no_request_and_moves_its_streams(fronts: Fronts) -> None:
+    with ExitStack() as loaded:
+        streams = {
+            name: [
+                loaded.enter_context(fronts.visitor(name).stream("/ws/market", fronts.pair.key, QUIET))
+                for _ in range(STREAMS)
+            ]
+            for name in PROGRAMS
+        }
+        loads = {
+            name: loaded.enter_context(Load(proxy, fronts.pair)) for name, proxy in fronts.proxies.items()
+        }
+        wait_until(lambda: all(load.seen.total() > 20 for load in loads.values()))
+        began_s = time.monotonic()
+        code = fronts.pair.first.terminate()
+        took_s = time.monotonic() - began_s
+        # The port is shut: only what goes to the other is answered.
+        counts = {name: load.seen.total() for name, load in loads.items()}
+        wait_until(lambda: all(load.seen.total() > counts[name] + 20 for name, load in loads.items()))
+        wait_until(lambda: all(any(stream.close_code for stream in each) for each in streams.values()))
+        codes = {name: {stream.close_code for stream in each} for name, each in streams.items()}
+
+    assert {name: set(load.seen) for name, load in loads.items()} == dict.fromkeys(
+        PROGRAMS, {"GET 200", "POST 200"}
+    )
+    # Each proxy had streams at both processes, and those of the other went on.
+    assert codes == dict.fromkeys(PROGRAMS, {None, RESTARTING})
+    assert code in (0, -signal.SIGTERM)
+    assert took_s >= DRAIN_S
+
+
+@each_proxy
+def test_no_secret_reaches_the_log_of_a_proxy(fronts: Fronts, name: str) -> None:
+    link = "/accounts/password/reset/key/1-canary-in-a-link/"
+    fronts.visitor(name).ask(f"{link}?api_key=canary-in-a-query")
+
+    assert "canary" not in fronts.proxies[name].logs
+    assert fronts.pair.key not in fronts.proxies[name].logs
+
+
+def test_others_serve_while_a_killed_process_is_away(fronts: Fronts) -> None:
+    fronts.pair.first.start()
+    fronts.pair.first.wait_until_ready()
+    fronts.pair.second.kill()
+    headers = {"X-API-Key": fronts.pair.key}
+    for name in PROGRAMS:
+        visitor = fronts.visitor(name)
+        # The one that came back is used again once its proxy has noticed.
+        wait_until(lambda visitor=visitor: visitor.ask("/readyz").status_code == 200)  # type: ignore[misc]
+        answers = [visitor.ask("/api/symbols", headers=headers).status_code for _ in range(20)]
+        assert answers == [200] * 20
+
+
+@each_proxy
+def test_without_any_process_it_says_when_to_try_again(fronts: Fronts, name: str) -> None:
+    fronts.pair.first.kill()
+    answer = fronts.visitor(name).ask("/api/symbols", headers={"X-API-Key": fronts.pair.key})
+
+    assert answer.status_code in (502, 503)
+    assert answer.json()["error"]["code"] == "overloaded"
+    assert int(answer.headers["Retry-After"]) > 0
+    assert fronts.pair.key not in fronts.proxies[name].logs
