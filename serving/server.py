@@ -159,7 +159,7 @@ class Server(uvicorn.Server):
                 async with asyncio.timeout(TIDY_WITHIN_S):
                     await act()
             except Exception as error:  # noqa: BLE001 - the top of what is done at the end
-                logger.warning("Before the connections were closed, something failed: %s", error)
+                logger.warning("Before the connections were closed, something failed: %r", error)
 
 
 UVICORN_OPTIONS: dict[str, Any] = WEBSOCKET_OPTIONS | {"http": HttpProtocol}
