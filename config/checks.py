@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning
+from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 
@@ -32,13 +32,17 @@ TALKATIVE = ("console", "locmem", "filebased")
 
 
 def check_production(**kwargs: Any) -> list[CheckMessage]:
-    return [*_secrets(), *_names(), *_mail()] if settings.PRODUCTION else []
+    return [*_secrets(), *_fallbacks(), *_names(), *_mail()] if settings.PRODUCTION else []
 
 
 def refuse_unsafe() -> None:
     """Run the checks for servers that run none themselves."""
-    if found := check_production():
+    if found := [each for each in check_production() if each.level >= ERROR]:
         raise ImproperlyConfigured(f"PRODUCTION=1 does not start like this: {found[0].msg} {found[0].hint}")
+
+
+def is_weak(secret: str) -> bool:
+    return len(secret) < SHORTEST or bits_of(secret) < FEWEST_BITS
 
 
 def bits_of(secret: str) -> float:
@@ -53,13 +57,33 @@ def bits_of(secret: str) -> float:
 def _secrets() -> Iterator[CheckMessage]:
     for number, name in enumerate(("SECRET_KEY", "KEY_PEPPER"), start=2):
         secret = getattr(settings, name)
-        if len(secret) < SHORTEST or bits_of(secret) < FEWEST_BITS:
+        if is_weak(secret):
             text = f"{name} is too short or too regular to be a secret."
             yield Error(text, hint=MAKE_ONE, id=f"tickwire.E00{number}")
     first, second = settings.SECRET_KEY, settings.KEY_PEPPER
     if first in second or second in first:
         hint = "Make each by itself, so that whoever learns one does not know the other."
         yield Error("KEY_PEPPER follows from SECRET_KEY.", hint=hint, id="tickwire.E004")
+
+
+def _fallbacks() -> Iterator[CheckMessage]:
+    for name, code in (("SECRET_KEY", "E009"), ("KEY_PEPPER", "E010")):
+        before = getattr(settings, f"{name}_FALLBACKS")
+        if getattr(settings, name) in before or len(set(before)) < len(before):
+            hint = f"Put the one of before there, and the new one into {name}."
+            yield Error(
+                f"{name}_FALLBACKS has {name} itself, or one twice.", hint=hint, id=f"tickwire.{code}"
+            )
+    weak = [key for key in settings.SECRET_KEY_FALLBACKS if is_weak(key)]
+    if weak:
+        text = "SECRET_KEY_FALLBACKS has one that is too short or too regular to be a secret."
+        hint = "Take it out, so that nobody who guesses it gets in: people log in again."
+        yield Error(text, hint=hint, id="tickwire.E011")
+    if any(is_weak(pepper) for pepper in settings.KEY_PEPPER_FALLBACKS):
+        # Not refused, because it is the way out of such a pepper.
+        text = "KEY_PEPPER_FALLBACKS has one that is too short or too regular to be a secret."
+        hint = "Take it out as soon as `manage.py rotate_secrets` says that no row needs it."
+        yield Warning(text, hint=hint, id="tickwire.W002")
 
 
 def _names() -> Iterator[CheckMessage]:

@@ -34,7 +34,8 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         languages = [endpoint["key"] for endpoint in settings.LANGUAGE_ENDPOINTS]
         database = str(settings.DATABASES["default"].get("PASSWORD") or "")
         named = (settings.SECRET_KEY, settings.KEY_PEPPER, settings.METRICS_TOKEN, settings.OANDA_TOKEN)
-        found = {*named, database, settings.EMAIL_HOST_PASSWORD or "", *languages}
+        before = (*settings.SECRET_KEY_FALLBACKS, *settings.KEY_PEPPER_FALLBACKS)
+        found = {*named, *before, database, settings.EMAIL_HOST_PASSWORD or "", *languages}
         return sorted((each for each in found if len(each) >= SHORTEST_OWN), key=len, reverse=True)
 
 

@@ -20,7 +20,13 @@ DEMO = env.switch("DEMO", otherwise=not PRODUCTION)
 DEBUG = env.switch("DEBUG")
 
 SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
+# What they signed counts further, until they are dropped; `rotate_secrets` says when nothing needs them.
+SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 KEY_PEPPER = env.text("KEY_PEPPER") or (f"pepper:{SECRET_KEY}" if SECRET_KEY else "")
+KEY_PEPPER_FALLBACKS = env.words(
+    "KEY_PEPPER_FALLBACKS",
+    [] if env.text("KEY_PEPPER") else [f"pepper:{secret}" for secret in SECRET_KEY_FALLBACKS],
+)
 
 HOST = env.text("HOST")
 PORT = env.whole("PORT")

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
+from accounts.keys.rehashing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
 from accounts.login import factors
@@ -23,6 +24,7 @@ from accounts.models.keys import end_page_sessions
 from accounts.open_streams.redis_slots import stream_fallbacks
 from accounts.open_streams.registry import open_streams
 from accounts.pruning import pruner
+from accounts.sealing import resealer
 from accounts.usage.buffer import UseRecorder
 from analysis.analyses import analyses
 from analysis.reading import flows
@@ -180,6 +182,7 @@ def market_states() -> Iterator[tuple[str, str]]:
 
 
 use_recorder = UseRecorder(key_cache.used, key_cache.pages.used, ingest_key_cache.used)
+rehasher = Rehasher(key_cache, ingest_key_cache)
 Act = Callable[[], Awaitable[None] | None]
 BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     # The last to stop, so that nothing is counted after it.
@@ -187,6 +190,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (throttle.open, throttle.close),
     # Stopped late, so that what is used until then is written too.
     (use_recorder.start, use_recorder.stop),
+    (rehasher.start, rehasher.stop),
     # Before everything that is loaded once and then dropped by events, so that no event is missed.
     (feed.start, feed.stop),
     (key_cache.start, key_cache.stop),
@@ -205,6 +209,7 @@ BACKGROUND: tuple[tuple[Act | None, Act | None], ...] = (
     (news_tasks.start, news_tasks.stop),
     (outgoing.start, outgoing.stop),
     (pruner.start, pruner.stop),
+    (resealer.start, resealer.stop),
     (prometheus.start, prometheus.metrics_port.stop),
     (freeze_startup_objects, None),
     (partial(monitor.start, market_states, ProcessReport.objects), monitor.stop),

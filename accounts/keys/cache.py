@@ -10,18 +10,18 @@ import time
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
-from django.conf import settings
 from django.db.models import Model
 from prometheus_client import Counter
 
 from accounts.key_text import API_KEY_LEAD, MARK_BYTES, is_well_formed
 from accounts.models import ApiKey, PageSession
+from accounts.peppers import all_peppers
 from accounts.usage.buffer import LastUse
 from core.background import SharedLookups, cancel_and_wait
 from core.database import UNANSWERED
@@ -62,7 +62,7 @@ class KeyCache(ABC, Generic[H]):
 
     def __init__(self, events: EventFeed) -> None:
         self._events = events
-        self._pepper = settings.KEY_PEPPER.encode()
+        self._pepper, *self._fallbacks = (pepper.encode() for pepper in all_peppers())
         self._known: dict[bytes, H] = {}
         self._drops = 0
         self.used = LastUse(self.model)
@@ -142,7 +142,7 @@ class MarkedKeyCache(KeyCache[H]):
         self.loading: asyncio.Task[None] | None = None
 
     @abstractmethod
-    def look_up(self, digest: str) -> H | None:
+    def look_up(self, digests: Sequence[str]) -> H | None:
         """One query, the same for an unknown and a revoked key, so that its duration reveals nothing."""
 
     async def start(self) -> None:
@@ -159,23 +159,31 @@ class MarkedKeyCache(KeyCache[H]):
     async def ask(self, key: str, digest: bytes) -> H | None:
         if not is_well_formed(key, self.lead):
             return None
-        if not self._may_exist(digest):
+        # With the peppers of before, which only a key that is not remembered may have to be found by.
+        digests = [digest, *(hmac.digest(each, key.encode(), "sha256") for each in self._fallbacks)]
+        if not self._may_exist(digests):
             # It may have been issued a moment ago: a new key works from when it is shown.
             await self._events.make_sure()
-            if not self._may_exist(digest):
+            if not self._may_exist(digests):
                 return None
         drops = self._drops
-        look = partial(in_thread_promptly, self.look_up, digest.hex())
+        look = partial(in_thread_promptly, self.look_up, [each.hex() for each in digests])
         holder = await self.remember(digest, self._looks.ask(digest, look))
         # An event that came in between may have let in the very user who was still locked out at the look.
         has_ended = holder is None and drops == self._drops
         if has_ended and self._is_complete and len(self._closed) < MOST_CLOSED:
-            self._marks.discard(digest)
-            self._closed.add(digest)
+            for each in digests:
+                if each in self._marks:
+                    self._marks.discard(each)
+                    self._closed.add(each)
         return holder
 
-    def _may_exist(self, digest: bytes) -> bool:
-        return not self._is_complete or digest in self._marks
+    def _may_exist(self, digests: list[bytes]) -> bool:
+        return not self._is_complete or any(digest in self._marks for digest in digests)
+
+    def digests_in_use(self) -> dict[int, str]:
+        """What the digests of keys that were used here are with the current pepper, by the keys' numbers."""
+        return {holder.key_id: digest.hex() for digest, holder in self._known.items()}
 
     async def _load(self) -> None:
         last = 0
@@ -284,8 +292,8 @@ class ApiKeyCache(MarkedKeyCache[Caller]):
             return None if token is None else await self.pages.find_caller(token)
         return await self.find(key)
 
-    def look_up(self, digest: str) -> Caller | None:
-        return find_caller(digest)
+    def look_up(self, digests: Sequence[str]) -> Caller | None:
+        return find_caller(digests)
 
     def drop(self, facts: dict[str, Any]) -> None:
         """Forget the account that changed, or everybody where no account is named."""

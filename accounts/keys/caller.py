@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -50,12 +51,13 @@ class Caller(msgspec.Struct, frozen=True):
         )
 
 
-def find_caller(digest: str) -> Caller | None:
+def find_caller(digests: Sequence[str]) -> Caller | None:
+    """By one of the digests that a key has with the peppers there are."""
     key = (
         ApiKey.objects.usable(datetime.now(UTC))
         .of_active_users()
         .select_related("account__tier", "account__user")
-        .filter(digest=digest)
+        .filter(digest__in=digests)
         .first()
     )
     if key is None:

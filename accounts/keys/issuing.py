@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.key_text import digest_of, generate_key, prefix_of
+from accounts.key_text import generate_key, prefix_of
 from accounts.models import Account, ApiKey
+from accounts.peppers import hashed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
@@ -49,7 +49,7 @@ def issue_key(
         account=account,
         name=name,
         prefix=prefix_of(secret),
-        digest=digest_of(secret, settings.KEY_PEPPER),
+        **hashed(secret),
     )
     _publish(EventKind.KEY_ISSUED, key, by)
     return key, secret

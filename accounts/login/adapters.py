@@ -4,7 +4,6 @@ Against guessing, 5 failures lock an address and an account together, and 100 an
 password. A device on which somebody logged in before, a passkey and a mailed link still open it."""
 
 import base64
-import hmac
 import logging
 import secrets
 from typing import Any, ClassVar
@@ -14,13 +13,14 @@ from allauth.account.internal.userkit import filter_users_by_email, get_user_by_
 from allauth.core import context as current
 from allauth.core.internal import ratelimit
 from allauth.mfa.adapter import DefaultMFAAdapter
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.contrib.sites.shortcuts import get_current_site
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
 from accounts.models import User
+from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
 from .mails import outgoing
@@ -141,21 +141,16 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     }
 
     def encrypt(self, text: str) -> str:
-        return cipher().encrypt(text.encode()).decode()
+        return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
         try:
-            return cipher().decrypt(encrypted_text).decode()
+            return unseal(encrypted_text)
         except InvalidToken:
-            logger.error("A second factor cannot be read: KEY_PEPPER is not the one that it was made with")
+            logger.error("A second factor cannot be read: neither KEY_PEPPER nor a fallback of it sealed it")
             # Nobody knows this one, so that no code is right.
             return base64.b32encode(secrets.token_bytes(20)).decode()
 
     def generate_authenticator_name(self, user: Any, type: Any) -> str:  # noqa: A002 - allauth's name
         number = user.authenticator_set.filter(type=type).count() + 1
         return "Passkey" if number == 1 else f"Passkey {number}"
-
-
-def cipher() -> Fernet:
-    digest = hmac.digest(settings.KEY_PEPPER.encode(), b"second factors", "sha256")
-    return Fernet(base64.urlsafe_b64encode(digest))

@@ -4,12 +4,15 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.contrib.auth import SESSION_KEY
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 
 from accounts.limits.window import MemoryWindow
 from core.addresses import network_of
@@ -37,6 +40,26 @@ strangers = Strangers()
 
 
 class SessionStore(DatabaseStore):
+    def cycle_key(self) -> None:
+        if not self._was_signed_before():
+            super().cycle_key()
+
+    async def acycle_key(self) -> None:
+        if not await sync_to_async(self._was_signed_before)():
+            await super().acycle_key()
+
+    def _was_signed_before(self) -> bool:
+        """With a SECRET_KEY that is a fallback now. Django would rename the session, which ends the streams
+        of its pages, logs out whoever asks for two pages at once, and does so again and again while processes
+        change over one after the other."""
+        if not settings.SECRET_KEY_FALLBACKS or SESSION_KEY not in self:
+            return False
+        user = get_user_model()._default_manager.filter(pk=self[SESSION_KEY]).first()
+        shown = self.get(HASH_SESSION_KEY, "")
+        return user is not None and any(
+            constant_time_compare(shown, each) for each in user.get_session_auth_fallback_hash()
+        )
+
     def get_expiry_age(self, **kwargs: Any) -> int:
         age: int = super().get_expiry_age(**kwargs)
         return min(age, STRANGERS_AGE_S) if self._is_a_strangers else age

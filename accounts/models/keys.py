@@ -36,6 +36,8 @@ class Key(models.Model):
     name = models.CharField(max_length=60)
     prefix = models.CharField(max_length=16, unique=True, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
+    # Empty in rows that the version without it made, until they are used.
+    pepper_name = models.CharField(max_length=12, default="", db_default="", editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

@@ -1,16 +1,17 @@
 """Ingest keys: issued, changed and revoked, with an event to every process in the same transaction."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.key_text import digest_of, generate_key, prefix_of
+from accounts.key_text import generate_key, prefix_of
 from accounts.keys import MarkedKeyCache
 from accounts.limits import throttle
+from accounts.peppers import hashed
 from core.events.event_feed import feed
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
@@ -41,7 +42,7 @@ def issue_ingest_key(name: str, symbols: str = "", *, by: str) -> tuple[IngestKe
         name=name,
         symbols=symbols,
         prefix=prefix_of(secret, LEAD),
-        digest=digest_of(secret, settings.KEY_PEPPER),
+        **hashed(secret),
     )
     _publish(EventKind.INGEST_KEY_ISSUED, key, by)
     return key, secret
@@ -93,8 +94,8 @@ class IngestKeyCache(MarkedKeyCache[PushSource]):
     lead = LEAD
     model = IngestKey
 
-    def look_up(self, digest: str) -> PushSource | None:
-        key = IngestKey.objects.filter(digest=digest, revoked_at=None).first()
+    def look_up(self, digests: Sequence[str]) -> PushSource | None:
+        key = IngestKey.objects.filter(digest__in=digests, revoked_at=None).first()
         return None if key is None else PushSource(key.pk, key.name, frozenset(key.symbols.split()))
 
     def drop(self, facts: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from pytest_django.fixtures import Settings
 from config.checks import check_production, refuse_unsafe
 
 ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
+THIRD = "R7mXcV2bN9qW4eT6yU8iO1pA3sD5fG0hJkLzQxMw"
 SAFE: dict[str, Any] = {
     "PRODUCTION": True,
     "SECRET_KEY": ONE,
@@ -48,6 +49,10 @@ def test_what_is_safe_is_let_through(settings: Settings) -> None:
         ({"CSRF_TRUSTED_ORIGINS": ["https://*.com"]}, "tickwire.E006"),
         ({"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}, "tickwire.E007"),
         ({"TRUSTED_PROXIES": "*"}, "tickwire.E008"),
+        ({"SECRET_KEY_FALLBACKS": [ONE]}, "tickwire.E009"),
+        ({"SECRET_KEY_FALLBACKS": [THIRD, THIRD]}, "tickwire.E009"),
+        ({"KEY_PEPPER_FALLBACKS": [THIRD, OTHER]}, "tickwire.E010"),
+        ({"SECRET_KEY_FALLBACKS": ["changeme" * 8]}, "tickwire.E011"),
     ],
     ids=str,
 )
@@ -57,6 +62,15 @@ def test_what_is_not_is_an_error_that_stops_the_start(
     assert found(settings, **changes) == [id_]
     with pytest.raises(ImproperlyConfigured, match="PRODUCTION=1 does not start like this"):
         refuse_unsafe()
+
+
+def test_weak_pepper_of_before_is_a_warning_because_it_is_the_way_out(settings: Settings) -> None:
+    assert found(settings, KEY_PEPPER_FALLBACKS=["pepper" * 10]) == ["tickwire.W002"]
+    refuse_unsafe()
+
+
+def test_good_fallbacks_are_let_through(settings: Settings) -> None:
+    assert found(settings, SECRET_KEY_FALLBACKS=[THIRD], KEY_PEPPER_FALLBACKS=[THIRD]) == []
 
 
 def test_no_message_repeats_a_secret(settings: Settings) -> None:

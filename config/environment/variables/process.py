@@ -39,12 +39,25 @@ PROCESS = VariableGroup(
             default=None,
             is_needed=True,
         ),
+        words(
+            "SECRET_KEY_FALLBACKS",
+            (),
+            "Keys of before, whose sessions and links still count.",
+            is_secret=True,
+        ),
         secret(
             "KEY_PEPPER",
             "Hashes API keys and seals second factors, so that the database alone opens nothing.",
             otherwise="follows from `SECRET_KEY`",
             default=None,
             is_needed=True,
+        ),
+        words(
+            "KEY_PEPPER_FALLBACKS",
+            None,
+            "Peppers of before, whose API keys and second factors still count.",
+            otherwise="follow from `SECRET_KEY_FALLBACKS` where the pepper follows from `SECRET_KEY`",
+            is_secret=True,
         ),
     ),
 )

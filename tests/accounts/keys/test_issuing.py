@@ -34,7 +34,7 @@ def account() -> Account:
 
 
 def opens(secret: str) -> bool:
-    return find_caller(digest_of(secret, settings.KEY_PEPPER)) is not None
+    return find_caller([digest_of(secret, settings.KEY_PEPPER)]) is not None
 
 
 def events() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -127,8 +127,8 @@ async def test_user_let_in_again_while_their_key_was_looked_for_is_not_refused_f
     loop, looked, go = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     look_up = cache.look_up
 
-    def look_and_wait(digest: str) -> Caller | None:
-        found = look_up(digest)
+    def look_and_wait(digests: Sequence[str]) -> Caller | None:
+        found = look_up(digests)
         loop.call_soon_threadsafe(looked.set)
         go.wait(PATIENCE_S)
         return found

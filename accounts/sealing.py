@@ -1,0 +1,125 @@
+"""The secrets of second factors are sealed with a key that is made of the pepper. What a pepper of before has
+sealed is still opened, and sealed anew in the background."""
+
+import asyncio
+import base64
+import contextlib
+import hmac
+import logging
+import random
+from collections import Counter
+from enum import IntEnum
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+
+from core.background import BackgroundLoop
+from core.database import UNANSWERED
+from core.fault_log import EachFault
+from core.threads import in_thread
+
+from .peppers import all_peppers, current_name
+
+logger = logging.getLogger(__name__)
+SEALED = ("secret", "seed", "migrated_codes")
+AT_ONCE = 100
+LOOK_EVERY_S = 600
+
+
+class Seal(IntEnum):
+    CURRENT = 0
+    FALLBACK = 1
+    UNKNOWN = 2
+    """None of the peppers there are opens it."""
+
+
+def ciphers() -> list[Fernet]:
+    digests = (hmac.digest(pepper.encode(), b"second factors", "sha256") for pepper in all_peppers())
+    return [Fernet(base64.urlsafe_b64encode(digest)) for digest in digests]
+
+
+def seal(text: str) -> str:
+    return ciphers()[0].encrypt(text.encode()).decode()
+
+
+def unseal(sealed: str) -> str:
+    """Raises InvalidToken if no pepper opens it."""
+    return MultiFernet(ciphers()).decrypt(sealed).decode()
+
+
+def reseal_some(after: int) -> tuple[int | None, Counter[Seal]]:
+    """Where to go on, or None at the end, and how many factors had which seal."""
+    factors = Authenticator.objects.filter(pk__gt=after).order_by("pk")
+    keys = list(factors.values_list("pk", flat=True)[:AT_ONCE])
+    found = Counter(had for key in keys if (had := reseal(key)) is not None)
+    return (keys[-1] if len(keys) == AT_ONCE else None), found
+
+
+@transaction.atomic
+def reseal(key: int) -> Seal | None:
+    """Which seal the factor had, if it has a secret at all. Its row is locked, so that no recovery code that
+    is used meanwhile becomes good again."""
+    factor = Authenticator.objects.select_for_update().filter(pk=key).first()
+    sealed = {} if factor is None else {name: factor.data[name] for name in SEALED if name in factor.data}
+    seals = {seal_of(each) for texts in sealed.values() for each in as_list(texts)}
+    if factor is None or not seals:
+        return None
+    if seals == {Seal.FALLBACK} or seals == {Seal.FALLBACK, Seal.CURRENT}:
+        Authenticator.objects.filter(pk=key).update(data=factor.data | _rotated(sealed))
+    return max(seals)
+
+
+def as_list(texts: Any) -> list[str]:
+    return texts if isinstance(texts, list) else [texts]
+
+
+def seal_of(sealed: str) -> Seal:
+    for number, each in enumerate(ciphers()):
+        with contextlib.suppress(InvalidToken):
+            each.decrypt(sealed)
+            return Seal.FALLBACK if number else Seal.CURRENT
+    return Seal.UNKNOWN
+
+
+def _rotated(sealed: dict[str, Any]) -> dict[str, Any]:
+    every = MultiFernet(ciphers())
+    return {
+        name: [every.rotate(each).decode() for each in texts]
+        if isinstance(texts, list)
+        else every.rotate(texts).decode()
+        for name, texts in sealed.items()
+    }
+
+
+async def reseal_all() -> None:
+    """The first process that asks has the turn for a while."""
+    if not settings.KEY_PEPPER_FALLBACKS:
+        return
+    if not await in_thread(lambda: cache.add(f"sealing-{current_name()}", 1, timeout=LOOK_EVERY_S)):
+        return
+    after: int | None = 0
+    found: Counter[Seal] = Counter()
+    while after is not None:
+        after, some = await in_thread(reseal_some, after)
+        found += some
+    if count := found[Seal.FALLBACK]:
+        logger.info("%d second factors are sealed with the current KEY_PEPPER now", count)
+
+
+async def wait() -> None:
+    """Processes that were started together do not look at once."""
+    await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
+
+
+resealer = BackgroundLoop(
+    "seals of second factors",
+    reseal_all,
+    fault=EachFault(logger, "Second factors keep their seal for now"),
+    broke="Second factors could not be sealed anew",
+    passing=UNANSWERED,
+    before=wait,
+)

@@ -1,0 +1,214 @@
+"""KEY_PEPPER changes: keys of before are found with the fallbacks, and hashed anew while they are used."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from pytest_django.fixtures import Settings
+
+from accounts.key_text import digest_of, generate_key, prefix_of
+from accounts.keys.cache import ApiKeyCache
+from accounts.keys.issuing import revoke_key
+from accounts.keys.rehashing import Rehasher
+from accounts.models import ApiKey
+from accounts.peppers import name_of
+from core.events.event_feed import EventFeed
+from core.threads import in_thread
+from market.push.keys import IngestKeyCache, issue_ingest_key
+from tests.core.events.following import follow
+from tests.databases.queries import count_queries
+from tests.factories import make_key
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+OLD, NEW = "the pepper of before", "the pepper of now"
+
+
+@pytest.fixture
+async def feed() -> AsyncIterator[EventFeed]:
+    running = EventFeed()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+async def started(cache: Any) -> Any:
+    await cache.start()
+    await cache.loading
+    return cache
+
+
+@pytest.fixture
+async def caches(feed: EventFeed) -> AsyncIterator[Callable[[], Any]]:
+    """Makes what a process that starts now knows of API keys."""
+    made = []
+
+    async def make() -> ApiKeyCache:
+        cache = ApiKeyCache(feed)
+        follow(feed, cache, cache.pages)
+        made.append(await started(cache))
+        return cache
+
+    yield make
+    for cache in made:
+        await cache.stop()
+
+
+def make_old_key(settings: Settings) -> str:
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, []
+    key = make_key()
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    return key
+
+
+def row(key: str) -> ApiKey:
+    return ApiKey.objects.get(prefix=prefix_of(key))
+
+
+@pytest.fixture
+def key(settings: Settings) -> str:
+    return make_old_key(settings)
+
+
+async def test_key_of_before_is_found_with_one_query_and_remembered(caches: Any, key: str) -> None:
+    cache = await caches()
+    with count_queries() as asked:
+        assert await cache.find(key) is not None
+        assert await cache.find(key) is not None
+    assert len([sql for sql in asked if "apikey" in sql]) == 1
+
+
+async def test_without_the_fallback_it_opens_nothing(caches: Any, key: str, settings: Settings) -> None:
+    settings.KEY_PEPPER_FALLBACKS = []
+    assert await (await caches()).find(key) is None
+
+
+async def test_unknown_key_asks_the_database_nothing_whatever_the_fallbacks(
+    caches: Any, key: str, settings: Settings
+) -> None:
+    settings.KEY_PEPPER_FALLBACKS = [OLD, "older", "oldest"]
+    cache = await caches()
+    with count_queries() as asked:
+        assert await cache.find(generate_key()) is None
+    assert [sql for sql in asked if "apikey" in sql] == []
+
+
+async def test_used_key_is_hashed_anew_and_needs_no_fallback_then(
+    caches: Any, key: str, settings: Settings
+) -> None:
+    cache = await caches()
+    await cache.find(key)
+    await Rehasher(cache).rehash()
+    kept = await in_thread(row, key)
+    assert (kept.digest, kept.pepper_name) == (digest_of(key, NEW), name_of(NEW))
+    assert await cache.find(key) is not None
+    settings.KEY_PEPPER_FALLBACKS = []
+    assert await (await caches()).find(key) is not None
+
+
+async def test_process_that_knew_the_old_hash_finds_the_key_after_another_hashed_it_anew(
+    caches: Any, key: str
+) -> None:
+    one, other = await caches(), await caches()
+    await one.find(key)
+    await Rehasher(one).rehash()
+    assert await other.find(key) is not None
+
+
+async def test_process_that_is_told_of_the_new_pepper_beforehand_finds_what_others_issue_with_it(
+    caches: Any, settings: Settings
+) -> None:
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, [NEW]
+    before = await caches()
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    issued = await in_thread(make_key)
+    assert (await in_thread(row, issued)).digest == digest_of(issued, NEW)
+    assert await before.find(issued) is not None
+
+
+async def test_key_that_another_process_hashed_back_is_hashed_anew_again(
+    caches: Any, key: str, settings: Settings
+) -> None:
+    cache = await caches()
+    rehasher = Rehasher(cache)
+    await cache.find(key)
+    await rehasher.rehash()
+    back = {"digest": digest_of(key, OLD), "pepper_name": name_of(OLD)}
+    await in_thread(lambda: ApiKey.objects.update(**back))
+    await rehasher.rehash()
+    assert (await in_thread(row, key)).digest == digest_of(key, NEW)
+
+
+@pytest.mark.parametrize("is_used_first", [True, False])
+async def test_revoked_key_stays_revoked_whatever_it_was_hashed_with(
+    feed: EventFeed, caches: Any, key: str, is_used_first: bool
+) -> None:
+    cache = await caches()
+    if is_used_first:
+        await cache.find(key)
+        await Rehasher(cache).rehash()
+    kept = await in_thread(row, key)
+    await in_thread(lambda: revoke_key(kept, by="test"))
+    await feed.read()
+    assert await cache.find(key) is None
+    assert await (await caches()).find(key) is None
+
+
+async def test_row_of_the_version_before_is_named_when_its_key_is_used(
+    caches: Any, settings: Settings
+) -> None:
+    settings.KEY_PEPPER_FALLBACKS = []
+    key = await in_thread(make_key)
+    await in_thread(lambda: ApiKey.objects.update(pepper_name=""))
+    cache = await caches()
+    rehasher = Rehasher(cache)
+    await cache.find(key)
+    await rehasher.rehash()
+    assert (await in_thread(row, key)).pepper_name == name_of(settings.KEY_PEPPER)
+    with count_queries() as asked:
+        await rehasher.rehash()
+    assert asked == []
+
+
+async def test_ingest_key_is_hashed_anew_too(feed: EventFeed, settings: Settings) -> None:
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = OLD, []
+    key, secret = await in_thread(lambda: issue_ingest_key("desk", by="test"))
+    settings.KEY_PEPPER, settings.KEY_PEPPER_FALLBACKS = NEW, [OLD]
+    cache = await started(IngestKeyCache(feed))
+    assert await cache.find(secret) is not None
+    await Rehasher(cache).rehash()
+    await in_thread(key.refresh_from_db)
+    assert (key.digest, key.pepper_name) == (digest_of(secret, NEW), name_of(NEW))
+    await cache.stop()
+
+
+def rotate() -> str:
+    out = StringIO()
+    call_command("rotate_secrets", stdout=out, stderr=out, skip_checks=True)
+    return out.getvalue()
+
+
+def test_command_names_the_keys_that_need_a_fallback(key: str, settings: Settings) -> None:
+    make_key()
+    text = rotate()
+    assert "API keys: 1 with the current pepper." in text
+    assert f"{prefix_of(key)}…  never used  test" in text
+    assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in text
+
+
+def test_command_says_when_the_fallback_may_go(key: str, settings: Settings) -> None:
+    ApiKey.objects.update(digest=digest_of(key, NEW), pepper_name=name_of(NEW))
+    assert "No row needs KEY_PEPPER_FALLBACKS any more: they may go." in rotate()
+
+
+def test_command_does_not_wait_for_keys_that_have_ended(key: str, settings: Settings) -> None:
+    revoke_key(row(key), by="test")
+    assert "No row needs KEY_PEPPER_FALLBACKS any more" in rotate()
+
+
+def test_command_names_a_pepper_that_is_missing(key: str, settings: Settings) -> None:
+    settings.KEY_PEPPER_FALLBACKS = []
+    assert "API keys: 1 have a pepper that is not set, so they open nothing." in rotate()
