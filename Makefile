@@ -11,7 +11,7 @@ LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packag
     core/redis accounts/keys/test_key_commands.py accounts/open_streams/test_processes.py accounts/back_office/test_long_lists.py \
     $(addprefix config/test_,environment.py faults.py full_disk.py hsts.py installation.py unsafe_start.py) \
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
-    market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py market/management/test_run_engine.py \
+    market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
     operations/copying serving/test_both_servers.py serving/metrics/test_several_workers.py
 SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments

@@ -48,6 +48,7 @@ STOP_WITHIN_S = env.number("STOP_WITHIN_S")
 # The figures for Prometheus are at /metrics with this token, or on a port that no proxy forwards; 0 is none.
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 METRICS_PORT = env.whole("METRICS_PORT")
+ENGINE_PORT = env.whole("ENGINE_PORT")
 METRICS_HOST = env.text("METRICS_HOST")
 
 # Apps

@@ -188,8 +188,12 @@ class MarketRuntime:
     def separate_engine(self) -> Runner:
         """For a process that does nothing else: the web processes hear of it over Redis."""
         bus = RedisBus(bus_url())
-        self.runner = Runner(self.engine, self.make_feed, bus, self.engine_listeners)
+        listeners = self.engine_listeners
+        self.runner = Runner(self.engine, self.make_feed, bus, listeners, self._note_status)
         return self.runner
+
+    def _note_status(self, status: engine_status.EngineStatus) -> None:
+        self.status = status
 
     @property
     def epoch(self) -> str:

@@ -22,7 +22,7 @@ from .engine import Engine
 from .listeners import EngineListener, EngineStart
 from .push_queue import NothingKept
 from .series_changes import SeriesChanges
-from .status import status_of, status_record
+from .status import EngineStatus, status_of, status_record
 from .writer import EngineWriter
 
 fault = EachFault(logging.getLogger(__name__), "The market engine")
@@ -64,6 +64,7 @@ class Runner:
         make_feed: MakeFeed,
         bus: LocalBus | RedisBus,
         listeners: Sequence[EngineListener] = (),
+        on_status: Callable[[EngineStatus], None] = lambda status: None,
     ) -> None:
         self.engine = engine
         self.bus = bus
@@ -74,6 +75,7 @@ class Runner:
         self.is_running = False
         """Between start and stop; before, it waits for the lease and knows nothing."""
         self._lateness = Lateness(engine.grace_ms / 1000)
+        self._on_status = on_status
         self._steps = 0
         """How often the machine's clock was set, as far as that is told."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -186,6 +188,7 @@ class Runner:
             position, has_hole = self.bus.journal_position, self.bus.has_hole
             status = status_of(self.engine, now_ms(), writer, position.epoch, clock, has_hole=has_hole)
             self.bus.publish([status_record(status)])
+            self._on_status(status)
 
     async def _keep_writing(self) -> None:
         if await self.writer.keep_writing():

@@ -8,10 +8,16 @@ MONITORING = VariableGroup(
         whole(
             "METRICS_PORT",
             0,
-            "A port for the metrics alone, this one or the next that is free; 0 is none.",
+            "A port of `serve` for metrics and probes alone, this one or the next that is free; 0 is none.",
             highest=HIGHEST_PORT,
         ),
-        text("METRICS_HOST", "127.0.0.1", "The address on which that port listens."),
+        whole(
+            "ENGINE_PORT",
+            0,
+            "The same for `run_engine`: its metrics and probes; 0 is none.",
+            highest=HIGHEST_PORT,
+        ),
+        text("METRICS_HOST", "127.0.0.1", "The address on which these ports listen."),
         text(
             "LOG_LEVEL",
             "INFO",

@@ -18,6 +18,7 @@ from core.process import end_within, pending_migrations, refuse_unfinished, wait
 from core.program.commands import command
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
+from market.management.engine_health import engine_health
 from market.runtime import bus_url, market
 from market.store.lease import LeaseLost
 
@@ -49,16 +50,19 @@ class Command(BaseCommand):
 
         def stop() -> None:
             end_within(settings.STOP_WITHIN_S)
+            engine_health.role = "stopping"
             ending.set()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop)
         await control_events.start()
         await catalogue.load()
+        await engine_health.start()
         try:
             while not ending.is_set():
                 await self.take_a_turn(ending)
         finally:
+            await engine_health.stop()
             await control_events.stop()
         self.say("Stopped.")
 
@@ -66,10 +70,12 @@ class Command(BaseCommand):
         """Wait for the lease, then run until somebody else has it or we are to end."""
         runner = market.separate_engine()
         self.say("Waiting for the lease: another engine may hold it.")
+        engine_health.role = "standby"
         await first_done(runner.writer.wait_for_lease(), ending.wait())
         if ending.is_set():
             await runner.stop()
             return
+        engine_health.role = "starting"
         try:
             # This may wait for Redis.
             await first_done(runner.start(), ending.wait(), runner.writer.lease_lost.wait())
@@ -81,6 +87,7 @@ class Command(BaseCommand):
             await runner.stop()
             return
         start_waits.over()
+        engine_health.role = "leader"
         process.freeze_startup_objects()
         push_queue = PushQueue(bus_url())
         # Ticks are acknowledged once a kill of this process would not lose them.

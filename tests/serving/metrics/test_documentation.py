@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
+from market.management.engine_health import engine_health
 from serving.metrics.collection import SupervisorMetrics
 from serving.metrics.snapshots import SHARED, Family, families
 
@@ -21,7 +22,7 @@ def documented() -> set[str]:
 
 def exported() -> set[str]:
     found: list[Family] = []
-    for registry in (REGISTRY, SHARED, SupervisorMetrics().registry):
+    for registry in (REGISTRY, SHARED, SupervisorMetrics().registry, engine_health.registry):
         found += families(registry)
     ours = (family for family in found if family.name.startswith("tickwire_"))
     return {family.name + ENDINGS.get(family.kind, "") for family in ours}

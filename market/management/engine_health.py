@@ -1,0 +1,117 @@
+"""What `run_engine` says of itself on a port of its own: probes, and figures while it leads or stands in."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Literal, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+from prometheus_client import (
+    GC_COLLECTOR,
+    PLATFORM_COLLECTOR,
+    PROCESS_COLLECTOR,
+    CollectorRegistry,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from redis.asyncio import Redis
+
+from core import clock
+from core.database import UNANSWERED
+from core.events.event_feed import EVENT_METRICS
+from core.redis.connections import AWAY, connect_redis
+from market.metrics import MarketMetrics
+from market.overview import GONE_MS
+from market.runtime import bus_url, market
+from serving.metrics.port import MetricsPort
+
+Role = Literal["starting", "standby", "leader", "stopping"]
+
+# Kubernetes gives up a probe after a second unless it is told otherwise.
+ASKED_WITHIN_S = 0.8
+
+
+class EngineHealth(Collector):
+    """One for the process: its role is set by the command."""
+
+    def __init__(self) -> None:
+        self.role: Role = "starting"
+        self._redis: Redis | None = None
+        self._market = MarketMetrics()
+        self.registry = CollectorRegistry()
+        for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR, *EVENT_METRICS, self):
+            self.registry.register(collector)
+        self.port = MetricsPort(sync_to_async(self._text, thread_sensitive=False), self.readiness)
+
+    async def start(self) -> None:
+        self._redis = connect_redis(bus_url())
+        await self.port.start(settings.ENGINE_PORT, settings.METRICS_HOST)
+
+    async def stop(self) -> None:
+        await self.port.stop()
+        if self._redis is not None:
+            await self._redis.aclose()
+            self._redis = None
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        text = "1 while this engine holds the lease and makes prices, 0 while it stands in."
+        yield GaugeMetricFamily("tickwire_engine_leads", text, value=self.role == "leader")
+        if self.role == "leader":
+            # A stand-in hears no prices: to it all of them would be stale.
+            yield from self._market.collect()
+
+    def _text(self) -> bytes:
+        return generate_latest(self.registry)
+
+    async def readiness(self) -> tuple[int, dict[str, Any]]:
+        """A leader is ready while it makes prices, a stand-in while it could take over."""
+        database, redis = await asyncio.gather(self._look_at_database(), self._look_at_redis())
+        checks = {"database": database, "redis": redis}
+        if self.role == "leader":
+            age_ms = clock.now_ms() - market.status.at_ms
+            checks["engine"] = "ok" if age_ms <= GONE_MS else "silent"
+        reasons: list[str] = [self.role] if self.role in ("starting", "stopping") else []
+        reasons += [name for name, found in checks.items() if found != "ok"]
+        body: dict[str, Any] = {"status": "not ready" if reasons else "ready", "role": self.role}
+        if reasons:
+            body["reasons"] = reasons
+        return (503 if reasons else 200), body | {"checks": checks}
+
+    async def _look_at_database(self) -> str:
+        try:
+            async with asyncio.timeout(ASKED_WITHIN_S):
+                await sync_to_async(ask_database, thread_sensitive=False)()
+        except (*UNANSWERED, TimeoutError):
+            return "away"
+        return "ok"
+
+    async def _look_at_redis(self) -> str:
+        if self._redis is None:
+            return "away"
+        try:
+            async with asyncio.timeout(ASKED_WITHIN_S):
+                # Its types name the answer of the synchronous client, too.
+                await cast(Any, self._redis).ping()
+        except (*AWAY, TimeoutError):
+            return "away"
+        return "ok"
+
+
+def ask_database() -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        connection.close()
+        raise
+    finally:
+        close_old_connections()
+
+
+engine_health = EngineHealth()
