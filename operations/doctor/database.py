@@ -1,0 +1,100 @@
+"""The database: whether it answers, takes writes, and has the tables of this version."""
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+from django.conf import settings
+from django.db import Error, NotSupportedError, connection
+from django.db.migrations.loader import MigrationLoader
+
+from core.process import pending_migrations
+from core.program.commands import command
+
+from .clocks import compare
+from .diagnosis import Diagnosis, fail, ok, warn
+
+ABOUT = "database"
+RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reach it."
+
+
+def look_at_database() -> Iterator[Diagnosis]:
+    try:
+        _connect()
+    except NotSupportedError as error:
+        yield fail(ABOUT, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
+        return
+    except (Error, psycopg.Error) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        yield fail(ABOUT, f"The database does not answer: {reason}.", RUNS)
+        return
+    yield ok(ABOUT, f"{_version()} answers.")
+    yield from _migrations()
+    if connection.vendor == "postgresql":
+        yield from _postgresql()
+
+
+def _connect() -> None:
+    """Past the pool first, which would only say that it waited in vain."""
+    if connection.vendor == "postgresql":
+        wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
+        psycopg.connect(**wishes).close()
+    connection.ensure_connection()
+
+
+def _version() -> str:
+    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[connection.vendor]
+    numbers = connection.get_database_version()
+    return f"{name} {'.'.join(str(number) for number in numbers)}"
+
+
+def _migrations() -> Iterator[Diagnosis]:
+    if pending := pending_migrations():
+        first = pending[0]
+        verb = "is" if len(pending) == 1 else "are"
+        says = f"Of the migrations, {len(pending)} {verb} pending; the first is "
+        says += f"{first.app_label}.{first.name}."
+        if settings.PRODUCTION:
+            yield fail(ABOUT, says, f"Run `{command('migrate')}`.")
+        else:
+            yield warn(ABOUT, says, f"`{command('serve')}` applies them when it starts.")
+        return
+    loader = MigrationLoader(connection)
+    ours = {app for app, _ in loader.disk_migrations}
+    later = [
+        f"{app}.{name}"
+        for app, name in loader.applied_migrations
+        if app in ours and _is_later(loader, app, name)
+    ]
+    if later:
+        says = f"The database was migrated by a later version, for example by {later[0]}."
+        yield warn(ABOUT, says, "Run the later version here too, unless you are about to go back on purpose.")
+    else:
+        yield ok(ABOUT, "It has the tables of this version.")
+
+
+def _is_later(loader: MigrationLoader, app: str, name: str) -> bool:
+    return (app, name) not in loader.disk_migrations and (app, name) not in _replaced(loader)
+
+
+def _replaced(loader: MigrationLoader) -> set[tuple[str, str]]:
+    return {old for migration in loader.disk_migrations.values() for old in migration.replaces}
+
+
+def _postgresql() -> Iterator[Diagnosis]:
+    with connection.cursor() as cursor:
+        before = time.time()
+        cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
+        theirs, after = float(cursor.fetchone()[0]), time.time()
+        cursor.execute(
+            "SELECT current_setting('transaction_read_only'), current_setting('max_connections')::int"
+        )
+        read_only, most = cursor.fetchone()
+    yield compare(ABOUT, "the database", theirs, before, after)
+    if read_only == "on":
+        mend = "Name the primary in DATABASE_URL; with several hosts add ?target_session_attrs=read-write."
+        yield fail(ABOUT, "The database takes no writes: it is a standby, or was made read-only.", mend)
+    pool = settings.DATABASES["default"]["OPTIONS"].get("pool", {}).get("max_size", 0)
+    if pool > most:
+        says = f"A process may ask for {pool} connections (DATABASE_POOL), and the server allows {most}."
+        yield fail(ABOUT, says, "Raise max_connections of PostgreSQL, or lower DATABASE_POOL.")

@@ -1,0 +1,25 @@
+"""What a look has found: one sentence, and for a fault the way out."""
+
+from typing import NamedTuple
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+
+
+class Diagnosis(NamedTuple):
+    about: str
+    """What was looked at, such as `redis`."""
+    level: str
+    says: str
+    mend: str = ""
+
+
+def ok(about: str, says: str) -> Diagnosis:
+    return Diagnosis(about, OK, says)
+
+
+def warn(about: str, says: str, mend: str) -> Diagnosis:
+    return Diagnosis(about, WARN, says, mend)
+
+
+def fail(about: str, says: str, mend: str) -> Diagnosis:
+    return Diagnosis(about, FAIL, says, mend)

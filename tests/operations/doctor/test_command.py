@@ -1,0 +1,102 @@
+"""The command: what it prints, its exit status, and faults that only a process of its own can have."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.patience import START_PATIENCE_S
+from tests.programs import services
+from tests.programs.commands import manage
+from tests.programs.running import environment
+from tests.reliability.clocks.clock import Clock
+
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": secrets.token_urlsafe(48),
+    "KEY_PEPPER": secrets.token_urlsafe(48),
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "EMAIL_URL": "smtp+tls://user:password@127.0.0.1:1",
+}
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with services.postgres(tmp_path_factory.mktemp("doctor")) as url:
+        yield url
+
+
+def said_of(about: str, output: str) -> dict[str, str]:
+    """The sentences about one thing, each with its level."""
+    findings: list[dict[str, Any]] = json.loads(output)["findings"]
+    return {found["says"]: found["level"] for found in findings if found["about"] == about}
+
+
+def test_a_fresh_installation_is_in_order(tmp_path: Path) -> None:
+    ended = manage(tmp_path / "var", "doctor")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert lines[0].startswith(f"ok    data          {tmp_path / 'var'} can be written")
+    assert "fail" not in {line.partition(" ")[0] for line in lines}
+    # Its first start makes the tables, and says so here.
+    assert any(line.lstrip().startswith("→ `") and "applies them" in line for line in lines)
+
+
+def test_faults_come_with_their_mend_and_end_with_1(tmp_path: Path) -> None:
+    away = f"postgresql://nobody@127.0.0.1:{services.free_port()}/none"
+    names = PRODUCTION | {"DATABASE_URL": away, "ALLOWED_HOSTS": "*"}
+    ended = manage(tmp_path / "var", "doctor", "--json", **names)
+    assert ended.returncode == 1
+    assert json.loads(ended.stdout)["ok"] is False
+    assert said_of("settings", ended.stdout) == {"ALLOWED_HOSTS accepts every name. (tickwire.E005)": "fail"}
+    ((database, level),) = said_of("database", ended.stdout).items()
+    assert (level, "onnection refused" in database) == ("fail", True)
+    assert "fail" in said_of("redis", ended.stdout).values()
+    assert "fail" in said_of("mail", ended.stdout).values()
+    assert all(found["mend"] for found in json.loads(ended.stdout)["findings"] if found["level"] != "ok")
+
+
+def test_a_database_that_takes_no_writes_is_a_fault(postgres: str, tmp_path: Path) -> None:
+    with psycopg.connect(postgres, autocommit=True) as staff:
+        staff.execute("CREATE DATABASE standby")
+        staff.execute("ALTER DATABASE standby SET default_transaction_read_only = on")
+    url = f"{postgres.removesuffix('postgres')}standby"
+    ended = manage(tmp_path / "var", "doctor", "--json", DATABASE_URL=url, DATABASE_POOL="500")
+    found = said_of("database", ended.stdout)
+    assert found["The database takes no writes: it is a standby, or was made read-only."] == "fail"
+    assert any("may ask for 500 connections" in says for says, level in found.items() if level == "fail")
+
+
+def test_clocks_of_others_are_compared_with_ours(postgres: str, tmp_path: Path) -> None:
+    (tmp_path / "redis").mkdir()
+    clock = Clock(tmp_path)
+    clock.step(-60)
+    with services.redis(tmp_path / "redis") as redis:
+        names = clock.environment | {"DATABASE_URL": postgres, "REDIS_URL": redis}
+        ended = manage(tmp_path / "var", "doctor", "--json", **names)
+    for about, who in (("database", "the database"), ("redis", "Redis")):
+        (says,) = [says for says, level in said_of(about, ended.stdout).items() if level == "fail"]
+        assert says.startswith(f"The clock of {who} is ")
+        assert says.endswith(" s ahead of ours.")
+
+
+@pytest.mark.parametrize(("most", "level"), [(200, "fail"), (2000, "warn")])
+def test_too_few_open_files_are_told(most: int, level: str, tmp_path: Path) -> None:
+    command = ["prlimit", f"--nofile={most}:{most}", sys.executable, "manage.py", "doctor", "--json"]
+    names = environment(tmp_path / "var")
+    ended = subprocess.run(command, env=names, capture_output=True, text=True, timeout=START_PATIENCE_S)
+    ((says, found),) = said_of("connections", ended.stdout).items()
+    assert (found, f"may open {most:,} files" in says) == (level, True)
+
+
+def test_a_word_that_is_no_mail_address_is_refused(tmp_path: Path) -> None:
+    ended = manage(tmp_path / "var", "doctor", "--mail", "nobody")
+    assert (ended.returncode, "is no mail address" in ended.stderr) == (1, True)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from operations.doctor.mail_server import look_at_mail
+from tests.programs.services import free_port
+
+from .diagnoses import faults, only_fault
+from .smtp import mail_server
+
+
+@pytest.fixture(autouse=True)
+def _smtp(settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_TIMEOUT = "127.0.0.1", 10
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "user", "password"
+
+
+def test_a_login_is_tried_and_nothing_sent(settings: Settings) -> None:
+    with mail_server() as server:
+        settings.EMAIL_PORT = server.port
+        assert faults(look_at_mail()) == []
+        assert server.mails == []
+
+
+def test_a_mail_is_sent_where_somebody_says_whereto(settings: Settings) -> None:
+    with mail_server() as server:
+        settings.EMAIL_PORT = server.port
+        assert faults(look_at_mail("ops@example.com")) == []
+        (mail,) = server.mails
+    assert "To: ops@example.com" in mail
+
+
+def test_a_wrong_port_is_a_fault(settings: Settings) -> None:
+    settings.EMAIL_PORT = free_port()
+    assert only_fault(look_at_mail()) == (
+        "fail",
+        f"127.0.0.1, port {settings.EMAIL_PORT}, cannot be used: Connection refused.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ({"AUTH": "535 no"}, "refuses the user or the password."),
+        ({"greeting": "554 go away"}, "cannot be used: 554 go away."),
+        ({"RCPT": "550 nobody here"}, "does not take mails to ops@example.com: 550 nobody here."),
+    ],
+)
+def test_what_the_server_refuses_is_a_fault(settings: Settings, answers: dict[str, str], says: str) -> None:
+    with mail_server(**answers) as server:
+        settings.EMAIL_PORT = server.port
+        level, said = only_fault(look_at_mail("ops@example.com"))
+    assert level == "fail"
+    assert said.endswith(says)
+
+
+def test_a_server_without_tls_is_a_fault_where_tls_is_wanted(settings: Settings) -> None:
+    settings.EMAIL_USE_TLS = True
+    with mail_server() as server:
+        settings.EMAIL_PORT = server.port
+        level, says = only_fault(look_at_mail())
+    assert (level, "STARTTLS" in says) == ("fail", True)
+
+
+def test_a_sender_that_servers_refuse_is_told(settings: Settings) -> None:
+    settings.PRODUCTION, settings.DEFAULT_FROM_EMAIL = True, "Tickwire <no-reply@localhost>"
+    with mail_server() as server:
+        settings.EMAIL_PORT = server.port
+        level, says = only_fault(look_at_mail())
+    assert (level, "no-reply@localhost" in says) == ("warn", True)
+
+
+def test_sending_none_is_told(settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    assert only_fault(look_at_mail())[0] == "warn"
