@@ -19,6 +19,7 @@ PRODUCTION = env.switch("PRODUCTION")
 DEMO = env.switch("DEMO", otherwise=not PRODUCTION)
 DEBUG = env.switch("DEBUG")
 
+NOTIFY_SOCKET = env.text("NOTIFY_SOCKET")
 SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
 # What they signed counts further, until they are dropped; `rotate_secrets` says when nothing needs them.
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
