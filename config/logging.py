@@ -88,6 +88,7 @@ NAMES = (
     r"x-api-key|api[-_]?key|x-ingest-key|ingest[-_]?key|authorization|token|access_token|password\d?|passwd"
     r"|secret|sessionid|csrftoken|cookie|credential"
 )
+SLASH = "(?:/|%2f)"
 RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Our keys: the public prefix stays, by which staff find them.
     (re.compile(r"(tw_[a-z]{1,12}_[0-9A-Za-z]{8})[0-9A-Za-z]{4,}"), rf"\1{HIDDEN}"),
@@ -96,7 +97,10 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@"), rf"\1{HIDDEN}@"),
     (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=:-]{4,}"), rf"\1 {HIDDEN}"),
     # Links that let somebody in.
-    (re.compile(r"(/(?:demo-login|confirm-email|reset/key)/)[^\s/?'\"]+"), rf"\1{HIDDEN}"),
+    (
+        re.compile(rf"(?i)({SLASH}(?:demo-login|confirm-email|reset{SLASH}key){SLASH})[^\s/?'\"]+"),
+        rf"\1{HIDDEN}",
+    ),
     (re.compile(rf"(?i)\b({NAMES})(=|%3d)[^\s&'\"<>]+"), rf"\1\2{HIDDEN}"),
     (re.compile(rf"(?i)\b({NAMES})(\\?['\"]?: ?b?\\?['\"]?)[^\s&'\"<>,}}\\]+"), rf"\1\2{HIDDEN}"),
 )

@@ -24,6 +24,7 @@ from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
 from .mails import outgoing
+from .stages import ConfirmAddress
 
 APP = "allauth.account"
 
@@ -118,6 +119,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         response: HttpResponseBase = super().post_login(request, user, **how)
         remember_device(response, user)
         return response
+
+    def get_login_stages(self) -> list[str]:
+        own = f"{ConfirmAddress.__module__}.{ConfirmAddress.__name__}"
+        stages: list[str] = super().get_login_stages()
+        return [own if stage.endswith(".EmailVerificationStage") else stage for stage in stages]
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Somebody with a second factor confirms with it: the password alone must not remove it."""
