@@ -21,7 +21,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -53,6 +53,9 @@ soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS
 	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
 
 release-check: bandit image-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
+
+upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back, under traffic; reliability-full does it too.
+	@FULL=1 $(BIN)/python -m pytest -q tests/reliability/upgrade
 
 image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
 	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py
