@@ -255,6 +255,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none" if not MAILS_ARE_SENT else "mandatory" if PR
 # A mail when the password, an address or a second factor changes, which a stranger may have done.
 ACCOUNT_EMAIL_NOTIFICATIONS = MAILS_ARE_SENT
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
+ACCOUNT_RATE_LIMITS["export_account"] = "6/h/user"
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
 # Forms that anybody may fill in, each with a mail to any address. Counted by network address, or by /64.
 ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.whole('SIGNUPS_A_DAY')}/d/ip"

@@ -19,10 +19,11 @@ from django.contrib.sites.shortcuts import get_current_site
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import User
+from accounts.models import PSEUDONYM, User
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
+from .former_names import former_names
 from .mails import outgoing
 from .stages import ConfirmAddress
 
@@ -102,6 +103,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         "too_many_login_attempts": "Too many attempts failed. Wait a quarter of an hour, log in with a"
         " passkey, or let us mail you a link to a new password.",
     }
+
+    def clean_username(self, username: str, shallow: bool = False) -> str:
+        """Nobody takes the place of somebody whose account was deleted."""
+        cleaned: str = super().clean_username(username, shallow=shallow)
+        if cleaned.lower().startswith(PSEUDONYM) or (not shallow and former_names.holds(cleaned)):
+            raise self.validation_error("username_taken")
+        return cleaned
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         self._counted = admit_attempt(request, credentials)
