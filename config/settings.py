@@ -337,6 +337,7 @@ STORAGES = {
 
 # Logging: one line for each event, to standard error
 
+LOG_FORMAT = env.text("LOG_FORMAT", "json" if PRODUCTION else "text")
 LOG_LEVEL = env.text("LOG_LEVEL")
 ACCESS_LOG = env.switch("ACCESS_LOG")
 SLOW_REQUEST_MS = env.whole("SLOW_REQUEST_MS")
@@ -344,7 +345,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "config.logging.line_formatter", "json": PRODUCTION},
+        "line": {"()": "config.logging.line_formatter", "json": LOG_FORMAT == "json"},
     },
     "filters": {
         "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},
