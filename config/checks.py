@@ -12,6 +12,7 @@ from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
 
 from core.addresses import host_is_loopback
+from core.program.commands import command
 
 
 def check_database(**kwargs: Any) -> list[CheckMessage]:
@@ -85,7 +86,7 @@ def _fallbacks() -> Iterator[CheckMessage]:
     if any(is_weak(pepper) for pepper in settings.KEY_PEPPER_FALLBACKS):
         # Not refused, because it is the way out of such a pepper.
         text = "KEY_PEPPER_FALLBACKS has one that is too short or too regular to be a secret."
-        hint = "Take it out as soon as `manage.py rotate_secrets` says that no row needs it."
+        hint = f"Take it out as soon as `{command('rotate_secrets')}` says that no row needs it."
         yield Warning(text, hint=hint, id="tickwire.W002")
 
 
