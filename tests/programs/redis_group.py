@@ -44,6 +44,14 @@ class RedisNode:
             self._process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
         wait_until(self.answers)
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.start()
+        try:
+            yield
+        finally:
+            self.kill()
+
     def answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, self.log[-2000:]

@@ -160,7 +160,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(command: list[str], log: Path, on_stop: Signals, timeout_s: float = TIMEOUT_S) -> Iterator[int]:
+def serving(
+    command: list[str], log: Path, on_stop: Signals, timeout_s: float = TIMEOUT_S, ready: str = READY
+) -> Iterator[int]:
     """Run a server from its ready line to the end of the context; yields its process id."""
     guarded = [*guard(on_stop), *command]
     with log.open("wb") as out:
@@ -169,17 +171,19 @@ def serving(command: list[str], log: Path, on_stop: Signals, timeout_s: float = 
     halt = partial(stop, process, on_stop)
     atexit.register(halt)
     try:
-        wait_until_ready(process, log, timeout_s)
+        wait_until_ready(process, log, timeout_s, ready)
         yield process.pid
     finally:
         halt()
         atexit.unregister(halt)
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], log: Path, timeout_s: float) -> None:
+def wait_until_ready(
+    process: subprocess.Popen[bytes], log: Path, timeout_s: float, ready: str = READY
+) -> None:
     # The log and not a connection says so: on an occupied port a stranger would answer.
     deadline = time.monotonic() + timeout_s
-    while READY not in (said := log.read_text(errors="replace")).lower():
+    while ready not in (said := log.read_text(errors="replace")).lower():
         if process.poll() is not None:
             said = log.read_text(errors="replace")  # Again: its last words came after the first look.
             kind = PortTaken if "Address already in use" in said else ServiceError

@@ -1,0 +1,238 @@
+"""Those who read while something fails: sockets that come back with their place, and requests."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from tests.reliability.clients.swarm import Listener, Reply
+
+PATH = "/ws/market"
+AGAIN_S, CONNECT_S = 0.1, 3.0
+
+
+class CountingListener(Listener):
+    """Keeps apart what it missed and what it heard twice."""
+
+    doubled = 0
+
+    def __init__(self, message: Reply, client: StreamClient) -> None:
+        super().__init__(PATH, message)
+        self._client = client
+
+    def _note(self, price: Any) -> None:
+        symbol, seq = price[1], int(price[3])
+        last = self.positions.get(symbol, seq - 1)
+        self._client.hear(seq - last - 1)
+        self.positions[symbol] = max(seq, last)
+        self.frames += 1
+
+
+class StreamClient:
+    """Comes back wherever it is let in, with its place. What it missed counts unless it was told."""
+
+    def __init__(self, ports: Sequence[int], message: Reply) -> None:
+        self._ports, self._message = itertools.cycle(ports), message
+        self._epoch = ""
+        self._positions: dict[bytes, int] = {}
+        self.session: CountingListener | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """What was counted so far."""
+        self.missed = self.doubled = self.gaps = self.frames = self.returns = 0
+        self.silent_s, self._heard_s = 0.0, time.monotonic()
+        self._stale_before = self._told_stale
+
+    def hear(self, ahead: int) -> None:
+        now_s = time.monotonic()
+        self.silent_s, self._heard_s = max(self.silent_s, now_s - self._heard_s), now_s
+        self.missed += max(0, ahead)
+        self.doubled += ahead < 0
+        self.frames += 1
+
+    @property
+    def was_told_stale(self) -> bool:
+        return self._told_stale > self._stale_before
+
+    @property
+    def _told_stale(self) -> int:
+        return 0 if self.session is None else self.session.notices.get("stale", 0)
+
+    async def keep_coming(self) -> None:
+        """Until cancelled."""
+        while True:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(CONNECT_S):
+                    session = await self._connect()
+                if session is not None:
+                    await self._follow(session)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _connect(self) -> CountingListener | None:
+        wishes: Reply = {}
+        if self._epoch:
+            positions = {symbol.decode(): seq for symbol, seq in self._positions.items()}
+            wishes = {"resume": {"epoch": self._epoch, "positions": positions}}
+        loop = asyncio.get_running_loop()
+        made = lambda: CountingListener(self._message | wishes, self)  # noqa: E731 - a factory
+        _, session = await loop.create_connection(made, "127.0.0.1", next(self._ports))
+        await asyncio.wait((session.reply, session.ended), return_when=asyncio.FIRST_COMPLETED)
+        if session.ended.done() or session.reply.result()["type"] != "subscribed":
+            session.transport.abort()
+            return None
+        self._begin(session)
+        return session
+
+    def _begin(self, session: CountingListener) -> None:
+        reply = session.reply.result()
+        if self._epoch and not reply.get("recovered", True):
+            self.gaps += 1
+        elif self._positions:
+            self.missed += sum(
+                reply["positions"][name.decode()] != seq for name, seq in self._positions.items()
+            )
+        self.returns += bool(self._epoch)
+        self._epoch, self.session, self._stale_before = reply["epoch"], session, 0
+
+    async def _follow(self, session: CountingListener) -> None:
+        try:
+            await session.ended
+        finally:
+            session.transport.abort()
+            self.take_gaps()
+            self._positions = dict(session.positions)
+
+    def take_gaps(self) -> None:
+        if self.session is not None and self.session.gaps:
+            self.gaps += len(self.session.gaps)
+            self._epoch = self.session.gaps[-1]
+            self.session.gaps.clear()
+
+
+class Asker:
+    """So many requests a second over some connections, each to the next server after a fault."""
+
+    CONNECTIONS = 8
+
+    def __init__(self, ports: Sequence[int], key: str, path: str, a_second: float) -> None:
+        self._ports, self._path = list(ports), path
+        self._key, self._a_second = key, a_second
+        self.forget()
+
+    def forget(self) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.silent_s, self._answered_s = 0.0, time.monotonic()
+        self.slowest_s = 0.0
+        self.admitted_at: list[float] = []
+
+    async def ask(self, number: int) -> None:
+        """Until cancelled."""
+        every_s = self.CONNECTIONS / self._a_second
+        turn = number
+        while True:
+            turn += 1
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+                async with asyncio.timeout(CONNECT_S):
+                    streams = await asyncio.open_connection("127.0.0.1", self._ports[turn % len(self._ports)])
+                try:
+                    await self._converse(*streams, every_s)
+                finally:
+                    streams[1].transport.abort()
+            self.statuses[0] += 1
+            await asyncio.sleep(AGAIN_S)
+
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, every_s: float
+    ) -> None:
+        head = f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {self._key}\r\n\r\n".encode()
+        next_s = time.monotonic()
+        while True:
+            next_s = max(next_s + every_s, time.monotonic())
+            began_s = time.monotonic()
+            writer.write(head)
+            async with asyncio.timeout(10.0):
+                lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines()
+                fields = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
+                await reader.readexactly(int(fields.get("content-length", 0)))
+            self._note(int(lines[0].split()[1]), time.monotonic() - began_s)
+            if fields.get("connection") == "close":
+                return
+            await asyncio.sleep(max(0.0, next_s - time.monotonic()))
+
+    def _note(self, status: int, took_s: float) -> None:
+        self.statuses[status] += 1
+        self.slowest_s = max(self.slowest_s, took_s)
+        if status == 200:
+            now_s = time.monotonic()
+            self.admitted_at.append(now_s)
+            self.silent_s, self._answered_s = max(self.silent_s, now_s - self._answered_s), now_s
+
+    def most_in_a_minute(self) -> int:
+        """Requests that were let in within any sixty seconds."""
+        most = first = 0
+        for last, at in enumerate(self.admitted_at):
+            while at - self.admitted_at[first] >= 60:
+                first += 1
+            most = max(most, last - first + 1)
+        return most
+
+
+class Readers:
+    """All of them in a loop of their own, in a thread."""
+
+    def __init__(self, clients: Sequence[StreamClient], askers: Sequence[Asker]) -> None:
+        self.clients, self.askers = clients, askers
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def __enter__(self) -> Readers:
+        self._thread.start()
+        self._run(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _start(self) -> None:
+        for number, client in enumerate(self.clients):
+            self._tasks.append(asyncio.create_task(client.keep_coming()))
+            if number % 100 == 99:
+                await asyncio.sleep(0.2)
+        for asker in self.askers:
+            self._tasks += [asyncio.create_task(asker.ask(number)) for number in range(asker.CONNECTIONS)]
+
+    async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Whatever was aborted closes in the next turns of the loop.
+        await asyncio.sleep(AGAIN_S)
+
+    def forget(self) -> None:
+        self._run(self._forget())
+
+    async def _forget(self) -> None:
+        for client in self.clients:
+            client.forget()
+        for asker in self.askers:
+            asker.forget()
+
+    def all_hear(self) -> bool:
+        """Each is connected and hears something now."""
+        frames = [client.frames for client in self.clients]
+        time.sleep(0.5)
+        return all(client.frames > before for client, before in zip(self.clients, frames, strict=True))

@@ -1,0 +1,163 @@
+"""The stages of the drill, and what fails on each, one thing after the other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from tests.programs.redis_group import RedisGroup
+from tests.reliability.clocks.clock import Clock
+from tests.reliability.services.cable import Cable
+from tests.reliability.services.postgres_pair import PostgresPair
+from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
+from tests.reliability.services.processes import Installation
+from tests.reliability.services.supervised import supervised
+
+from . import faults
+from .stage import Damage, Size, furnish, stage
+
+CROWD = Size(1_000, 200.0, 20)
+DISK = "size=640m"
+Scene = Callable[[Path, Size], Iterator[tuple[Damage, int]]]
+
+
+def servers_of(directory: Path, running: ExitStack) -> tuple[Installation, faults.Servers]:
+    """What is acknowledged here is on the disk."""
+    servers = faults.Servers(PrivatePostgres(directory, is_forgetful=False), PrivateRedis(directory))
+    for name in ("database", "redis"):
+        servers.start(name)
+        running.callback(servers.stop, name)
+    return Installation(directory, servers.database.url, servers.redis.url), servers
+
+
+def engines_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    with ExitStack() as running:
+        installation, _ = servers_of(directory, running)
+        played = running.enter_context(stage(installation, size))
+        for name, fault in (
+            ("The leading engine is killed", faults.kill_leader),
+            ("The leading engine is stopped", faults.stop_leader),
+            ("The leading engine is frozen for 10 s", faults.freeze_leader),
+        ):
+            yield played.meet(name, partial(fault, played)), size.sockets
+            if len(played.engines) < 2:
+                played.start_engine()
+
+
+def servers_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    with ExitStack() as running:
+        installation, servers = servers_of(directory, running)
+        played = running.enter_context(stage(installation, size))
+        for name, fault in (
+            ("Redis is restarted, empty after 5 s", faults.restart_redis),
+            ("Redis is flushed", faults.flush_redis),
+            ("Redis is full for 5 s", faults.fill_redis),
+            ("Redis comes back from a snapshot 5 s old", faults.restore_redis),
+            ("PostgreSQL is restarted, away for 5 s", faults.restart_postgresql),
+            ("PostgreSQL is read-only for 5 s", faults.make_postgresql_read_only),
+        ):
+            yield played.meet(name, partial(fault, servers)), size.sockets
+
+
+def disk_is_full(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    """Only root can give PostgreSQL a disk that is small."""
+    if os.geteuid() != 0:
+        return
+    with ExitStack() as running:
+        disk = directory / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", str(disk)], check=True)
+        running.callback(subprocess.run, ["umount", "--lazy", str(disk)], check=True)
+        disk.chmod(0o755)
+        servers = faults.Servers(PrivatePostgres(disk, is_forgetful=False), PrivateRedis(directory))
+        for name in ("database", "redis"):
+            servers.start(name)
+            running.callback(servers.stop, name)
+        installation = Installation(directory, servers.database.url, servers.redis.url)
+        played = running.enter_context(stage(installation, size))
+        yield (
+            played.meet("PostgreSQL's disk is full for 10 s", partial(faults.fill_postgresql, servers)),
+            size.sockets,
+        )
+
+
+def redis_fails_over(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    for number, (name, fault) in enumerate(
+        (
+            ("Redis is killed, Sentinel names another", faults.fail_over_redis),
+            ("Redis is frozen, Sentinel names another, the old one wakes up", faults.freeze_redis),
+        )
+    ):
+        place = directory / str(number)
+        place.mkdir()
+        with ExitStack() as running:
+            group = RedisGroup(place / "redis")
+            database = PrivatePostgres(place, is_forgetful=False)
+            running.enter_context(database.running())
+            running.enter_context(group.running())
+            installation = Installation(place, database.url, group.url)
+            played = running.enter_context(stage(installation, CROWD))
+            yield played.meet(name, partial(fault, group)), CROWD.sockets
+
+
+def postgresql_fails_over(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    pair, redis = PostgresPair(directory), PrivateRedis(directory)
+    with pair.running(), redis.running(), stage(Installation(directory, pair.url, redis.url), size) as played:
+        fault = partial(faults.fail_over_postgresql, pair)
+        yield played.meet("PostgreSQL dies, its standby is promoted after 5 s", fault), size.sockets
+
+
+def workers_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    with ExitStack() as running:
+        installation, _ = servers_of(directory, running)
+        furnish(installation)
+        workers = running.enter_context(supervised(installation, 2))
+        port = workers.server.port
+        played = running.enter_context(stage(installation, size, ports=[port]))
+        for name, fault in (
+            ("A worker is killed", faults.kill_worker),
+            ("The workers are restarted one by one", faults.restart_workers),
+        ):
+            yield played.meet(name, partial(fault, workers)), size.sockets
+
+
+def machine_is_cut_off(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    with ExitStack() as running:
+        installation, servers = servers_of(directory, running)
+        cables = [Cable(servers.database.port), Cable(servers.redis.port)]
+        for cable in cables:
+            running.callback(cable.close)
+        second = {
+            "DATABASE_URL": servers.database.url.replace(str(servers.database.port), str(cables[0].port)),
+            "REDIS_URL": servers.redis.url.replace(str(servers.redis.port), str(cables[1].port)),
+        }
+        played = running.enter_context(stage(installation, size, second=second))
+        yield (
+            played.meet("One of two machines is cut off for 10 s", partial(faults.cut_machine_off, cables)),
+            size.sockets,
+        )
+
+
+def clock_is_set(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+    with ExitStack() as running:
+        installation, _ = servers_of(directory, running)
+        clock = Clock(directory)
+        played = running.enter_context(stage(installation, size, environment=clock.environment))
+        fault = partial(faults.step_clock, clock)
+        yield played.meet("The machines' clock is set 30 s ahead, and back", fault), size.sockets
+
+
+SCENES: tuple[Scene, ...] = (
+    engines_fail,
+    servers_fail,
+    disk_is_full,
+    redis_fails_over,
+    postgresql_fails_over,
+    workers_fail,
+    machine_is_cut_off,
+    clock_is_set,
+)

@@ -1,0 +1,184 @@
+"""A whole installation with readers and writers on it, and what a fault does to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
+
+from market.push.keys import issue_ingest_key
+from tests.factories import make_account, make_instrument, make_key, make_tier, make_tiers
+from tests.patience import wait_until
+from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process, writer_of
+from tests.reliability.services.processes import Installation
+
+from .readers import Asker, Readers, StreamClient
+from .writers import SignalSource, TickSource
+
+SYMBOLS = [f"DRILL{number}" for number in range(4)]
+# Without ticks, or they would close its signals.
+SIGNALLED = "SIGNALLED"
+QUOTE, COUNTED = f"/api/market/{SYMBOLS[0]}/quote", "/api/symbols"
+COUNTED_A_SECOND, LIMIT = 8.0, 60
+CALM_S, BACK_WITHIN_S, CAUGHT_UP_WITHIN_S = 2.0, 60.0, 10.0
+
+
+class Size(NamedTuple):
+    sockets: int = 100
+    requests_a_second: float = 50.0
+    ticks_a_second: int = 40
+
+
+class Damage(NamedTuple):
+    """What one fault did, and what those whom it met were told."""
+
+    name: str
+    missed: int
+    """Messages that a client did not get, and was not told of."""
+    doubled: int
+    gaps: int
+    """Clients that were told of a gap."""
+    stale: int
+    """Clients that were told that what they hear is old."""
+    ticks_lost: int
+    """Acknowledged, and not there."""
+    ticks_doubled: int
+    signals_lost: int
+    ledger_fault: str
+    silent_s: float
+    """The longest time in which some client heard nothing."""
+    unanswered_s: float
+    """The longest time in which no request was answered."""
+    back_s: float
+    """From the end of the fault until all heard again."""
+    statuses: dict[int, int]
+    most_in_a_minute: int
+    """Requests of one account that were let in within a minute."""
+
+
+class Stage:
+    """Two web processes, or whatever serves on the ports, and two engines of which one runs."""
+
+    def __init__(self, installation: Installation, ports: Sequence[int], size: Size) -> None:
+        self.installation, self.ports = installation, ports
+        self.engines: list[EngineProcess] = []
+        self._running = ExitStack()
+        with installation.orm():
+            roomy = make_tier("roomy", streams=100_000, requests_per_minute=10_000_000)
+            counted = make_tier("counted", requests_per_minute=LIMIT)
+            key, counted_key = (make_key(make_account(tier=tier)) for tier in (roomy, counted))
+            ingest_key = issue_ingest_key("desk", by="test")[1]
+        message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": key, "features": ["seq", "lag"]}
+        clients = [
+            StreamClient([*ports[number % len(ports) :], *ports[: number % len(ports)]], message)
+            for number in range(size.sockets)
+        ]
+        self.quotes = Asker(ports, key, QUOTE, size.requests_a_second)
+        self.counted = Asker(ports, counted_key, COUNTED, COUNTED_A_SECOND)
+        self.readers = Readers(clients, [self.quotes, self.counted])
+        self.ticks = TickSource(ports, ingest_key, SYMBOLS, size.ticks_a_second)
+        self.signals = SignalSource(installation, SIGNALLED)
+
+    @contextmanager
+    def playing(self) -> Iterator[None]:
+        with self.ticks, self.readers, self.signals:
+            wait_until(self.readers.all_hear)
+            yield
+
+    def settled(self, within_s: float = BACK_WITHIN_S) -> float:
+        """Seconds until all hear, and what was acknowledged is there."""
+        return wait_until(self.readers.all_hear, within_s)
+
+    def meet(self, name: str, fault: Callable[[], None]) -> Damage:
+        self.readers.forget()
+        time.sleep(CALM_S)
+        fault()
+        back_s = self.settled()
+        time.sleep(CALM_S)
+        return self._damage(name, back_s)
+
+    def _damage(self, name: str, back_s: float) -> Damage:
+        clients = self.readers.clients
+        for client in clients:
+            client.take_gaps()
+        lost, doubled = self._ticks()
+        return Damage(
+            name,
+            missed=sum(client.missed for client in clients),
+            doubled=sum(client.doubled for client in clients),
+            gaps=sum(client.gaps > 0 for client in clients),
+            stale=sum(client.was_told_stale for client in clients),
+            ticks_lost=lost,
+            ticks_doubled=doubled,
+            signals_lost=self.signals.lost(),
+            ledger_fault=self.signals.ledger_fault(),
+            silent_s=max(client.silent_s for client in clients),
+            unanswered_s=self.quotes.silent_s,
+            back_s=back_s,
+            statuses=dict(self.quotes.statuses),
+            most_in_a_minute=self.counted.most_in_a_minute(),
+        )
+
+    def _ticks(self) -> tuple[int, int]:
+        """Acknowledged and not there, and there more than once, once the database has caught up."""
+        with self.ticks.at_rest() as acknowledged:
+            ends_s = time.monotonic() + CAUGHT_UP_WITHIN_S
+            while True:
+                taken = self.ticks.taken(self.installation)
+                found = [acknowledged[symbol] - taken[symbol] for symbol in taken]
+                if not any(found) or time.monotonic() > ends_s:
+                    break
+                time.sleep(0.2)
+            # What a fault took or doubled counts once.
+            acknowledged.update({symbol: -each for symbol, each in zip(taken, found, strict=True)})
+        return sum(max(0, each) for each in found), sum(max(0, -each) for each in found)
+
+    # The engines
+
+    def start_engine(self, **changes: str) -> None:
+        context = engine_process(self.installation, len(self.engines), changes)
+        engine = self._running.enter_context(context)
+        self.engines.append(engine)
+        wait_until(lambda: engine.said(RUNS if len(self.engines) == 1 else WAITS))
+
+    @property
+    def leader(self) -> EngineProcess:
+        pid = writer_of(self.installation)
+        return next(engine for engine in self.engines if engine.pid == pid)
+
+    def close(self) -> None:
+        self._running.close()
+
+
+def furnish(installation: Installation) -> None:
+    """What a process reads when it starts."""
+    with installation.orm():
+        make_tiers()
+        for symbol in (*SYMBOLS, SIGNALLED):
+            make_instrument(symbol)
+
+
+@contextmanager
+def stage(
+    installation: Installation,
+    size: Size,
+    engines: int = 2,
+    ports: Sequence[int] = (),
+    environment: dict[str, str] | None = None,
+    second: dict[str, str] | None = None,
+) -> Iterator[Stage]:
+    """With web processes of its own unless others serve what was furnished; `second` changes one of them."""
+    changes = environment or {}
+    with ExitStack() as running:
+        if not ports:
+            furnish(installation)
+            first = running.enter_context(installation.web_process(0, **changes))
+            other = running.enter_context(installation.web_process(0, **changes, **(second or {})))
+            ports = [first.port, other.port]
+        made = Stage(installation, ports, size)
+        running.callback(made.close)
+        for _ in range(engines):
+            made.start_engine(**changes)
+        with made.playing():
+            yield made
