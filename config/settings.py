@@ -343,7 +343,7 @@ LOGGING = {
     },
     "filters": {
         "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},
-        "unavailable": {"()": "core.fault_log.PagesUnavailable"},
+        "unavailable": {"()": "core.fault_log.FaultsOfPages"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["strangers"]},

@@ -75,12 +75,12 @@ class RepeatedWarning:
         self._count = 0
         self._told_at = float("-inf")
 
-    def tell(self, *details: object) -> None:
+    def tell(self, *details: object, **fields: object) -> None:
         """The text begins with `%d`, for the number of faults since the last line."""
         self._count += 1
         now = self._clock()
         if now - self._told_at >= LOG_REPEATED_EVERY_S:
-            self._logger.warning(self._text, self._count, *details)
+            self._logger.warning(self._text, self._count, *details, extra={"count": self._count, **fields})
             self._told_at, self._count = now, 0
 
 
@@ -100,18 +100,62 @@ class UnavailableLog:
         if kind not in self.kinds:
             text = f"%d answered with 503 {code}, the last one %s: %s"
             self.kinds[kind] = RepeatedWarning(logger, text, clock=self._clock)
-        self.kinds[kind].tell(request, error)
+        self.kinds[kind].tell(request, error, code=code, status=503)
 
 
 unavailable = UnavailableLog()
 
 
-class PagesUnavailable(logging.Filter):
-    """Replaces the traceback that Django logs for each page that is answered with 503."""
+MOST_FAULTS = 1_000
+
+
+class UnexpectedFaults:
+    """Faults of ours, each whole when it is new: a client that found one may ask for it again and again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.forget()
+
+    def forget(self) -> None:
+        self._told_s: dict[tuple[str, str], float] = {}
+        self._left_out: dict[tuple[str, str], int] = {}
+
+    def left_out(self, error: BaseException) -> int | None:
+        """How often it came since it was last logged; None if it should not be logged now."""
+        kind, now = (type(error).__name__, place_of(error)), self._clock()
+        told_s = self._told_s.get(kind)
+        if told_s is not None and now - told_s < LOG_REPEATED_EVERY_S:
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return None
+        if len(self._told_s) >= MOST_FAULTS:
+            self.forget()
+        self._told_s[kind] = now
+        return self._left_out.pop(kind, 0)
+
+
+def place_of(error: BaseException) -> str:
+    """Where it was raised."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return "" if at is None else f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}"
+
+
+unexpected = UnexpectedFaults()
+
+
+class FaultsOfPages(logging.Filter):
+    """Replaces the traceback that Django logs for each page that is answered with 503, and leaves out that of
+    a fault which was logged a moment ago."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "status_code", None) != 503:
+        error = record.exc_info[1] if record.exc_info else None
+        if getattr(record, "status_code", None) == 503:
+            unavailable.tell("page", record.getMessage(), error or "no fault was raised")
+            return False
+        if error is None:
             return True
-        error = record.exc_info[1] if record.exc_info else "no fault was raised"
-        unavailable.tell("page", record.getMessage(), error)
-        return False
+        left_out = unexpected.left_out(error)
+        if left_out:
+            record.left_out = left_out
+        return left_out is not None

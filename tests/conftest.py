@@ -40,6 +40,8 @@ from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 from accounts.login import sessions  # noqa: E402
+from core.fault_log import unexpected  # noqa: E402
+from core.logs.requests import SAMPLED  # noqa: E402
 from core.process import freeze_startup_objects  # noqa: E402
 from tests.accounts.back_office.office import Office  # noqa: E402
 from tests.databases.emptying import empty_database  # noqa: E402
@@ -133,6 +135,14 @@ def shared(own_redis: str, settings: Any) -> str:
 @pytest.fixture
 def office(db: None) -> Office:
     return Office(make_user("boss", is_staff=True, is_superuser=True))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_logged_before() -> None:
+    """What one test caused is new to the next one."""
+    unexpected.forget()
+    for log in SAMPLED:
+        log.forget()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from django.shortcuts import render
 from msgspec import UNSET, Meta, UnsetType
 from rest_framework.exceptions import APIException, ValidationError
 
-from core.fault_log import unavailable
+from core.fault_log import unavailable, unexpected
 from core.plain_json import encode
 from core.struct_schemas import openapi
 
@@ -165,7 +165,10 @@ def answer_exception(error: Exception, request_id: str) -> Answer:
     if refusal.status_code == 503:
         unavailable.tell(refusal.code, request_id, error)
     elif refusal.status_code >= 500:
-        logger.error("%s: %s", request_id, error, exc_info=error)
+        left_out = unexpected.left_out(error)
+        if left_out is not None:
+            fields = {"request_id": request_id, "left_out": left_out}
+            logger.error("%s: %s", request_id, error, exc_info=error, extra=fields)
     return refusal_answer(refusal, request_id)
 
 

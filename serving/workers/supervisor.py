@@ -179,7 +179,7 @@ class Supervisor:
         except OSError as error:
             # There are too many processes or open files, or no memory: the other workers go on.
             text = "Worker %s could not be started: %s; another try in %.0f s"
-            logger.error(text, slot.number, error, slot.ended(now))  # noqa: TRY400 - a sentence says it all
+            logger.error(text, slot.number, error, slot.ended(now), extra={"worker": slot.number})  # noqa: TRY400 - a sentence says it all
             return False
         slot.started(now)
         return True
@@ -211,7 +211,8 @@ class Supervisor:
 
     def _note_serving(self, slot: WorkerSlot, worker: Worker, now: float) -> None:
         slot.serves(now)
-        logger.info("Worker %s (pid %s) serves", slot.number, worker.pid)
+        fields = {"worker": slot.number, "pid": worker.pid}
+        logger.info("Worker %s (pid %s) serves", slot.number, worker.pid, extra=fields)
         if self._on_first_serving is not None:
             self._on_first_serving()
             self._on_first_serving = None
@@ -230,7 +231,8 @@ class Supervisor:
             del self._workers[slot]
         else:
             text = "%s (pid %s) %s after %.0f s of %s; another starts in %.0f s"
-            logger.error("Worker " + text, slot.number, pid, why, age_s, was, delay_s)
+            fields = {"worker": slot.number, "pid": pid, "why": kind_of(why), "age_s": round(age_s)}
+            logger.error("Worker " + text, slot.number, pid, why, age_s, was, delay_s, extra=fields)
             if self._figures is not None:
                 self._figures.supervisor.ends.labels(kind_of(why)).inc()
 

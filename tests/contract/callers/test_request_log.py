@@ -16,7 +16,6 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from accounts.key_text import generate_key
-from core.logs.requests import SAMPLED
 from tests.client import Api, Server
 from tests.contract.raw import exchange
 from tests.patience import wait_until
@@ -42,8 +41,6 @@ class Heard:
 
 @pytest.fixture
 def heard(caplog: pytest.LogCaptureFixture) -> Iterator[Heard]:
-    for log in SAMPLED:
-        log.forget()
     with caplog.at_level(logging.INFO, "accounts.access"):
         yield Heard(caplog)
 
