@@ -13,7 +13,7 @@ LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packag
     contract/openapi/test_schemathesis.py contract/test_hostile_text.py \
     market/bus/test_replica.py market/feeds/test_demo_feed.py market/importing/test_real_processes.py $(addprefix market/management/test_,engine_health.py run_engine.py) \
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
-    operations/copying operations/doctor/test_command.py serving/test_both_servers.py serving/metrics/test_several_workers.py
+    operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) serving/test_both_servers.py serving/metrics/test_several_workers.py
 SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
@@ -21,7 +21,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full drill soak release-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-browser reliability reliability-full drill soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -56,6 +56,9 @@ soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS
 	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
 
 release-check: bandit image-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
+
+upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back, under traffic; reliability-full does it too.
+	@FULL=1 $(BIN)/python -m pytest -q tests/reliability/upgrade
 
 image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
 	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py

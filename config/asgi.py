@@ -23,6 +23,7 @@ from market.streams.market_streams import MarketConsumer, OrderFlowConsumer  # n
 from pages.handler import PageHandler  # noqa: E402
 from serving.api_handler import ApiHandler  # noqa: E402
 from serving.draining import draining  # noqa: E402
+from serving.mirror import HTTP_PATH, SOCKET_PATH, answer_mirror, mirror_socket  # noqa: E402
 from serving.readiness.answers import PATHS, answer_probe  # noqa: E402
 from signals_feed.stream import SignalsConsumer  # noqa: E402
 
@@ -76,6 +77,7 @@ answer_socket = URLRouter(
         re_path(r"^ws/orderflow/?$", OrderFlowConsumer.as_asgi()),
         re_path(r"^ws/signals/?$", SignalsConsumer.as_asgi()),
         re_path(r"^ws/ingest/?$", IngestConsumer.as_asgi()),
+        re_path(rf"^{SOCKET_PATH[1:]}$", mirror_socket),  # type: ignore[arg-type]
         re_path(r"", refuse),  # type: ignore[arg-type]
     ]
 )
@@ -97,6 +99,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await answer_probe(scope, send)
         elif path.startswith("/api/") or path in ("/api", "/ingest/ticks", "/ingest/ticks/"):
             await answer_api(scope, receive, send)
+        elif path == HTTP_PATH:
+            await answer_mirror(scope, send)
         else:
             await answer_page(scope, receive, send)
     else:

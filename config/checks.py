@@ -4,11 +4,15 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from email.utils import parseaddr
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import ERROR, CheckMessage, Error, Warning
 from django.core.exceptions import ImproperlyConfigured
+
+from core.addresses import host_is_loopback
+from core.program.commands import command
 
 
 def check_database(**kwargs: Any) -> list[CheckMessage]:
@@ -82,7 +86,7 @@ def _fallbacks() -> Iterator[CheckMessage]:
     if any(is_weak(pepper) for pepper in settings.KEY_PEPPER_FALLBACKS):
         # Not refused, because it is the way out of such a pepper.
         text = "KEY_PEPPER_FALLBACKS has one that is too short or too regular to be a secret."
-        hint = "Take it out as soon as `manage.py rotate_secrets` says that no row needs it."
+        hint = f"Take it out as soon as `{command('rotate_secrets')}` says that no row needs it."
         yield Warning(text, hint=hint, id="tickwire.W002")
 
 
@@ -107,3 +111,15 @@ def _mail() -> Iterator[CheckMessage]:
         hint = "Set EMAIL_URL=smtp+tls://user:password@host:587, or dummymail:// to send none."
         text = "Mails would be written to the log, with the secret links in them."
         yield Error(text, hint=hint, id="tickwire.E007")
+    if not settings.MAILS_ARE_SENT:
+        return
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    if sender.partition("@")[2] in ("", "localhost"):
+        hint = "Set DEFAULT_FROM_EMAIL='Tickwire <no-reply@example.com>', with a host of yours."
+        text = f"Mails would come from {sender or 'nobody'}, and most servers would refuse them."
+        yield Warning(text, hint=hint, id="tickwire.W003")
+    is_clear = not (settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL)
+    if is_clear and settings.EMAIL_HOST_PASSWORD and not host_is_loopback(settings.EMAIL_HOST):
+        hint = "Set EMAIL_URL=smtp+tls://… or smtps://…"
+        text = "The password of the mail server would go over the network in the clear."
+        yield Warning(text, hint=hint, id="tickwire.W004")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 
 from django.core.management.base import OutputWrapper
@@ -14,6 +15,7 @@ from demo.past import LATER
 # The service goes first, wherever both want a core.
 NICENESS = 15
 ENDS_WITHIN_S = 5.0
+LOOK_S = 0.2
 PACKAGE = "tickwire_server"
 
 
@@ -40,6 +42,9 @@ class DemoMakers:
                 process.wait(ENDS_WITHIN_S)
 
     def _watch(self) -> None:
+        # All are asked again and again: one that has ended looks alive to the other until then.
+        while None in [process.poll() for process in self._processes]:
+            time.sleep(LOOK_S)
         faults = [process.communicate()[1].strip() for process in self._processes]
         codes = [process.returncode for process in self._processes]
         if self._is_stopping:

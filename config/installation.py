@@ -18,6 +18,8 @@ def prepare() -> None:
     tighten(folder)
     if not (env.text("SECRET_KEY") or env.switch("PRODUCTION")):
         make_secret(folder)
+        # From the first start on: now it is seen to be ours.
+        tighten(folder)
 
 
 def known_secret(folder: Path) -> str:
@@ -35,7 +37,7 @@ def tighten(folder: Path) -> None:
         is_ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX
         if not (is_ours and ((folder / SECRET).exists() or folder.name == "var")):
             return
-        if found.st_mode & 0o077:
+        if found.st_mode & 0o077 and not _is_of_the_system(folder):
             folder.chmod(OWNER_ONLY)
         for path in (folder / SECRET, *folder.glob("*.sqlite3*")):
             if path.is_file() and path.stat().st_mode & 0o077:
@@ -43,6 +45,11 @@ def tighten(folder: Path) -> None:
     except OSError:
         # The disk is read-only, or nothing is there yet. Whatever has to write there will say so.
         return
+
+
+def _is_of_the_system(folder: Path) -> bool:
+    """`--data /` or a home directory is a slip, and nobody else could work on this machine any more."""
+    return folder == Path(os.path.expanduser("~")) or len(folder.parts) <= 2
 
 
 def make_secret(folder: Path) -> None:

@@ -1,42 +1,101 @@
-"""Log lines: readable in development, JSON in production, each on one line and without secrets.
-
-A secret is recognised by its form or by the name before it, and those of this installation by their value.
-"""
+"""Log lines: readable in development, JSON in production, each on one line and without secrets."""
 
 import logging
-import re
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-import structlog
-from django.conf import settings
-from structlog.typing import EventDict
+from django.http import HttpRequest
+
+from core.plain_json import encode
+
+from .redaction import HIDDEN, is_named_secret, own_secrets, redact
 
 LONGEST = 4_000
+
+# What is longer is not even searched for secrets: so much of a text is never written.
+LOOKED_AT = 16 * LONGEST
 
 # Characters that move a terminal's cursor or begin a line, as they are written in Python.
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 CONTROLS_IN_TRACEBACKS = {code: text for code, text in CONTROLS.items() if code not in (9, 10)}
 
+# What every record has; the rest are fields that somebody gave.
+GIVEN_BY_PYTHON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+EVENT_WIDTH, LEVEL_WIDTH = 30, 8
 
-class LineFormatter(structlog.stdlib.ProcessorFormatter):
-    """Takes the secrets out of a line as the last step, wherever the line comes from."""
+
+class LineFormatter(logging.Formatter, ABC):
+    """Secrets are taken out of each value before it is encoded, so that no quoting hides them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record), self._own_secrets)
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
+        event, fields = self._event(record), dict(self._fields(record))
+        traceback = self._traceback(record)
+        return self._line(at.replace("+00:00", "Z"), record, event, fields, traceback)
+
+    @abstractmethod
+    def _line(
+        self, at: str, record: logging.LogRecord, event: str, fields: dict[str, Any], traceback: str
+    ) -> str: ...
 
     @cached_property
-    def _own_secrets(self) -> list[str]:
-        """The longest first, because it may contain another."""
+    def _own(self) -> list[str]:
         # Not before the first line: the settings are still being read when logging is set up.
-        languages = [endpoint["key"] for endpoint in settings.LANGUAGE_ENDPOINTS]
-        database = str(settings.DATABASES["default"].get("PASSWORD") or "")
-        named = (settings.SECRET_KEY, settings.KEY_PEPPER, settings.METRICS_TOKEN, settings.OANDA_TOKEN)
-        before = (*settings.SECRET_KEY_FALLBACKS, *settings.KEY_PEPPER_FALLBACKS)
-        found = {*named, *before, database, settings.EMAIL_HOST_PASSWORD or "", *languages}
-        return sorted((each for each in found if len(each) >= SHORTEST_OWN), key=len, reverse=True)
+        return own_secrets()
+
+    def _clean(self, text: str) -> str:
+        # Half a character, as a file name may hold it, cannot be encoded.
+        whole = text[:LOOKED_AT].encode("utf-8", "backslashreplace").decode()
+        return cut(redact(whole, self._own), len(text)).translate(CONTROLS)
+
+    def _event(self, record: logging.LogRecord) -> str:
+        try:
+            return self._clean(record.getMessage())
+        except Exception:  # noqa: BLE001 - otherwise Python prints the arguments as they are, secrets included
+            return self._clean(f"{record.msg!r} with {record.args!r}")
+
+    def _fields(self, record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+        for name, value in record.__dict__.items():
+            if name in GIVEN_BY_PYTHON:
+                continue
+            if isinstance(value, HttpRequest):
+                # Its text has the query in it.
+                yield "method", self._clean(str(value.method))
+                yield "path", self._clean(value.path)
+            elif is_named_secret(name):
+                yield name, HIDDEN
+            else:
+                yield name, value if isinstance(value, bool | int | float | None) else self._clean(str(value))
+
+    def _traceback(self, record: logging.LogRecord) -> str:
+        if not record.exc_info or record.exc_info[0] is None:
+            return ""
+        # Its end says most.
+        text = redact(self.formatException(record.exc_info), self._own)[-LOOKED_AT:]
+        return text.encode("utf-8", "backslashreplace").decode().translate(CONTROLS_IN_TRACEBACKS)
+
+
+class JsonLines(LineFormatter):
+    def _line(
+        self, at: str, record: logging.LogRecord, event: str, fields: dict[str, Any], traceback: str
+    ) -> str:
+        given = {"timestamp": at, "level": record.levelname.lower(), "logger": record.name, "event": event}
+        more = {"exception": traceback} if traceback else {}
+        return encode(given | fields | more).decode()
+
+
+class ReadableLines(LineFormatter):
+    def _line(
+        self, at: str, record: logging.LogRecord, event: str, fields: dict[str, Any], traceback: str
+    ) -> str:
+        shown = " ".join(f"{name}={value}" for name, value in fields.items())
+        level = record.levelname.lower()
+        line = f"{at} [{level:<{LEVEL_WIDTH}}] {event:<{EVENT_WIDTH}} [{record.name}] {shown}".rstrip()
+        return "\n    ".join((line, *traceback.splitlines()))
 
 
 class StrangersLeaveNoTraceback(logging.Filter):
@@ -49,63 +108,10 @@ class StrangersLeaveNoTraceback(logging.Filter):
         return True
 
 
-def on_one_line(logger: Any, method: str, event: EventDict) -> EventDict:
-    for name, value in event.items():
-        if name == "exception":
-            event[name] = str(value).translate(CONTROLS_IN_TRACEBACKS).replace("\n", "\n    ")
-        elif value is not None and not isinstance(value, int | float):
-            event[name] = cut(str(value)).translate(CONTROLS)
-    return event
-
-
-def cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST} more)"
+def cut(text: str, length: int) -> str:
+    """`length` is that of the text as it was before."""
+    return text if max(len(text), length) <= LONGEST else f"{text[:LONGEST]}… ({length - LONGEST} more)"
 
 
 def line_formatter(json: bool) -> logging.Formatter:
-    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=False)
-    return LineFormatter(
-        foreign_pre_chain=[
-            structlog.stdlib.add_log_level,
-            structlog.stdlib.add_logger_name,
-            structlog.stdlib.ExtraAdder(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-        ],
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            on_one_line,
-            renderer,
-        ],
-    )
-
-
-HIDDEN = "***"
-
-# Shorter ones are words that stand in any line.
-SHORTEST_OWN = 12
-NAMES = (
-    r"x-api-key|api[-_]?key|x-ingest-key|ingest[-_]?key|authorization|token|access_token|password\d?|passwd"
-    r"|secret|sessionid|csrftoken|cookie|credential"
-)
-RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    # Our keys: the public prefix stays, by which staff find them.
-    (re.compile(r"(tw_[a-z]{1,12}_[0-9A-Za-z]{8})[0-9A-Za-z]{4,}"), rf"\1{HIDDEN}"),
-    (re.compile(r"\bpt_[0-9]{1,20}-[0-9]{1,20}\.[\w-]+"), f"pt_{HIDDEN}"),
-    # The password in an address of a database or a proxy.
-    (re.compile(r"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}@"), rf"\1{HIDDEN}@"),
-    (re.compile(r"(?i)\b(bearer|basic) [\w.~+/=:-]{4,}"), rf"\1 {HIDDEN}"),
-    # Links that let somebody in.
-    (re.compile(r"(/(?:demo-login|confirm-email|reset/key)/)[^\s/?'\"]+"), rf"\1{HIDDEN}"),
-    (re.compile(rf"(?i)\b({NAMES})(=|%3d)[^\s&'\"<>]+"), rf"\1\2{HIDDEN}"),
-    (re.compile(rf"(?i)\b({NAMES})(\\?['\"]?: ?b?\\?['\"]?)[^\s&'\"<>,}}\\]+"), rf"\1\2{HIDDEN}"),
-)
-
-
-def redact(text: str, own: Iterable[str]) -> str:
-    """`own` are the secrets of this installation, whatever they look like."""
-    for secret in own:
-        text = text.replace(secret, HIDDEN)
-    for pattern, replacement in RULES:
-        text = pattern.sub(replacement, text)
-    return text
+    return JsonLines() if json else ReadableLines()

@@ -19,6 +19,7 @@ PRODUCTION = env.switch("PRODUCTION")
 DEMO = env.switch("DEMO", otherwise=not PRODUCTION)
 DEBUG = env.switch("DEBUG")
 
+NOTIFY_SOCKET = env.text("NOTIFY_SOCKET")
 SECRET_KEY = env.text("SECRET_KEY") or known_secret(VAR_DIR)
 # What they signed counts further, until they are dropped; `rotate_secrets` says when nothing needs them.
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
@@ -247,10 +248,14 @@ LOGIN_REDIRECT_URL = "/settings/keys"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
-ACCOUNT_EMAIL_VERIFICATION = "mandatory" if PRODUCTION else "optional"
+vars().update(env.parsed("EMAIL_URL"))
+# Otherwise the pages that need mails are closed, and an address is taken as it is.
+MAILS_ARE_SENT = not env.parsed("EMAIL_URL")["EMAIL_BACKEND"].endswith("dummy.EmailBackend")
+ACCOUNT_EMAIL_VERIFICATION = "none" if not MAILS_ARE_SENT else "mandatory" if PRODUCTION else "optional"
 # A mail when the password, an address or a second factor changes, which a stranger may have done.
-ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_NOTIFICATIONS = MAILS_ARE_SENT
 ACCOUNT_RATE_LIMITS = {"login_failed": "5/900s/key", "login_failed_of_account": "100/h/key"}
+ACCOUNT_RATE_LIMITS["export_account"] = "6/h/user"
 ACCOUNT_RATE_LIMITS["change_factors"] = "20/900s/user,100/d/user"
 # Forms that anybody may fill in, each with a mail to any address. Counted by network address, or by /64.
 ACCOUNT_RATE_LIMITS["signup"] = f"20/m/ip,{env.whole('SIGNUPS_A_DAY')}/d/ip"
@@ -267,8 +272,8 @@ MFA_FORMS = {"add_webauthn": "accounts.login.factor_pages.AddPasskeyForm"}
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Tickwire"
 # Outside production addresses need no confirmation, and there is no certificate on loopback.
-MFA_ALLOW_UNVERIFIED_EMAIL = MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
-vars().update(env.parsed("EMAIL_URL"))
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PRODUCTION
+MFA_ALLOW_UNVERIFIED_EMAIL = not (PRODUCTION and MAILS_ARE_SENT)
 # A mail waits for so many seconds for a mail server that does not answer.
 EMAIL_TIMEOUT = env.whole("EMAIL_TIMEOUT")
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL")
@@ -332,6 +337,7 @@ STORAGES = {
 
 # Logging: one line for each event, to standard error
 
+LOG_FORMAT = env.text("LOG_FORMAT", "json" if PRODUCTION else "text")
 LOG_LEVEL = env.text("LOG_LEVEL")
 ACCESS_LOG = env.switch("ACCESS_LOG")
 SLOW_REQUEST_MS = env.whole("SLOW_REQUEST_MS")
@@ -339,7 +345,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "config.logging.line_formatter", "json": PRODUCTION},
+        "line": {"()": "config.logging.line_formatter", "json": LOG_FORMAT == "json"},
     },
     "filters": {
         "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},

@@ -44,6 +44,7 @@ urlpatterns = [
     path("", include("status.urls")),
     path("metrics", prometheus.metrics, name="metrics"),
     path("accounts/2fa/", include("accounts.login.factor_pages")),
+    path("accounts/", include("accounts.login.mail_pages")),
     path("accounts/", include("allauth.urls")),
     path("demo-past.json", demo_past, name="demo_past"),
     path("demo-login/<str:token>", demo_login, name="demo_login"),

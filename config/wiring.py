@@ -13,12 +13,14 @@ from django.core.checks import Tags, register
 from django.db.models.signals import post_delete, post_migrate
 from prometheus_client import REGISTRY
 
+from accounts.ending import account_data
 from accounts.keys import browser_tokens
 from accounts.keys.cache import key_cache, keys_trusted
 from accounts.keys.rehashing import Rehasher
 from accounts.limits.redis_window import limit_fallbacks
 from accounts.limits.throttling import throttle
 from accounts.login import factors
+from accounts.login.former_names import former_names
 from accounts.login.mails import mails_lost, outgoing
 from accounts.models.keys import end_page_sessions
 from accounts.open_streams.redis_slots import stream_fallbacks
@@ -64,7 +66,9 @@ from serving.readiness.findings import OK
 from serving.readiness.monitor import monitor
 from signals_feed.judging.watcher import watcher
 from signals_feed.ledger.guards import check_guards, put_up_triggers
+from signals_feed.ledger.names import has_published_as
 from signals_feed.publishers import page as publisher_page
+from signals_feed.publishers.own_signals import own_signals
 from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
@@ -124,6 +128,9 @@ def hand_down() -> None:
     browser_tokens.find_visitor = visitors.find_visitor
     factors.counts_as_shown = came_by_demo_link
     publisher_page.statements = STATEMENTS
+    # The ledger names publishers as they were called, and an owner's signals are theirs to take along.
+    former_names.holds = staticmethod(has_published_as)
+    account_data.sections["signals"] = own_signals
     # The commands that copy databases read their addresses as the settings do.
     addresses.read = staticmethod(read_database_url)
 

@@ -37,9 +37,11 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
     notes what came before it as unfinished."""
     catalogue.load_now()
     until_ms = interval_start(now_ms, MINUTE_MS)
-    # An instrument that has been priced before keeps its past, whoever priced it.
+    # An instrument that has been priced before keeps its past, whoever priced it. One that was closed when
+    # its past was begun has no minute yet from which the engine could go on.
     known = set(LastQuote.objects.values_list("pk", flat=True))
-    unknown = [facts for facts in priced_by_demo() if facts.id not in known]
+    begun = set(UnfinishedPast.objects.filter(made_at=None).values_list("pk", flat=True))
+    unknown = [facts for facts in priced_by_demo() if facts.id not in known - begun]
     new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
     for number, facts in enumerate(new, 1):
         progress(f"Opening the market: {facts.symbol} ({number} of {len(new)})")
@@ -48,8 +50,8 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
             write_prepared(candles)
             if quote is not None:
                 write_quote(facts.id, quote, DEMO)
-            past = UnfinishedPast(instrument_id=facts.id, until_at=moment(recent_from(facts, until_ms)))
-            past.save(force_insert=True)
+            until_at = moment(recent_from(facts, until_ms))
+            UnfinishedPast.objects.update_or_create(instrument_id=facts.id, defaults={"until_at": until_at})
 
 
 def priced_by_demo() -> list[InstrumentFacts]:

@@ -3,7 +3,7 @@ nothing half made, and whoever comes later goes on."""
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import transaction
@@ -23,8 +23,10 @@ from .progress import Progress
 
 # Making the past of one instrument takes a second or a few: who needs longer is gone.
 GONE = timedelta(seconds=60)
-NEVER = datetime.min.replace(tzinfo=UTC)
 LOOK_S = 0.2
+
+# From the end of one to the beginning of the next.
+MOMENT = timedelta(seconds=5)
 LATER = "The rest is made when the service starts again."
 
 
@@ -50,10 +52,22 @@ def past_progress() -> PastProgress | None:
     rows = list(UnfinishedPast.objects.order_by("pk").select_related("instrument"))
     if not rows:
         return None
-    known = (at for row in rows for at in (row.begun_at, row.made_at) if at is not None)
-    is_going_on = max(known, default=NEVER) > timezone.now() - GONE
+    is_going_on = any(map(_is_going_on, rows))
     unmade = tuple(row.instrument.symbol for row in rows if row.made_at is None)
     return PastProgress(len(rows), unmade, is_going_on)
+
+
+def _is_going_on(past: UnfinishedPast) -> bool:
+    now = timezone.now()
+    if past.made_at is not None and not past.maker:
+        return past.made_at > now - MOMENT
+    is_young = past.begun_at is not None and past.begun_at > now - GONE
+    return is_young and is_alive(past.maker) is not False
+
+
+def announce_makers() -> None:
+    """They are about to start."""
+    UnfinishedPast.objects.filter(made_at=None, maker="").update(begun_at=timezone.now())
 
 
 def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:

@@ -19,7 +19,7 @@ from signals_feed.publishing import remove_demo
 from .instruments import brought, brought_calendars, seed_instruments
 from .market import remove_market, seed_recent
 from .news import lacks_news, seed_news
-from .past import LOOK_S, claim, make_pasts
+from .past import LOOK_S, announce_makers, claim, make_pasts
 from .people import hold_demo, seed_people
 from .progress import Progress
 from .signals import lacks_signals, seed_signals
@@ -53,6 +53,7 @@ def begin(progress: Progress) -> None:
 def makers_needed() -> int:
     """For how many processes there is something left to `finish`."""
     if UnfinishedPast.objects.exists():
+        announce_makers()
         return MOST_MAKERS
     return int(lacks_signals() or lacks_news())
 

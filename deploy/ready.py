@@ -1,4 +1,6 @@
-"""Exit code 0 while this container's /readyz answers 200; for HEALTHCHECK, in an image without curl."""
+"""Exit code 0 while /readyz answers 200 here; for health checks, in an image without curl.
+
+`ready.py` asks at PORT, `ready.py 9101` at another port."""
 
 import http.client
 import os
@@ -19,4 +21,5 @@ def is_ready(port: int) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(not is_ready(int(os.environ.get("PORT", "8000"))))
+    port = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PORT", "8000")
+    sys.exit(not is_ready(int(port)))

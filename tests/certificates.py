@@ -15,7 +15,9 @@ from cryptography.x509.oid import NameOID
 ADDRESS = "127.0.0.1"
 
 
-def make_certificate(directory: Path, *names: str) -> tuple[Path, Path]:
+def make_certificate(
+    directory: Path, *names: str, days_old: float = 1, days_left: float = 100.5
+) -> tuple[Path, Path]:
     """The files of its key and of itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ADDRESS)])
@@ -23,8 +25,8 @@ def make_certificate(directory: Path, *names: str) -> tuple[Path, Path]:
     known_as = [x509.IPAddress(IPv4Address(ADDRESS)), *map(x509.DNSName, names)]
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=days_old))
+        .not_valid_after(now + timedelta(days=days_left))
         .add_extension(x509.SubjectAlternativeName(known_as), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -19,11 +19,13 @@ from django.contrib.sites.shortcuts import get_current_site
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponseBase
 
-from accounts.models import User
+from accounts.models import PSEUDONYM, User
 from accounts.sealing import seal, unseal
 from core.addresses import network_of
 
+from .former_names import former_names
 from .mails import outgoing
+from .stages import ConfirmAddress
 
 APP = "allauth.account"
 
@@ -102,6 +104,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         " passkey, or let us mail you a link to a new password.",
     }
 
+    def clean_username(self, username: str, shallow: bool = False) -> str:
+        """Nobody takes the place of somebody whose account was deleted."""
+        cleaned: str = super().clean_username(username, shallow=shallow)
+        if cleaned.lower().startswith(PSEUDONYM) or (not shallow and former_names.holds(cleaned)):
+            raise self.validation_error("username_taken")
+        return cleaned
+
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         self._counted = admit_attempt(request, credentials)
         if not self._counted:
@@ -118,6 +127,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         response: HttpResponseBase = super().post_login(request, user, **how)
         remember_device(response, user)
         return response
+
+    def get_login_stages(self) -> list[str]:
+        own = f"{ConfirmAddress.__module__}.{ConfirmAddress.__name__}"
+        stages: list[str] = super().get_login_stages()
+        return [own if stage.endswith(".EmailVerificationStage") else stage for stage in stages]
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Somebody with a second factor confirms with it: the password alone must not remove it."""

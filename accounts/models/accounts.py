@@ -13,6 +13,9 @@ from django.utils import timezone
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
+PSEUDONYM = "deleted-"
+"""What is left of a deleted account has such a name; nobody signs up with one."""
+
 
 class User(AbstractUser):
     """A person who can log in."""

@@ -3,6 +3,7 @@ from django.views.generic import RedirectView
 
 from accounts.keys.browser_tokens import page_token
 
+from .account import account, export
 from .events import events
 from .keys import keys, revoke, roll
 from .streams import close, end_session, streams
@@ -19,6 +20,8 @@ urlpatterns = [
     path("settings/streams/close", close, name="close_stream"),
     re_path(r"^settings/tier/?$", tier, name="tier"),
     path("settings/tier/<int:pk>/withdraw", withdraw, name="withdraw_tier_request"),
+    re_path(r"^settings/account/?$", account, name="account"),
+    path("settings/account/export", export, name="export_account"),
     re_path(r"^settings/usage/?$", usage, name="usage"),
     path("settings/keys/<int:pk>/roll", roll, name="roll_key"),
     path("settings/keys/<int:pk>/revoke", revoke, name="revoke_key"),

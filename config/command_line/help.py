@@ -22,6 +22,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "issue_key": "Print a new API key, and nothing else.",
         "revoke_key": "Revoke an API key, in running services too.",
         "rotate_secrets": "Seal anew with a new KEY_PEPPER, and say when the one of before may go.",
+        "export_account": "Write everything that is kept about one person into a file.",
+        "delete_account": "Delete somebody's account for good.",
         "issue_ingest_key": "Print a new key for sending prices.",
         "demo_login": "Print a one-time link into the demo's back office.",
     },

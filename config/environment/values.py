@@ -39,6 +39,11 @@ class Environment:
         """What the function made of it that stands in the table as `read`; None if nothing was given."""
         return self._values[name]
 
+    def secrets(self) -> list[str]:
+        """What was given of them, which no log may show."""
+        texts, _ = self._texts
+        return [text for name, text in texts.items() if VARIABLES[name].is_secret]
+
     def _of(self, name: str, kind: str, otherwise: Any) -> Any:
         if VARIABLES[name].kind != kind:
             raise TypeError(f"{name} is read as {kind}, and the table has it as {VARIABLES[name].kind}.")

@@ -125,13 +125,16 @@ def _values(rows: list[CandleToWrite]) -> list[tuple[Any, ...]]:
 
 def _texts(times_ms: Iterable[int]) -> dict[int, str]:
     """Candles open at whole minutes: to spell out each of them takes five times as long."""
-    days: dict[int, str] = {}
+    days: dict[int, tuple[str, str]] = {}
     texts = {}
     for time_ms in times_ms:
         day, within_ms = divmod(time_ms, DAY_MS)
         if day not in days:
-            days[day] = str(connection.ops.adapt_datetimefield_value(moment(day * DAY_MS)))
-        texts[time_ms] = days[day].replace("00:00", CLOCK[within_ms // MINUTE_MS], 1)
+            midnight = str(connection.ops.adapt_datetimefield_value(moment(day * DAY_MS)))
+            date, _, rest = midnight.partition("00:00")
+            days[day] = date, rest
+        date, rest = days[day]
+        texts[time_ms] = f"{date}{CLOCK[within_ms // MINUTE_MS]}{rest}"
     return texts
 
 

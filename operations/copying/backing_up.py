@@ -94,6 +94,9 @@ def pepper_mark(pepper: str) -> str:
 
 def write_secrets(path: Path) -> None:
     """As lines that a shell or a unit file reads."""
-    secrets = {"SECRET_KEY": settings.SECRET_KEY, "KEY_PEPPER": settings.KEY_PEPPER}
+    secrets = {name: getattr(settings, name) for name in ("SECRET_KEY", "KEY_PEPPER")}
+    for name in ("SECRET_KEY_FALLBACKS", "KEY_PEPPER_FALLBACKS"):
+        if before := getattr(settings, name):
+            secrets[name] = ",".join(before)
     with archive.new_file(path) as draft:
         draft.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in secrets.items()))

@@ -124,7 +124,8 @@ def bring_up_to_date(say: Say) -> None:
 
 
 def warnings(manifest: Manifest) -> Iterator[str]:
-    if manifest.pepper_mark != pepper_mark(settings.KEY_PEPPER):
+    known = map(pepper_mark, (settings.KEY_PEPPER, *settings.KEY_PEPPER_FALLBACKS))
+    if manifest.pepper_mark not in known:
         yield (
             "KEY_PEPPER is not the one under which this backup was made: no API key, source or second factor"
             " in it will be recognised. Put back the secrets of that installation."

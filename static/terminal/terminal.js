@@ -81,7 +81,7 @@ function restored() {
 
 /** The demo makes its past while the page is open already. */
 function made(symbols) {
-  if (symbols.includes(shown.symbol)) chart.reload();
+  if (symbols.includes(shown.symbol)) setTimeout(() => chart.reload(), ALL_HAVE_HEARD_MS);
 }
 
 function choose(symbol) {

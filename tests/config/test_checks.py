@@ -19,6 +19,10 @@ SAFE: dict[str, Any] = {
     "ALLOWED_HOSTS": ["api.example.com", ".example.org"],
     "CSRF_TRUSTED_ORIGINS": ["https://api.example.com", "https://*.example.com"],
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+    "EMAIL_HOST": "mail.example.com",
+    "EMAIL_HOST_PASSWORD": "a password",
+    "EMAIL_USE_TLS": True,
+    "DEFAULT_FROM_EMAIL": "Tickwire <no-reply@example.com>",
 }
 
 
@@ -66,6 +70,25 @@ def test_what_is_not_is_an_error_that_stops_the_start(
 
 def test_weak_pepper_of_before_is_a_warning_because_it_is_the_way_out(settings: Settings) -> None:
     assert found(settings, KEY_PEPPER_FALLBACKS=["pepper" * 10]) == ["tickwire.W002"]
+    refuse_unsafe()
+
+
+@pytest.mark.parametrize(
+    ("changes", "ids"),
+    [
+        ({"DEFAULT_FROM_EMAIL": "Tickwire <no-reply@localhost>"}, ["tickwire.W003"]),
+        ({"EMAIL_USE_TLS": False}, ["tickwire.W004"]),
+        ({"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": True}, []),
+        ({"EMAIL_USE_TLS": False, "EMAIL_HOST": "127.0.0.1"}, []),
+        ({"EMAIL_USE_TLS": False, "EMAIL_HOST_PASSWORD": ""}, []),
+        ({"MAILS_ARE_SENT": False, "DEFAULT_FROM_EMAIL": "Tickwire <no-reply@localhost>"}, []),
+    ],
+    ids=str,
+)
+def test_mails_that_would_hardly_arrive_or_show_a_password_are_warned_of(
+    settings: Settings, changes: dict[str, Any], ids: list[str]
+) -> None:
+    assert found(settings, **changes) == ids
     refuse_unsafe()
 
 

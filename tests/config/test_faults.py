@@ -12,7 +12,7 @@ def test_production_names_what_it_misses(tmp_path: Path) -> None:
 
     assert ended.returncode == 1
     assert ended.stderr.strip() == (
-        "PRODUCTION=1 needs these variables: KEY_PEPPER, ALLOWED_HOSTS, DATABASE_URL, REDIS_URL."
+        "PRODUCTION=1 needs these variables: KEY_PEPPER, ALLOWED_HOSTS, DATABASE_URL, REDIS_URL, EMAIL_URL."
     )
 
 
@@ -23,6 +23,7 @@ def test_production_refuses_the_demo(tmp_path: Path) -> None:
         "DATABASE_URL": "postgresql://127.0.0.1:1/none",
         "REDIS_URL": "redis://127.0.0.1:1",
         "ALLOWED_HOSTS": "tickwire.example",
+        "EMAIL_URL": "dummymail://",
     }
 
     ended = manage(tmp_path, "check", PRODUCTION="1", DEMO="1", **needed)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from config.installation import known_secret, make_secret, tighten
 from tests.programs.commands import manage
 from tests.programs.running import environment
@@ -47,6 +49,27 @@ def test_folder_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
     somebodys.chmod(0o755)
     tighten(somebodys)
     assert (oct(shared.stat().st_mode & 0o7777), mode(somebodys)) == ("0o1777", "0o755")
+
+
+def test_first_start_tightens_a_folder_that_was_there(tmp_path: Path) -> None:
+    var_dir = tmp_path / "data"
+    var_dir.mkdir()
+    var_dir.chmod(0o755)
+    assert manage(var_dir, "check").returncode == 0
+    assert mode(var_dir) == "0o700"
+
+
+def test_home_and_the_folders_of_the_system_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    make_secret(home)
+    (home / "secret").chmod(0o644)
+    tighten(home)
+    assert (mode(home), mode(home / "secret")) == ("0o755", "0o600")
 
 
 def test_folder_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:

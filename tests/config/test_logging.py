@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import DisallowedHost
+from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
 from accounts.key_text import generate_key
 from accounts.keys.browser_tokens import issue_browser_token
+from config.environment.values import Environment
 from config.logging import StrangersLeaveNoTraceback, line_formatter
-from config.logging import redact as redact_line
+from config.redaction import redact as redact_line
 
 KEY = generate_key()
 INGEST = generate_key("tw_ingest_")
@@ -122,3 +124,60 @@ def test_another_host_leaves_a_line_without_a_traceback() -> None:
         text = line(str(error), name="django.security.DisallowedHost", exc_info=sys.exc_info())
     assert len(text.splitlines()) == 1
     assert "Traceback" not in text
+
+
+def test_fields_are_fields_of_the_json() -> None:
+    fields = json.loads(line("GET / 401", json_=True, status=401, ms=1.5, slow=True, account=None))
+    assert (fields["status"], fields["ms"], fields["slow"], fields["account"]) == (401, 1.5, True, None)
+    assert {"timestamp", "level", "logger", "event"} <= fields.keys()
+
+
+def test_readable_line_shows_its_fields_behind_the_text() -> None:
+    assert line("GET / 401", status=401).endswith("[test] status=401")
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_field_that_is_named_as_a_secret_is_hidden(json_: bool) -> None:
+    text = line("x", json_=json_, password="hunter2", api_key="abcdefgh")
+    assert "hunter2" not in text
+    assert "abcdefgh" not in text
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_quotes_and_backslashes_hide_no_secret(json_: bool, settings: Settings) -> None:
+    settings.SECRET_KEY = 'quo"te\\and-back-slash'
+    assert "back-slash" not in line("the secret is %s", settings.SECRET_KEY, json_=json_)
+
+
+def test_secret_across_the_end_of_a_long_text_is_not_shown_in_part(settings: Settings) -> None:
+    settings.SECRET_KEY = "a-secret-that-is-cut-somewhere"
+    for before in range(3_980, 4_001):
+        assert "a-secret" not in line("x" * before + settings.SECRET_KEY)
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_line_that_cannot_be_formatted_is_written_without_its_secrets(json_: bool) -> None:
+    text = line("%d of %s", KEY, json_=json_)
+    assert KEY[:16] in text
+    assert KEY[16:] not in text
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_half_a_character_is_no_fault(json_: bool) -> None:
+    assert "udc80" in line("a \udc80", json_=json_, path="b\udc80")
+
+
+def test_request_of_django_is_shown_without_its_query() -> None:
+    request = RequestFactory().get(f"/page?api_key={KEY}&note=private")
+    fields = json.loads(line("Internal Server Error", json_=True, request=request))
+    assert (fields["method"], fields["path"]) == ("GET", "/page")
+    assert "private" not in str(fields)
+
+
+def test_password_in_an_address_of_the_environment_is_known_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"REDIS_URL": "redis://user:correct%2Dhorse-battery@cache:6379/0"}
+    monkeypatch.setattr("config.redaction.env", Environment(given))
+    for shown in ("correct%2Dhorse-battery", "correct-horse-battery"):
+        assert shown not in line("AUTH %s failed", shown)

@@ -21,6 +21,7 @@ from demo.people import seed_people
 from demo.publishers import publish_all
 from instruments.models import Instrument
 from market.models import Candle, LastQuote, UnfinishedPast
+from market.prices.candles import DAY_MS
 from market.store import own_name
 from signals_feed.models import Signal
 from tests.factories import NOON, make_calendar, make_instrument
@@ -51,6 +52,12 @@ def symbols() -> list[str]:
     return sorted(UnfinishedPast.objects.values_list("instrument__symbol", flat=True))
 
 
+def going_on() -> bool:
+    reached = past.past_progress()
+    assert reached is not None
+    return reached.is_going_on
+
+
 def claimed() -> str:
     row = past.claim(UnfinishedPast.objects.filter(made_at=None))
     return row.instrument.symbol if row else ""
@@ -69,6 +76,19 @@ def test_beginning_again_changes_nothing() -> None:
     before = list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())
     seed_recent(NOON_MS + 600_000, quietly)
     assert (list(Candle.objects.order_by("pk").values()), list(UnfinishedPast.objects.values())) == before
+
+
+def test_one_that_was_closed_since_midnight_is_begun_anew_at_the_next_start() -> None:
+    """Or the engine would have nothing to go on from, and the days between the two starts would be lost."""
+    late = make_instrument("XAUUSD", calendar=make_calendar("late", "Mon-Fri 18:00-19:00"))
+    seed_recent(NOON_MS, quietly)
+    minutes = Candle.objects.filter(instrument=late, timeframe="1m")
+    assert not minutes.exists()
+
+    seed_recent(NOON_MS + DAY_MS, quietly)
+    assert UnfinishedPast.objects.get(pk=late.pk).until_at == NOON.replace(hour=0) + timedelta(days=1)
+    past.make_pasts(quietly, lambda: True)
+    assert minutes.filter(opened_at__gte=NOON).count() == 60
 
 
 def test_each_is_given_to_one() -> None:
@@ -116,6 +136,19 @@ def test_it_stops_where_it_is_told_to() -> None:
     assert not past.make_pasts(quietly, lambda: next(answers))
 
     assert [row.made_at is None for row in UnfinishedPast.objects.order_by("pk")] == [False, True]
+
+
+def test_who_died_does_not_go_on() -> None:
+    assert not going_on()
+    past.announce_makers()
+    assert going_on()
+
+    UnfinishedPast.objects.update(begun_at=None)
+    claimed()
+    assert going_on()
+    host, _, mark = GONE_PROCESS
+    UnfinishedPast.objects.exclude(maker="").update(maker=f"{host}:{2**22 + 1}:{mark}")
+    assert not going_on()
 
 
 def test_what_was_removed_meanwhile_is_not_written() -> None:

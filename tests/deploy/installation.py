@@ -88,9 +88,11 @@ class WebProcess:
 
 
 class Pair:
-    def __init__(self, first: WebProcess, second: WebProcess, key: str, ingest_key: str) -> None:
+    def __init__(self, first: WebProcess, second: WebProcess, key: str, ingest_key: str, secret: str) -> None:
         self.first, self.second = first, second
         self.key, self.ingest_key = key, ingest_key
+        self.secret = secret
+        """Of all its processes: SECRET_KEY."""
 
     @property
     def ports(self) -> tuple[int, int]:
@@ -114,4 +116,4 @@ def pair(directory: Path) -> Iterator[Pair]:
         for each in both:
             each.wait_until_ready()
         key, ingest_key = done.stdout.split()
-        yield Pair(both[0], both[1], key, ingest_key)
+        yield Pair(both[0], both[1], key, ingest_key, installation.environment()["SECRET_KEY"])

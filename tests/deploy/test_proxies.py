@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from pytest_django.fixtures import Settings
 from websockets.sync.connection import Connection
 
 from accounts.limits.throttling import FAILURES_PER_MINUTE
+from operations.doctor.diagnosis import OK
+from operations.doctor.proxy import look_at_proxy
 from serving.http.bounds import MOST_BODY_BYTES, MOST_TICK_BYTES
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.debian import require_debian
@@ -68,6 +73,27 @@ def fronts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
             running.callback(found.idle[name].close)
         found.idle_since_s = time.monotonic()
         yield found
+
+
+@each_proxy
+def test_the_doctor_finds_no_fault(
+    fronts: Fronts, name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, real = fronts.proxies[name], socket.getaddrinfo
+    settings.SECRET_KEY, settings.ALLOWED_HOSTS, settings.PRODUCTION = fronts.pair.secret, [HOST], True
+    # What DNS would say, and the certificate as if somebody known had signed it.
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *more, **named: real("127.0.0.1" if host == HOST else host, *more, **named),
+    )
+    monkeypatch.setenv("SSL_CERT_FILE", str(proxy.certificate))
+    address = urlsplit(f"https://{HOST}:{proxy.https}")
+
+    found = list(look_at_proxy(address, is_named=True, silence_s=1))
+
+    assert [each.says for each in found if each.level != OK] == []
+    assert len(found) == 8
 
 
 @each_proxy

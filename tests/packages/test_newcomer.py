@@ -85,6 +85,13 @@ def test_a_key_opens_a_quote_and_a_stream(serving: Serve, program: Path, home: P
         assert json.loads(socket.recv(PATIENCE_S))["symbol"] == "BTCUSD"
 
 
+def test_the_doctor_finds_no_fault(serving: Serve, program: Path, home: Path) -> None:
+    ended = typed(program, home, "--data", "D", "doctor", "--url", serving.url, "--silence", "0")
+    assert ended.returncode == 0, ended.stdout
+    assert f"ok    proxy         {serving.url} is answered by this installation." in ended.stdout
+    assert "ok    streams       WebSockets are opened" in ended.stdout
+
+
 def test_all_it_keeps_is_in_its_data_folder(serving: Serve, home: Path) -> None:
     assert [path.name for path in home.iterdir() if not path.name.startswith("serve-")] == ["D"]
     assert stat.S_IMODE((home / "D").stat().st_mode) == 0o700

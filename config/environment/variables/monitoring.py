@@ -24,6 +24,13 @@ MONITORING = VariableGroup(
             "From which level on lines are logged.",
             among=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
         ),
+        text(
+            "LOG_FORMAT",
+            None,
+            "Lines of JSON, or lines for people.",
+            among=("json", "text"),
+            otherwise="`json` in production, else `text`",
+        ),
         switch("ACCESS_LOG", False, "Logs each success of `/api` and `/ingest` too, and not refusals alone."),
         whole("SLOW_REQUEST_MS", 1_000, "A request that takes so long is logged as slow; 0 is none."),
     ),

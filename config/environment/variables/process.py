@@ -32,6 +32,11 @@ PROCESS = VariableGroup(
             "The folder from which pages get their static files; `collectstatic` fills it.",
             otherwise="`VAR_DIR/static`",
         ),
+        text(
+            "NOTIFY_SOCKET",
+            "",
+            "Set by systemd for units of Type=notify: it hears there that the service is ready.",
+        ),
         secret(
             "SECRET_KEY",
             "Signs sessions and links.",

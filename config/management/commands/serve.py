@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
+from core.program.systemd import tell_ready
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
 from serving.server import UVICORN_OPTIONS, Server, take_port
@@ -43,6 +44,7 @@ class Command(BaseCommand):
             def announce() -> None:
                 self.stdout.write(banner(host, listener.getsockname()[1], prepared.staff_link))
                 self.stdout.flush()
+                tell_ready()
                 makers.start()
 
             self.serve(listener, workers, announce, makers.stop)

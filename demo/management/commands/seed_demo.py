@@ -3,6 +3,7 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
 from core.database import UNANSWERED
@@ -13,6 +14,9 @@ from demo.progress import line_on
 
 class Command(BaseCommand):
     help = "Load the demo: people, keys, a market, signals and news. Again, it adds what is missing."
+
+    # Others would import every page, and that takes longer than much of what this does.
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--remove", action="store_true", help="Take away what the demo brought.")

@@ -16,6 +16,7 @@ from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
 from core.process import end_within, pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
+from core.program.systemd import tell_ready
 from instruments.catalogue import catalogue
 from market.engine.push_queue import PushQueue
 from market.management.engine_health import engine_health
@@ -58,6 +59,8 @@ class Command(BaseCommand):
         await control_events.start()
         await catalogue.load()
         await engine_health.start()
+        # Whether it leads or stands in.
+        tell_ready()
         try:
             while not ending.is_set():
                 await self.take_a_turn(ending)

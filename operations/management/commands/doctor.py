@@ -1,5 +1,6 @@
 import sys
 from argparse import ArgumentParser
+from itertools import chain
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -8,26 +9,42 @@ from django.core.validators import validate_email
 
 from operations.doctor.diagnosis import FAIL, Diagnosis
 from operations.doctor.looks import look_here
+from operations.doctor.proxy import look_at_proxy
+from operations.doctor.public_address import NoAddress, default_url, read_url
 from operations.doctor.report import as_json, as_lines, summary
+
+SILENCE = "How long a stream is silent to see whether the proxy bears it; 0 leaves that out. Default: 12."
 
 
 class Command(BaseCommand):
     help = (
         "Look whether this installation is in order: settings, data folder, database, Redis, mail, static "
-        "files, clock and limits. Each fault comes with its mend; with one the exit status is 1."
+        "files, clock, limits, and the proxy in front, through which it asks itself. Each fault comes with "
+        "its mend; with one the exit status is 1."
     )
     # It looks at them itself, and goes on where they fail.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--url", default="", help="The public address. Default: the first of ALLOWED_HOSTS, by https."
+        )
+        parser.add_argument(
+            "--silence", type=float, default=12.0, metavar="SECONDS", help=SILENCE, dest="silence_s"
+        )
         parser.add_argument("--mail", metavar="ADDRESS", default="", help="Send a test mail there.")
         parser.add_argument("--json", action="store_true", help="For programs: all findings at the end.")
 
-    def handle(self, *, mail: str, json: bool, **options: Any) -> None:
+    def handle(self, *, mail: str, json: bool, url: str, silence_s: float, **options: Any) -> None:
         if mail:
             _check_address(mail)
+        try:
+            address = read_url(url or default_url())
+        except NoAddress as error:
+            raise CommandError(str(error)) from None
+        through_proxy = look_at_proxy(address, is_named=bool(url), silence_s=silence_s)
         findings = []
-        for found in look_here(mail):
+        for found in chain(look_here(mail), through_proxy):
             findings.append(found)
             if not json:
                 self._show(found)

@@ -86,7 +86,9 @@ def test_no_variable_stands_in_the_table_twice() -> None:
 
 def test_defaults_are_allowed() -> None:
     for each in VARIABLES.values():
-        if isinstance(each.default, int | float) or each.among or each.begins:
+        if isinstance(each.default, int | float) or (
+            each.default is not None and (each.among or each.begins)
+        ):
             assert each.value_of(f"{each.default:d}" if each.kind == "switch" else str(each.default)) == (
                 each.default
             ), each.name

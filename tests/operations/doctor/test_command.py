@@ -41,7 +41,7 @@ def said_of(about: str, output: str) -> dict[str, str]:
 
 
 def test_a_fresh_installation_is_in_order(tmp_path: Path) -> None:
-    ended = manage(tmp_path / "var", "doctor")
+    ended = manage(tmp_path / "var", "doctor", PORT=str(services.free_port()))
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
     assert lines[0].startswith(f"ok    data          {tmp_path / 'var'} can be written")

@@ -89,7 +89,12 @@ def test_a_replica_of_the_bus_is_none(redis: Redis, settings: Settings) -> None:
 
 
 def test_a_user_who_may_not_ask_is_told(redis: Redis, settings: Settings) -> None:
-    rights = {"categories": ["+@all"], "commands": ["-info"], "keys": ["*"], "channels": ["*"]}
+    rights: dict[str, Any] = {
+        "categories": ["+@all"],
+        "commands": ["-info"],
+        "keys": ["*"],
+        "channels": ["*"],
+    }
     redis.acl_setuser("service", enabled=True, passwords=["+password"], **rights)
     settings.REDIS_URL = settings.REDIS_URL.replace("//", "//service:password@")
     level, says = only_fault(look_at_redis())

@@ -79,9 +79,10 @@ class Source:
         }  # fmt: skip
 
     def note(self, answer: Frame) -> None:
-        """Of one tick."""
-        self.taken += answer["accepted"]
-        self.verdicts["accepted" if answer["accepted"] else answer["rejected"][0]["code"]] += 1
+        """Of one tick. One that had no answer may have been taken all the same."""
+        verdict = "accepted" if answer["accepted"] else answer["rejected"][0]["code"]
+        self.taken += verdict in ("accepted", "duplicate")
+        self.verdicts[verdict] += 1
 
 
 class PushingClient(Source):
@@ -91,16 +92,24 @@ class PushingClient(Source):
         url = f"http://127.0.0.1:{port}/ingest/ticks"
         async with httpx.AsyncClient(timeout=PATIENCE_S, headers=self._headers) as client:
             while not has_ended.is_set():
-                try:
-                    answer = await client.post(url, json=[self.next()])
-                except httpx.TransportError as error:
-                    self.verdicts[type(error).__name__] += 1
-                else:
-                    if answer.status_code == 200:
-                        self.note(answer.json())
-                    else:
-                        self.verdicts[str(answer.status_code)] += 1
+                await self._push(client, url)
                 await asyncio.sleep(PUSH_EVERY_S)
+
+    async def _push(self, client: httpx.AsyncClient, url: str) -> None:
+        """The same again until it is answered."""
+        tick, is_answered = self.next(), False
+        while not is_answered:
+            try:
+                answer = await client.post(url, json=[tick])
+            except httpx.TransportError as error:
+                self.verdicts[type(error).__name__] += 1
+            else:
+                is_answered = answer.status_code == 200
+                if is_answered:
+                    self.note(answer.json())
+                else:
+                    self.verdicts[str(answer.status_code)] += 1
+                    await asyncio.sleep(PUSH_EVERY_S)
 
 
 class PushingSocket(Source):
@@ -109,12 +118,14 @@ class PushingSocket(Source):
     def __init__(self, ingest_key: str, symbol: str) -> None:
         super().__init__(ingest_key, symbol)
         self._unanswered: dict[int, dict[str, Any]] = {}
+        self._again: list[dict[str, Any]] = []
+        """Those that were refused for the moment."""
         self.ends: Counter[int] = Counter()
         self.left_over = 0
         """Ticks that had no answer when the socket was closed."""
 
     async def run(self, port: int, has_ended: asyncio.Event) -> None:
-        while not has_ended.is_set():
+        while not has_ended.is_set() or self._unanswered:
             try:
                 await self._session(port, has_ended)
             except CUT as error:
@@ -125,22 +136,26 @@ class PushingSocket(Source):
         url, is_told = f"ws://127.0.0.1:{port}/ws/ingest", asyncio.Event()
         async with connect(url, compression=None, additional_headers=self._headers) as connection:
             reading = asyncio.create_task(self._read(connection, is_told))
-            for tick in list(self._unanswered.values()):
-                await self._send(connection, tick)
-            while not (has_ended.is_set() or is_told.is_set() or reading.done()):
-                if len(self._unanswered) < MOST_UNANSWERED:
-                    tick = self.next()
-                    self._unanswered[tick["seq"]] = tick
-                    with suppress(ConnectionClosed):
-                        await self._send(connection, tick)
+            self._again = list(self._unanswered.values())
+            while not (is_told.is_set() or reading.done()):
+                if has_ended.is_set() and not self._unanswered:
+                    await connection.close()
+                    await reading
+                    return
+                with suppress(ConnectionClosed):
+                    await self._send_some(connection, has_ended)
                 await asyncio.sleep(PUSH_EVERY_S)
-            if not is_told.is_set():
-                await until(lambda: not self._unanswered or reading.done())
-                await connection.close()
             await reading
-            if is_told.is_set():
-                self.ends[connection.close_code or 0] += 1
+            self.ends[connection.close_code or 0] += 1
         self.left_over += len(self._unanswered)
+
+    async def _send_some(self, connection: ClientConnection, has_ended: asyncio.Event) -> None:
+        while self._again:
+            await self._send(connection, self._again.pop(0))
+        if len(self._unanswered) < MOST_UNANSWERED and not has_ended.is_set():
+            tick = self.next()
+            self._unanswered[tick["seq"]] = tick
+            await self._send(connection, tick)
 
     async def _send(self, connection: ClientConnection, tick: dict[str, Any]) -> None:
         await connection.send(json.dumps({"id": tick["seq"], "ticks": [tick]}))
@@ -156,6 +171,8 @@ class PushingSocket(Source):
                     is_told.set()
                 elif frame["type"] == "error":
                     self.verdicts[frame["error"]["code"]] += 1
+                    if (tick := self._unanswered.get(frame.get("id"))) is not None:
+                        self._again.append(tick)
 
 
 class Asking:
@@ -234,6 +251,10 @@ class Traffic:
 
     def refusals(self) -> Counter[str]:
         return sum((client.refusals for client in self.streams), Counter[str]())
+
+    def unannounced(self) -> int:
+        """Streams that were closed without being told before."""
+        return sum(client.ends.total() - client.notices for client in self.streams)
 
     def ends(self) -> Counter[int]:
         """The codes with which streams and pushing sockets were closed."""

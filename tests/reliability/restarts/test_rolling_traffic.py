@@ -64,7 +64,7 @@ def check(traffic: Traffic, tell: Tell) -> None:
     assert set(pushes) == {"accepted"}
     assert not traffic.refusals()
     assert (traffic.holes(), traffic.lost()) == (0, 0)
-    assert set(ends) == {1012}
+    assert (set(ends), traffic.unannounced()) == ({1012}, 0)
     assert all(client.sessions > 1 for client in traffic.streams)
     assert all(source.left_over == 0 for source in traffic.sources if isinstance(source, PushingSocket))
 

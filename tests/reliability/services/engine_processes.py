@@ -18,7 +18,7 @@ from market.models import EngineState
 from market.prices.records import TickAccepted
 from tests.patience import wait_until
 
-from .processes import ROOT, Installation, stop, tied
+from .processes import Installation, stop, tied
 
 RUNS, WAITS = "The engine runs", "Waiting for the lease"
 
@@ -65,8 +65,8 @@ def engine_process(
 ) -> Iterator[EngineProcess]:
     log, environment = installation.directory / f"engine-{number}.log", installation.environment(**changes)
     with log.open("wb") as out:
-        command = tied("manage.py", "run_engine")
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+        command = tied("manage.py", "run_engine", python=installation.python)
+        process = subprocess.Popen(command, cwd=installation.root, env=environment, stdout=out, stderr=out)
     try:
         yield EngineProcess(process, log)
     finally:

@@ -53,6 +53,9 @@ class Process(NamedTuple):
 class Installation:
     """One database, one Redis or none, and the secrets that its processes share."""
 
+    root, python = ROOT, sys.executable
+    """Whose code its processes run, and in which environment."""
+
     def __init__(self, directory: Path, database_url: str, redis_url: str = "") -> None:
         self.directory, self.database_url, self.redis_url = directory, database_url, redis_url
         self._numbers = iter(range(10_000))
@@ -70,7 +73,7 @@ class Installation:
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A management command in a process of its own."""
-        return manage(self.environment(), *arguments)
+        return manage(self.environment(), *arguments, root=self.root, python=self.python)
 
     @contextmanager
     def serve(self, count: int, **changes: str) -> Iterator[list[Process]]:
@@ -101,9 +104,10 @@ class Installation:
         self, program: Sequence[str], port: int, changes: Mapping[str, str]
     ) -> Iterator[tuple[subprocess.Popen[bytes], Process]]:
         port, log = port or free_port(), self.directory / f"server-{next(self._numbers)}.log"
-        command, environment = tied(*program, "--port", str(port)), self.environment(**changes)
+        command = tied(*program, "--port", str(port), python=self.python)
+        environment = self.environment(**changes)
         with log.open("wb") as out:
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+            process = subprocess.Popen(command, cwd=self.root, env=environment, stdout=out, stderr=out)
         try:
             yield process, Process(port, process.pid, log)
         finally:
@@ -126,17 +130,19 @@ class Installation:
             connections["default"] = before
 
 
-def manage(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    command, limit_s = tied("manage.py", *arguments), START_PATIENCE_S
+def manage(
+    environment: Mapping[str, str], *arguments: str, root: Path = ROOT, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
+    command, limit_s = tied("manage.py", *arguments, python=python), START_PATIENCE_S
     return subprocess.run(
-        command, cwd=ROOT, env=environment, timeout=limit_s, capture_output=True, text=True, check=False
+        command, cwd=root, env=environment, timeout=limit_s, capture_output=True, text=True, check=False
     )
 
 
-def tied(*arguments: str) -> list[str]:
+def tied(*arguments: str, python: str = sys.executable) -> list[str]:
     """Python, which the kernel ends when we end, even by kill -9."""
     setpriv = shutil.which("setpriv")
-    return [*([setpriv, "--pdeathsig=KILL"] if setpriv else []), sys.executable, *arguments]
+    return [*([setpriv, "--pdeathsig=KILL"] if setpriv else []), python, *arguments]
 
 
 def wait_until_healthy(process: subprocess.Popen[bytes], server: Process) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accounts.ending.deletion import delete_account
 from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key, roll_key
 from accounts.limits.tiers import change_tier, save_tier, save_user_access
@@ -216,3 +217,13 @@ def test_demo_key_opens_a_stream_on_this_machine_alone(opened: Open, symbol: str
     assert opened(key=demo).subscribe(symbol)["type"] == "subscribed"
     relayed = opened(key=demo, X_Forwarded_For="192.0.2.1")
     assert relayed.refused({"action": "ping"})["error"]["code"] == "invalid_api_key"
+
+
+def test_deleting_the_account_closes_its_sockets(
+    opened: Open, service: Server, account: Account, symbol: str
+) -> None:
+    sockets = two(opened, make_key(account), symbol)
+    delete_account(account.user)
+    service.run(feed.read())
+    for socket in sockets:
+        assert (code_of(socket.refused()), socket.closed) == (("invalid_api_key", True, False), 4401)

@@ -1,0 +1,102 @@
+"""Everything that is kept about one person, as a file for them."""
+
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from asgiref.sync import async_to_sync
+
+from accounts.models import Account, AiUsage, Usage, User
+from accounts.open_streams.registry import open_streams
+from core.events.outbox import ControlEvent
+from core.plain_json import encode
+from core.times import moment
+
+Row = Mapping[str, object]
+Section = Callable[[User], Iterable[Row]]
+
+# Of a key neither its secret nor the hash of it, of a second factor not what codes are made of.
+KEY = ("name", "prefix", "created_at", "last_used_at", "expires_at", "revoked_at")
+EVENT = ("kind", "facts", "by", "created_at")
+TIER_REQUEST = ("wanted__name", "why", "state", "asked_at", "decided_at", "answer")
+SESSION = ("ip", "user_agent", "created_at", "last_seen_at")
+
+
+class AccountData:
+    """The sections of the file. Rooms above add their own."""
+
+    def __init__(self) -> None:
+        self.sections: dict[str, Section] = {
+            "person": person,
+            "email_addresses": lambda user: EmailAddress.objects.filter(user=user).values(
+                "email", "verified", "primary"
+            ),
+            "second_factors": lambda user: Authenticator.objects.filter(user=user).values(
+                "type", "created_at", "last_used_at"
+            ),
+            "sessions": lambda user: UserSession.objects.filter(user=user).values(*SESSION),
+            "account": account_of,
+            "keys": of_account(lambda account: account.keys.order_by("pk").values(*KEY)),
+            "usage": of_account(usage_of),
+            "ai_usage": of_account(
+                lambda account: AiUsage.objects.filter(account=account).order_by("day").values("day", "used")
+            ),
+            "tier_requests": of_account(
+                lambda account: account.tier_requests.order_by("pk").values(*TIER_REQUEST)
+            ),
+            "open_streams": of_account(streams_of),
+            "events": of_account(
+                lambda account: (
+                    ControlEvent.objects.filter(account_id=account.pk).order_by("position").values(*EVENT)
+                )
+            ),
+        }
+
+    def packed(self, user: User) -> bytes:
+        """A ZIP of one JSON file."""
+        facts = {name: list(section(user)) for name, section in self.sections.items()}
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("account.json", encode({"made_at": datetime.now(UTC), **facts}))
+        return packed.getvalue()
+
+
+def of_account(rows: Callable[[Account], Iterable[Row]]) -> Section:
+    """Nothing where the user has no account yet."""
+
+    def section(user: User) -> Iterator[Row]:
+        for account in Account.objects.filter(user=user).select_related("tier"):
+            yield from rows(account)
+
+    return section
+
+
+def person(user: User) -> Iterable[Row]:
+    names = ("username", "first_name", "last_name", "email", "date_joined", "last_login", "is_staff")
+    rows: Iterable[Row] = User.objects.filter(pk=user.pk).values(*names)
+    return rows
+
+
+def account_of(user: User) -> Iterable[Row]:
+    return Account.objects.filter(user=user).values("tier__name", "created_at")
+
+
+def usage_of(account: Account) -> Iterable[Row]:
+    return (
+        Usage.objects.filter(account=account)
+        .order_by("span", "starts_at")
+        .values("span", "starts_at", "requests", "streams")
+    )
+
+
+def streams_of(account: Account) -> Iterator[Row]:
+    for stream in async_to_sync(open_streams.of)(account.pk):
+        yield {"path": stream.path, "opened_at": moment(round(1000 * stream.opened_at))}
+
+
+account_data = AccountData()
+"""`config/wiring.py` adds the sections of rooms above."""

@@ -1,0 +1,121 @@
+"""Deletes an account: nothing of it opens anything any more, and no table names its owner, but for what is
+published for good. What must stay, as signals and the log of what staff did, stands under a pseudonym."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.db import models, transaction
+from django.db.models import ProtectedError, Q
+
+from accounts.models import PSEUDONYM, Account, ApiKey, TierRequest, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+
+
+class DeletionRefused(Exception):
+    """The account has to stay; the message is for its owner."""
+
+
+def refuse_deletion(user: User) -> None:
+    account = Account.objects.filter(user=user).first()
+    if account is not None and (account.is_demo or account.is_visitor):
+        raise DeletionRefused("This account belongs to the demo, which others look at too.")
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    if user.is_superuser and user.is_active and not others.exists():
+        raise DeletionRefused("This is the last superuser. Make another one first, or nobody could.")
+
+
+@transaction.atomic
+def delete_account(user: User) -> str:
+    """Returns the pseudonym under which something of it stays; empty if nothing does."""
+    # Whoever issues a key or changes powers meanwhile waits for this.
+    user = User.objects.select_for_update().get(pk=user.pk)
+    account = Account.objects.select_for_update().filter(user=user).first()
+    refuse_deletion(user)
+    name, pseudonym = user.username, free_pseudonym(user)
+    rename_in_log(user, account, pseudonym)
+    TierRequest.objects.filter(decided_by=name).update(decided_by=pseudonym)
+    revoked = [] if account is None else list(account.keys.filter(revoked_at=None))
+    sessions = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    pages = [] if account is None else list(account.page_sessions.values_list("session_key", flat=True))
+    # Deleting a row takes its number from the object.
+    account_id = None if account is None else account.pk
+    is_kept = not take_away(user, account, pseudonym, {*sessions, *pages})
+    forget_in_events(name, pseudonym, account_id)
+    # Events come last: whoever has published waits for no row any more.
+    tell(account_id, revoked, pseudonym)
+    return pseudonym if is_kept else ""
+
+
+def free_pseudonym(user: User) -> str:
+    """Nobody signs up with such a name, but one may be older than this rule."""
+    name = f"{PSEUDONYM}{user.pk}"
+    while User.objects.filter(username=name).exists():
+        name += "-"
+    return name
+
+
+def take_away(user: User, account: Account | None, pseudonym: str, sessions: set[str]) -> bool:
+    """Whether nothing refers to the user any more."""
+    Session.objects.filter(session_key__in=sessions).delete()
+    if account is not None:
+        account.delete()
+    for model in (EmailAddress, Authenticator, UserSession):
+        model._default_manager.filter(user=user).delete()
+    if not LogEntry.objects.filter(user=user).exists():
+        try:
+            with transaction.atomic():
+                user.delete()
+        except ProtectedError:
+            pass
+        else:
+            return True
+    user.groups.clear()
+    user.user_permissions.clear()
+    user.username, user.email, user.first_name, user.last_name = pseudonym, "", "", ""
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.last_login = None
+    user.set_unusable_password()
+    user.save()
+    return False
+
+
+def rename_in_log(user: User, account: Account | None, pseudonym: str) -> None:
+    """What staff did to this account stays on record, without the name."""
+    of_user: list[models.QuerySet[Any]] = [
+        *(model._default_manager.filter(user=user) for model in (EmailAddress, Authenticator, UserSession)),
+        User.objects.filter(pk=user.pk),
+    ]
+    if account is not None:
+        of_user += [Account.objects.filter(pk=account.pk), account.tier_requests.all(), account.keys.all()]
+    about = Q(pk__in=[])
+    for rows in of_user:
+        ids = [str(pk) for pk in rows.values_list("pk", flat=True)]
+        about |= Q(content_type=ContentType.objects.get_for_model(rows.model), object_id__in=ids)
+    for entry in LogEntry.objects.filter(about):
+        for name in filter(None, (user.email, user.username)):
+            entry.object_repr = entry.object_repr.replace(name, pseudonym)
+            entry.change_message = entry.change_message.replace(name, pseudonym)
+        entry.save(update_fields=["object_repr", "change_message"])
+
+
+def forget_in_events(name: str, pseudonym: str, account_id: int | None) -> None:
+    """The rows stay: by them every process sees that the database is still the one it knows."""
+    ControlEvent.objects.filter(by=name).update(by=pseudonym)
+    for event in ControlEvent.objects.filter(account_id=account_id, kind=EventKind.TIER_DECLINED):
+        event.facts["answer"] = ""
+        event.save(update_fields=["facts"])
+
+
+def tell(account_id: int | None, revoked: list[ApiKey], by: str) -> None:
+    if account_id is None:
+        return
+    for key in revoked:
+        facts = {"account": account_id, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
+        ControlEvent.objects.publish(EventKind.KEY_REVOKED, by=by, **facts)
+    ControlEvent.objects.publish(EventKind.ACCOUNT_CHANGED, by=by, account=account_id, active=False)

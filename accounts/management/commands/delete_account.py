@@ -1,0 +1,33 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.checks import Tags
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.ending.deletion import DeletionRefused, delete_account
+from accounts.models import User
+
+
+class Command(BaseCommand):
+    help = (
+        "Delete an account for good: keys and sessions end at once, and nothing names its owner any more but "
+        "the ledger, if they published signals, and scores that they gave to news."
+    )
+    requires_system_checks = (Tags.security,)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--yes", action="store_true", help="Do it; without this it only asks for it.")
+
+    def handle(self, *, username: str, yes: bool, **options: Any) -> None:
+        user = User.objects.filter(username=username).first()
+        if user is None:
+            raise CommandError(f"There is no user {username}.")
+        if not yes:
+            raise CommandError(f"This cannot be undone. To delete {username}, repeat it with --yes.")
+        try:
+            pseudonym = delete_account(user)
+        except DeletionRefused as refusal:
+            raise CommandError(str(refusal)) from None
+        left = f" What has to stay is named {pseudonym}." if pseudonym else ""
+        self.stdout.write(f"The account is deleted; its keys and sockets end within two seconds.{left}")

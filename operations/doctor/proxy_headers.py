@@ -1,0 +1,90 @@
+"""What a request looked like behind the proxy, against what it was: pure."""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from serving.mirror import SeenRequest
+
+from .diagnosis import Diagnosis, fail, ok, warn
+
+ABOUT = "proxy"
+FOR = "nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; HAProxy: option forwardfor"
+SEND_FOR = f"Let the proxy send the client's address in X-Forwarded-For ({FOR})."
+OVERWRITE = f"Let the proxy overwrite the X-Forwarded-For of a client or add to it ({FOR})."
+PROTO = "nginx: proxy_set_header X-Forwarded-Proto $scheme"
+SEND_PROTO = f"Let the proxy send X-Forwarded-Proto: https ({PROTO})."
+KEEP_HOST = "Let the proxy pass on the Host that the client named (nginx: proxy_set_header Host $host)."
+
+
+class Asking(NamedTuple):
+    """The request as it was sent."""
+
+    scheme: str
+    host: str
+    own_address: tuple[str, int]
+
+
+def is_direct(sent: Asking, seen: SeenRequest) -> bool:
+    """The very connection that we opened ends at the service."""
+    return (plain(seen.client), seen.port) == (plain(sent.own_address[0]), sent.own_address[1])
+
+
+def judge_headers(sent: Asking, seen: SeenRequest, *, is_ours: bool) -> Iterator[Diagnosis]:
+    """`is_ours`: whether ALLOWED_HOSTS has the host that was seen."""
+    if is_direct(sent, seen):
+        yield ok(ABOUT, "Nothing stands between this machine and the service.")
+        return
+    yield judge_client(sent, seen)
+    yield from _judge_scheme(sent, seen)
+    if not is_ours:
+        says = f"The proxy turns the Host {sent.host} into {seen.host or 'none'}, which ALLOWED_HOSTS lacks."
+        yield fail(ABOUT, says, KEEP_HOST)
+    elif seen.host.partition(":")[0] != sent.host:
+        says = f"The proxy turns the Host {sent.host} into {seen.host}, and links in mails will name that."
+        yield warn(ABOUT, says, KEEP_HOST)
+
+
+def judge_client(sent: Asking, seen: SeenRequest, about: str = ABOUT) -> Diagnosis:
+    client = plain(seen.client)
+    if seen.forwarded_for:
+        if client in [plain(part) for part in seen.forwarded_for.split(",")]:
+            return ok(about, f"The service sees clients by their own addresses: this machine is {client}.")
+        says = f"The service takes the proxy at {client} for the client, because it does not trust it."
+        return fail(about, says, f"Set TRUSTED_PROXIES={client} for the service, or a network with it.")
+    # The service itself speaks no TLS, so somebody stands in front, who does not say for whom.
+    if sent.scheme == "https" or not ip_address(client).is_global:
+        says = f"All clients seem to come from {client}, the proxy, and share the limits of one address."
+        return fail(about, says, SEND_FOR)
+    return ok(about, f"The service sees this machine as {client}.")
+
+
+def _judge_scheme(sent: Asking, seen: SeenRequest) -> Iterator[Diagnosis]:
+    if sent.scheme != "https":
+        return
+    if seen.scheme == "https":
+        yield ok(ABOUT, "The service knows that its clients use TLS.")
+    elif seen.forwarded_proto == "https":
+        says = "The service does not believe the proxy's X-Forwarded-Proto, and sends clients in circles."
+        yield fail(ABOUT, says, "Set TRUSTED_PROXIES for the service to the address of the proxy.")
+    else:
+        said = f"says {seen.forwarded_proto}" if seen.forwarded_proto else "is missing"
+        says = f"X-Forwarded-Proto {said}, so pages send clients in circles."
+        yield fail(ABOUT, says, SEND_PROTO)
+
+
+def judge_forged(forged: str, seen: SeenRequest) -> Diagnosis:
+    if seen.forwarded_for.strip() == forged:
+        says = "The proxy passes on the X-Forwarded-For of a client, who can so choose an address."
+        return fail(ABOUT, says, OVERWRITE)
+    return ok(ABOUT, "A client cannot choose the address that the service sees.")
+
+
+def plain(address: str) -> str:
+    """Without port, brackets and the IPv6 form of an IPv4 address."""
+    text = address.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    return text.removeprefix("::ffff:")

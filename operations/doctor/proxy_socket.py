@@ -1,0 +1,88 @@
+"""Streams through the proxy: whether it opens them, passes each frame on at once, and bears silence."""
+
+import time
+from collections.abc import Iterator
+from urllib.parse import SplitResult
+
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
+
+from serving.mirror import SOCKET_PATH, TICKET_HEADER, NotOfThisInstallation, make_ticket, read_answer
+
+from .diagnosis import Diagnosis, fail, ok
+from .proxy_headers import Asking, is_direct, judge_client
+from .public_address import PATIENCE_S
+
+ABOUT = "streams"
+PROMPT_S = 5.0
+UPGRADE = (
+    "Let the proxy speak HTTP/1.1 and pass on upgrades (nginx: proxy_http_version 1.1, "
+    "proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection upgrade)."
+)
+UNBUFFERED = "Let the proxy pass on each frame as it comes (nginx: proxy_buffering off)."
+LONGER = (
+    "Let the proxy wait for a minute or longer, for streams say something every 10 seconds (nginx: "
+    "proxy_read_timeout and proxy_send_timeout; HAProxy: timeout tunnel)."
+)
+
+
+def look_at_socket(url: SplitResult, silence_s: float) -> Iterator[Diagnosis]:
+    ticket = make_ticket()
+    address = f"{url.geturl().rstrip('/').replace('http', 'ws', 1)}{SOCKET_PATH}"
+    try:
+        with connect(
+            address,
+            additional_headers={TICKET_HEADER: ticket},
+            open_timeout=PATIENCE_S,
+            close_timeout=1,
+            ping_interval=None,
+            proxy=None,
+        ) as socket:
+            yield from _listen(socket, url, ticket, silence_s)
+    except InvalidStatus as error:
+        says = f"The proxy opens no stream: it answers {error.response.status_code} to a WebSocket."
+        yield fail(ABOUT, says, UPGRADE)
+    except (WebSocketException, OSError) as error:
+        yield fail(ABOUT, f"The proxy opens no stream: {str(error).rstrip('.') or 'no answer'}.", UPGRADE)
+
+
+def _listen(socket: Connection, url: SplitResult, ticket: str, silence_s: float) -> Iterator[Diagnosis]:
+    try:
+        seen = read_answer(ticket, str(socket.recv(PROMPT_S)))
+    except TimeoutError:
+        yield fail(ABOUT, f"A frame did not come within {PROMPT_S:g} s: the proxy holds it back.", UNBUFFERED)
+        return
+    except NotOfThisInstallation:
+        yield fail(ABOUT, "Streams lead to something else than this installation.", UPGRADE)
+        return
+    except ConnectionClosed:
+        yield fail(ABOUT, "The proxy closes a stream before its first frame.", UPGRADE)
+        return
+    yield ok(ABOUT, "WebSockets are opened, and a frame passes at once.")
+    host, port = socket.local_address[:2]
+    sent = Asking(url.scheme, url.hostname or "", (host, port))
+    if not is_direct(sent, seen):
+        yield judge_client(sent, seen, ABOUT)
+    if silence_s:
+        yield _be_silent(socket, silence_s)
+
+
+def _be_silent(socket: Connection, silence_s: float) -> Diagnosis:
+    began_at = time.monotonic()
+    try:
+        socket.recv(silence_s)
+    except TimeoutError:
+        pass
+    except ConnectionClosed:
+        return _cut(time.monotonic() - began_at)
+    try:
+        socket.send("still there?")
+        socket.recv(PROMPT_S)
+    except (ConnectionClosed, TimeoutError):
+        return _cut(time.monotonic() - began_at)
+    return ok(ABOUT, f"A silent stream stays open, for {silence_s:g} s at least.")
+
+
+def _cut(after_s: float) -> Diagnosis:
+    return fail(ABOUT, f"The proxy cuts a stream off that is silent for {after_s:.0f} s.", LONGER)

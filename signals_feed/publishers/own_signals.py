@@ -1,0 +1,18 @@
+"""A publisher's signals, for themselves."""
+
+from collections.abc import Iterable, Mapping
+
+from accounts.models import User
+from signals_feed.models import Signal
+
+OWN = (
+    *("id", "instrument__symbol", "direction", "entry", "stop_loss", "take_profit", "tradable_price"),
+    *("status", "published_at", "expires_at", "cancel_reason", "cancelled_at"),
+    *("close_price", "closed_at", "close_reason", "pnl", "pnl_percent", "pnl_r", "best_r", "worst_r"),
+)
+
+
+def own_signals(user: User) -> Iterable[Mapping[str, object]]:
+    own = Signal.objects.filter(user=user).order_by("published_at", "pk")
+    rows: Iterable[Mapping[str, object]] = own.values(*OWN)
+    return rows

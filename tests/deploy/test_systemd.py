@@ -1,0 +1,183 @@
+"""The units: as systemd reads them, and whether what they forbid is what our processes do without.
+
+systemd itself does not run here. Under strace the real processes show which calls they make."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from config.environment.values import FILE
+from config.environment.variables import VARIABLES
+from tests.patience import PATIENCE_S
+from tests.programs import services
+from tests.programs.debian import require_debian
+from tests.programs.services import free_port
+from tests.reliability.services.private_servers import PrivatePostgres
+from tests.reliability.services.processes import ROOT
+
+from .installation import HOST, ProductionInstallation
+
+UNITS = ROOT / "deploy/systemd"
+SERVICES = ("tickwire-web@.service", "tickwire-engine@.service", "tickwire-migrate.service")
+PROGRAM = "/opt/tickwire/bin/tickwire-server"
+WORST_EXPOSURE = 1.5
+"""Of 10. A service that is as open as it can be has 9.6."""
+CALL = re.compile(r"^\d+ +(?:<\.\.\. )?(\w+)[( ]", re.M)
+# Writable and executable at once, or made executable after it was written.
+CODE_OF_DATA = re.compile(r"mmap\([^)]*PROT_WRITE\|PROT_EXEC|(?:pkey_)?mprotect\([^)]*PROT_EXEC")
+
+each_service = pytest.mark.parametrize("name", SERVICES)
+
+
+def values(name: str, key: str) -> list[str]:
+    return re.findall(rf"^{key}=(.*)$", (UNITS / name).read_text(), re.M)
+
+
+def environment(name: str) -> dict[str, str]:
+    return dict(each.split("=", 1) for line in values(name, "Environment") for each in line.split())
+
+
+def analyze(*words: str) -> subprocess.CompletedProcess[str]:
+    program = require_debian("systemd-analyze", "systemd")
+    return subprocess.run([program, *words], capture_output=True, text=True, check=False)
+
+
+def test_systemd_takes_them(tmp_path: Path) -> None:
+    for path in UNITS.iterdir():
+        (tmp_path / path.name).write_text(path.read_text().replace(PROGRAM, sys.executable))
+    names = ["tickwire.target", "tickwire.slice", "tickwire-migrate.service"]
+    names += ["tickwire-web@8001.service", "tickwire-engine@1.service"]
+    checked = analyze("verify", "--man=no", *(str(tmp_path / name) for name in names))
+
+    # What else it complains about are units of this machine.
+    assert [line for line in checked.stderr.splitlines() if "tickwire" in line] == []
+    assert checked.returncode == 0
+
+
+@each_service
+def test_it_is_hardly_exposed(name: str) -> None:
+    checked = analyze("security", "--offline=yes", "--no-pager", str(UNITS / name))
+    (exposure,) = re.findall(r"exposure level for \S+: ([\d.]+)", checked.stdout)
+    assert float(exposure) <= WORST_EXPOSURE
+
+
+@each_service
+def test_its_variables_are_known(name: str) -> None:
+    for variable in environment(name):
+        plain = variable.removesuffix(FILE)
+        assert plain in VARIABLES
+        assert variable == plain or VARIABLES[plain].is_secret
+
+
+@each_service
+def test_each_secret_is_handed_to_it(name: str) -> None:
+    given = {each.partition(":")[0] for each in values(name, "LoadCredential")}
+    read = {value for variable, value in environment(name).items() if variable.endswith(FILE)}
+    assert read == {f"%d/{secret}" for secret in given}
+
+
+def test_variables_of_the_file_are_known_and_nothing_needed_is_missing() -> None:
+    named = set(re.findall(r"^([A-Z_]+)=", (UNITS / "tickwire.env").read_text(), re.M))
+    needed = {name for name, variable in VARIABLES.items() if variable.is_needed}
+    assert named <= set(VARIABLES)
+    for name in SERVICES:
+        assert needed <= named | {variable.removesuffix(FILE) for variable in environment(name)}
+
+
+@pytest.mark.parametrize("name", SERVICES[:2])
+def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
+    given = environment(name)
+    least_s = float(given.get("DRAIN_S", 0)) + float(given["STOP_WITHIN_S"])
+    assert least_s < float(values(name, "TimeoutStopSec")[0])
+
+
+def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:
+    wanted = set(re.findall(r"tickwire-web@(\d+)", (UNITS / "tickwire.target").read_text()))
+    for path in ("nginx/tickwire.conf", "haproxy/haproxy.cfg", "caddy/Caddyfile"):
+        assert set(re.findall(r"127\.0\.0\.1:(80\d\d)", (ROOT / "deploy" / path).read_text())) == wanted
+
+
+class Traced(NamedTuple):
+    calls: set[str]
+    code_of_data: list[str]
+
+
+@contextmanager
+def traced(installation: ProductionInstallation, *words: str, **changes: str) -> Iterator[Path]:
+    """From the moment in which it has told systemd that it is ready."""
+    log = installation.directory / f"{words[0]}.strace"
+    with ExitStack() as open_:
+        systemd = open_.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        systemd.settimeout(PATIENCE_S)
+        systemd.bind("")
+        notify = f"@{systemd.getsockname()[1:].decode()}"
+        command = [require_debian("strace"), "-f", "-qq", "-e", "signal=none", "-o", str(log)]
+        process = subprocess.Popen(
+            [*command, sys.executable, "manage.py", *words],
+            cwd=ROOT,
+            env=installation.environment(NOTIFY_SOCKET=notify, DRAIN_S="0", **changes),
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            assert systemd.recv(100) == b"READY=1"
+            yield log
+        finally:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            for child in children:
+                os.kill(int(child), signal.SIGTERM)
+            process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Traced:
+    """What an engine and a web process do from their start to their end."""
+    directory, port = tmp_path_factory.mktemp("traced"), free_port()
+    with ExitStack() as running:
+        database = PrivatePostgres(directory)
+        running.enter_context(database.running())
+        redis = running.enter_context(services.redis(directory))
+        installation = ProductionInstallation(directory, database.url, redis)
+        logs = [
+            running.enter_context(traced(installation, "run_engine")),
+            running.enter_context(traced(installation, "serve", PORT=str(port), NEWS_POLLING="1")),
+        ]
+        headers = {"Host": HOST, "X-Forwarded-Proto": "https"}
+        page = httpx.get(f"http://127.0.0.1:{port}/accounts/login/", headers=headers)
+        assert page.status_code == 200
+    text = "".join(log.read_text(errors="replace") for log in logs)
+    return Traced(set(CALL.findall(text)), CODE_OF_DATA.findall(text))
+
+
+def calls_of(group: str) -> set[str]:
+    """Also of the groups within it."""
+    lines = analyze("syscall-filter", "--no-pager", group).stdout.splitlines()[1:]
+    found = {line.strip() for line in lines if not line.strip().startswith("#")} - {""}
+    groups = {name for name in found if name.startswith("@")}
+    return (found - groups).union(*(calls_of(name) for name in groups))
+
+
+@each_service
+def test_no_call_that_it_forbids_is_made(name: str, seen: Traced) -> None:
+    allowed, *forbidden = values(name, "SystemCallFilter")
+    left = calls_of(allowed)
+    for group in " ".join(forbidden).removeprefix("~").split():
+        left -= calls_of(group)
+
+    assert {"epoll_wait", "mmap", "connect"} <= seen.calls
+    assert seen.calls - left == set()
+
+
+def test_nothing_is_executed_that_was_written(seen: Traced) -> None:
+    assert seen.code_of_data == []

@@ -1,0 +1,208 @@
+"""The doctor asks a real service through a proxy that has one fault at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from operations.doctor.diagnosis import Diagnosis
+from operations.doctor.proxy import look_at_proxy
+from tests.certificates import make_certificate
+from tests.programs.running import Serve
+from tests.programs.services import free_port
+
+from .diagnoses import faults, only_fault
+from .fake_proxy import PROXY, fake_proxy
+
+Files = tuple[Path, Path]
+
+
+@pytest.fixture(scope="module")
+def var_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("proxied") / "var"
+
+
+@pytest.fixture(scope="module")
+def service(var_dir: Path) -> Iterator[Serve]:
+    with Serve(var_dir, DEMO="0", TRUSTED_PROXIES=PROXY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def distrustful(service: Serve, var_dir: Path) -> Iterator[Serve]:
+    """The same installation, without trust in anybody."""
+    with Serve(var_dir, DEMO="0") as running:
+        yield running
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    return trusted_certificate(tmp_path, monkeypatch)
+
+
+def trusted_certificate(folder: Path, monkeypatch: pytest.MonkeyPatch, **life: float) -> Files:
+    made = make_certificate(folder, **life)
+    monkeypatch.setenv("SSL_CERT_FILE", str(made[1]))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _same_installation(settings: Settings, service: Serve, var_dir: Path) -> None:
+    settings.SECRET_KEY = (var_dir / "secret").read_text().strip()
+    settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+
+
+def look(url: str, *, is_named: bool = True, silence_s: float = 0) -> list[Diagnosis]:
+    return list(look_at_proxy(urlsplit(url), is_named=is_named, silence_s=silence_s))
+
+
+def test_a_proxy_in_order_has_no_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate) as url:
+        found = look(url, silence_s=0.5)
+    assert faults(found) == []
+    assert [each.says for each in found] == [
+        f"{url} is answered by this installation.",
+        "Its certificate is valid for 100 more days.",
+        "The service sees clients by their own addresses: this machine is 127.0.0.1.",
+        "The service knows that its clients use TLS.",
+        "A client cannot choose the address that the service sees.",
+        "WebSockets are opened, and a frame passes at once.",
+        "The service sees clients by their own addresses: this machine is 127.0.0.1.",
+        "A silent stream stays open, for 0.5 s at least.",
+    ]
+
+
+def test_a_service_without_a_proxy_has_no_fault(service: Serve) -> None:
+    assert faults(look(service.url)) == []
+
+
+def test_in_production_an_address_without_tls_is_a_fault(service: Serve, settings: Settings) -> None:
+    settings.PRODUCTION = True
+    level, says = only_fault(look(service.url))
+    assert (level, "has no TLS" in says) == ("fail", True)
+
+
+def test_nothing_at_the_address_is_a_fault_if_somebody_named_it() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert only_fault(look(url)) == ("fail", f"{url} cannot be reached: Connection refused.")
+    assert only_fault(look(url, is_named=False))[0] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("502 Bad Gateway", "does not reach the service (502)."),
+        ("404 Not Found", "Something else than Tickwire answers"),
+        ("200 OK", "Something else than Tickwire answers"),
+        ("301 Moved\r\nLocation: https://b.example/", "sends clients elsewhere, to https://b.example/."),
+    ],
+)
+def test_an_answer_that_is_not_of_the_service_is_a_fault(service: Serve, answer: str, says: str) -> None:
+    whole = f"HTTP/1.1 {answer}\r\nContent-Length: 5\r\n\r\nhello".encode()
+    with fake_proxy(service.port, answer=whole) as url:
+        level, said = only_fault(look(url))
+    assert (level, says in said) == ("fail", True)
+
+
+def test_another_installation_is_a_fault(service: Serve, settings: Settings) -> None:
+    settings.SECRET_KEY = "of another installation"
+    level, says = only_fault(look(service.url))
+    assert (level, "leads to another installation" in says) == ("fail", True)
+
+
+def test_a_certificate_of_nobody_is_a_fault(service: Serve, tmp_path: Path) -> None:
+    with fake_proxy(service.port, make_certificate(tmp_path)) as url:
+        level, says = only_fault(look(url))
+    assert (level, "is not valid: self-signed certificate" in says) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("life", "level"),
+    [
+        ({"days_old": 80, "days_left": 10}, "warn"),
+        ({"days_old": 88, "days_left": 2}, "fail"),
+        # It lives for six days, and half of them are left.
+        ({"days_old": 3, "days_left": 3}, ""),
+    ],
+)
+def test_a_certificate_that_ends_soon_is_told(
+    service: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, life: dict[str, float], level: str
+) -> None:
+    with fake_proxy(service.port, trusted_certificate(tmp_path, monkeypatch, **life)) as url:
+        found = faults(look(url))
+    assert [(each, says.startswith("Its certificate ends in")) for each, says in found] == (
+        [(level, True)] if level else []
+    )
+
+
+def test_an_expired_certificate_is_a_fault(
+    service: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expired = trusted_certificate(tmp_path, monkeypatch, days_old=90, days_left=-1)
+    with fake_proxy(service.port, expired) as url:
+        level, says = only_fault(look(url))
+    assert (level, "certificate has expired" in says) == ("fail", True)
+
+
+def test_a_proxy_that_does_not_name_its_clients_is_a_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate, names_client=False) as url:
+        found = faults(look(url))
+    says = f"All clients seem to come from {PROXY}, the proxy, and share the limits of one address."
+    # Over HTTP, and over a WebSocket. A claim is not even extended.
+    assert found == [("fail", says), ("fail", says)]
+
+
+def test_a_proxy_that_is_not_trusted_is_a_fault(distrustful: Serve, certificate: Files) -> None:
+    with fake_proxy(distrustful.port, certificate) as url:
+        found = look(url)
+    wrong = [each for each in found if each.level == "fail"]
+    assert f"takes the proxy at {PROXY} for the client" in wrong[0].says
+    assert f"TRUSTED_PROXIES={PROXY}" in wrong[0].mend
+    assert "does not believe the proxy's X-Forwarded-Proto" in wrong[1].says
+
+
+@pytest.mark.parametrize(("proto", "said"), [("", "is missing"), ("http", "says http")])
+def test_a_proxy_that_does_not_tell_of_tls_is_a_fault(
+    service: Serve, certificate: Files, proto: str, said: str
+) -> None:
+    with fake_proxy(service.port, certificate, proto=proto) as url:
+        assert only_fault(look(url)) == (
+            "fail",
+            f"X-Forwarded-Proto {said}, so pages send clients in circles.",
+        )
+
+
+def test_a_proxy_that_passes_on_what_clients_claim_is_a_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate, passes_claims=True) as url:
+        level, says = only_fault(look(url))
+    assert (level, "who can so choose an address" in says) == ("fail", True)
+
+
+@pytest.mark.parametrize(("host", "level"), [("backend:8000", "fail"), ("localhost", "warn")])
+def test_a_proxy_that_changes_the_host_is_told(
+    service: Serve, certificate: Files, host: str, level: str
+) -> None:
+    with fake_proxy(service.port, certificate, host=host) as url:
+        found, says = only_fault(look(url))
+    assert (found, says.startswith(f"The proxy turns the Host 127.0.0.1 into {host}")) == (level, True)
+
+
+def test_a_proxy_that_upgrades_nothing_is_a_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate, upgrades=False) as url:
+        assert only_fault(look(url)) == ("fail", "The proxy opens no stream: it answers 404 to a WebSocket.")
+
+
+def test_a_proxy_that_holds_frames_back_is_a_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate, holds_back=True) as url:
+        level, says = only_fault(look(url))
+    assert (level, "holds it back" in says) == ("fail", True)
+
+
+def test_a_proxy_that_bears_no_silence_is_a_fault(service: Serve, certificate: Files) -> None:
+    with fake_proxy(service.port, certificate, silent_s=1.0) as url:
+        level, says = only_fault(look(url, silence_s=3))
+    assert (level, "cuts a stream off that is silent" in says) == ("fail", True)

@@ -1,0 +1,40 @@
+"""Which release is upgraded from, and what is said where its code is not at hand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.services.processes import ROOT
+
+from .release import Release, ReleaseMissing, last_release, unpack
+
+HEADING = re.compile(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", re.MULTILINE)
+
+
+def test_release_is_the_newest_that_the_changelog_dates() -> None:
+    dated = HEADING.findall((ROOT / "CHANGELOG.md").read_text())
+    assert last_release().version == dated[0][0]
+
+
+def test_changelog_begins_with_what_is_not_released_yet() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+
+
+def test_commit_that_is_not_there_is_named_with_the_way_to_get_it(tmp_path: Path) -> None:
+    unknown = Release("9.9.9", "0123456789abcdef0123456789abcdef01234567")
+    with pytest.raises(ReleaseMissing, match="`git fetch --unshallow` brings all") as found:
+        unpack(unknown, tmp_path)
+    assert "9.9.9 (0123456789ab)" in str(found.value)
+
+
+def test_release_is_unpacked_as_it_was_committed(tmp_path: Path) -> None:
+    unpack(last_release(), tmp_path)
+    shown = subprocess.run(
+        ["git", "show", f"{last_release().commit}:manage.py"], cwd=ROOT, capture_output=True, check=True
+    )
+    assert (tmp_path / "manage.py").read_bytes() == shown.stdout

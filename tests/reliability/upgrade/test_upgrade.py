@@ -1,0 +1,192 @@
+"""From the last release to this code and back, under traffic: old and new processes serve side by side over
+the migrated database. Nothing that was acknowledged is lost, and every restart is announced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import until, wait_until
+from tests.programs.services import free_port, postgres, redis
+from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
+from tests.reliability.conftest import IS_FULL, Tell
+from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
+from tests.reliability.services.haproxy import haproxy, is_up
+from tests.reliability.services.processes import Installation, Process
+
+from .release import as_released, last_release
+
+STREAMS, POLLERS, SOURCES = 30, 8, 4
+DRAIN_S = 2.0
+# Releases whose processes end before their slots are free: some who come back are refused for a moment.
+KEEP_THEIR_SLOTS = {"0.1.0"}
+PATHS = ("/api/symbols", "/api/limits", "/api/signals", "/api/session")
+# Run by the code of the release, which knows what its database looks like.
+SET_UP = f"""
+import json
+from market.push.keys import issue_ingest_key
+from tests.factories import make_account, make_instrument, make_key, make_tier
+tier = make_tier("upgraded", streams={STREAMS}, requests_per_minute=1_000_000)
+symbols = [make_instrument(f"UPGRADED{{number}}").symbol for number in range({SOURCES})]
+made = make_key(make_account(tier=tier)), issue_ingest_key("upgraded", by="test")[1], symbols
+print(json.dumps(made))
+"""
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("upgrade", "acknowledged and lost 0, unannounced 0"),
+]
+
+
+class Service:
+    """Two web processes behind a proxy and an engine, each of the one code or the other."""
+
+    def __init__(self, running: ExitStack) -> None:
+        self._running, self.front = running, 0
+        self.ports = [free_port(), free_port()]
+        self._webs: dict[int, ExitStack] = {}
+        self._engine: ExitStack | None = None
+        self._engines = 0
+        self.servers: dict[int, Process] = {}
+
+    def put_web(self, number: int, code: Installation) -> None:
+        """In the place of the one before, once that has ended."""
+        port = self.ports[number]
+        if number in self._webs:
+            self._webs[number].close()
+        self._webs[number] = self._running.enter_context(ExitStack())
+        self.servers[number] = self._webs[number].enter_context(code.web_process(port, DRAIN_S=str(DRAIN_S)))
+
+    def put_engine(self, code: Installation) -> None:
+        """It stands by, then the one before ends."""
+        self._engines += 1
+        before, self._engine = self._engine, self._running.enter_context(ExitStack())
+        engine: EngineProcess = self._engine.enter_context(engine_process(code, self._engines, {}))
+        wait_until(lambda: engine.said(WAITS) or engine.said(RUNS))
+        if before is not None:
+            before.close()
+        wait_until(lambda: engine.said(RUNS))
+
+
+def set_up(installation: Installation) -> Traffic:
+    made = installation.manage("shell", "--verbosity", "0", "-c", SET_UP)
+    assert made.returncode == 0, made.stderr
+    key, ingest_key, symbols = json.loads(made.stdout.splitlines()[-1])
+    return Traffic(
+        [ResumingClient(key, symbols) for _ in range(STREAMS)],
+        [Asking(PATHS[number % len(PATHS)], key) for number in range(POLLERS)],
+        [
+            *(PushingClient(ingest_key, symbol) for symbol in symbols[: SOURCES // 2]),
+            *(PushingSocket(ingest_key, symbol) for symbol in symbols[SOURCES // 2 :]),
+        ],
+    )
+
+
+def migrate(installation: Installation) -> None:
+    done = installation.manage("migrate", "--verbosity", "0")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Installation]:
+    """This code, on a database in which there is nothing."""
+    with postgres(tmp_path) as database_url, redis(tmp_path) as redis_url:
+        yield Installation(tmp_path, database_url, redis_url)
+
+
+def issue_key(installation: Installation, username: str) -> str:
+    done = installation.manage("issue_key", username)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Upgrade:
+    """Its steps, each of which leaves the service as it is to go on."""
+
+    def __init__(
+        self, service: Service, traffic: Traffic, released: Installation, here: Installation
+    ) -> None:
+        self._service, self._traffic = service, traffic
+        self.released, self.here = released, here
+        self._keys: list[str] = []
+
+    async def do(self, step: Callable[..., None], *given: Any) -> None:
+        """And let all sources push some ticks before the next."""
+        await asyncio.to_thread(step, *given)
+        before = [source.taken for source in self._traffic.sources]
+        await until(
+            lambda: all(
+                source.taken > taken + 10 for source, taken in zip(self._traffic.sources, before, strict=True)
+            )
+        )
+
+    def put_web(self, number: int, code: Installation) -> None:
+        self._service.put_web(number, code)
+        wait_until(lambda: is_up(self._service.front, self._service.ports[number]))
+
+    def check_keys(self) -> None:
+        """Keys that either code has made are known to both."""
+        self._keys += [
+            issue_key(code, f"{name}-{len(self._keys)}")
+            for name, code in (("released", self.released), ("here", self.here))
+        ]
+        answers = [
+            server.ask("/api/limits", key).status_code
+            for key in self._keys
+            for server in self._service.servers.values()
+        ]
+        assert set(answers) == {200}, answers
+
+
+async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_path: Path, tell: Tell) -> None:
+    released = await asyncio.to_thread(as_released, here, tmp_path / "released")
+    with ExitStack() as running:
+        service = Service(running)
+        traffic = await asyncio.to_thread(begin, service, released)
+        service.front = running.enter_context(haproxy(tmp_path, service.ports))
+        upgrade = Upgrade(service, traffic, released, here)
+        async with traffic.at(service.front):
+            await upgrade.do(migrate, here)
+            await upgrade.do(upgrade.put_web, 0, here)
+            await upgrade.do(upgrade.check_keys)
+            await upgrade.do(upgrade.put_web, 1, here)
+            if IS_FULL:
+                await upgrade.do(service.put_engine, here)
+            # And back, on the database of this code.
+            await upgrade.do(upgrade.put_web, 0, released)
+            await upgrade.do(upgrade.check_keys)
+            await upgrade.do(upgrade.put_web, 1, released)
+            if IS_FULL:
+                await upgrade.do(service.put_engine, released)
+    tell(f"release {last_release()}")
+    check(traffic, tell)
+
+
+def begin(service: Service, released: Installation) -> Traffic:
+    migrate(released)
+    traffic = set_up(released)
+    service.put_engine(released)
+    for number in range(len(service.ports)):
+        service.put_web(number, released)
+    return traffic
+
+
+def check(traffic: Traffic, tell: Tell) -> None:
+    answers, pushes = traffic.answers(), traffic.pushes()
+    tell(f"{answers.total()} requests {dict(answers)}, {pushes.total()} pushes {dict(pushes)}")
+    tell(f"closed with {dict(traffic.ends())}, of which {traffic.unannounced()} without a notice")
+    tell(f"refused {dict(traffic.refusals())}; holes {traffic.holes()}, taken and not heard {traffic.lost()}")
+    assert set(answers) == {"200"}
+    # While one engine follows the other, a source may have to wait and send the same again.
+    assert set(pushes) <= {"accepted", "duplicate", "503", "overloaded"}
+    assert all(source.taken == source.sent for source in traffic.sources)
+    assert (traffic.holes(), traffic.lost(), traffic.unannounced()) == (0, 0, 0)
+    assert set(traffic.ends()) == {1012}
+    # Their streams went on from old to new, between new ones, and from new to old.
+    assert all(client.sessions > 3 for client in traffic.streams)
+    assert last_release().version in KEEP_THEIR_SLOTS or not traffic.refusals()
