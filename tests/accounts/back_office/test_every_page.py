@@ -10,6 +10,7 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import NoReverseMatch, reverse
 
+import config.urls  # noqa: F401 - it registers the pages
 from tests.factories import make_user
 
 from .office import Office, add_to, address, change, list_of
