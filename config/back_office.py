@@ -42,6 +42,7 @@ GROUPS = {
         ("Market status", "market_status", "monitor_heart"),
         ("Incidents", "status.incident", "report"),
         ("Instruments", "instruments.instrument", "currency_exchange"),
+        ("Withheld sources", "instruments.withheldsource", "block"),
         ("Trading calendars", "instruments.tradingcalendar", "calendar_month"),
         ("Candles", "market.candle", "candlestick_chart"),
         ("Ingest keys", "market.ingestkey", "input"),

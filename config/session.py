@@ -65,7 +65,7 @@ class SessionViewSet(KeyedViewSet):
     )
     async def retrieve(self, request: HttpRequest) -> Answer:
         body = ServiceSession(
-            instruments_active=len(catalogue.active()),
+            instruments_active=len(catalogue.offered()),
             clients_connected=await open_streams.count(),
             signals_active=await in_thread_promptly(Signal.objects.active().count),
             ai_models_available=available_models(),

@@ -48,6 +48,7 @@ from market.overview import GONE_MS
 from market.push.keys import ingest_key_cache
 from market.push.session import end_sockets
 from market.runtime import market
+from market.store.stored_sources import stored_sources
 from market.streams import market_streams
 from market.streams.metrics import StreamMetrics
 from market.streams.sessions.authenticated import authenticated_sessions, trust_watch
@@ -113,6 +114,7 @@ def hand_down() -> None:
     # An instrument may name these feeds, and the market knows whether it is open, closed or stale.
     known_feeds.names = FEEDS
     catalogue.state_of = runtime.state
+    catalogue.stored_sources = stored_sources
     # The watcher of signals follows each decision of the engine, and writes within its transactions.
     market.engine_listeners = (watcher,)
     # They hear each record after it has been applied, the streams first.

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from .models import Instrument, TradingCalendar
-from .saving import CALENDARS, INSTRUMENTS
+from accounts.back_office import StaffAdmin
+
+from .models import Instrument, TradingCalendar, WithheldSource
+from .saving import CALENDARS, INSTRUMENTS, hand_on_again, withhold
 from .table_pages import TableAdmin
 
 CONTRACT = (("pip_size", "digits"), ("contract_size", "margin_rate"), ("min_lot", "max_lot"))
@@ -44,6 +47,23 @@ class TradingCalendarAdmin(TableAdmin[TradingCalendar]):
     def has_delete_permission(self, request: HttpRequest, obj: TradingCalendar | None = None) -> bool:
         used = obj is not None and obj.instruments.exists()
         return not used and super().has_delete_permission(request, obj)
+
+
+@admin.register(WithheldSource)
+class WithheldSourceAdmin(StaffAdmin[WithheldSource]):
+    """The sources whose data are handed on to nobody. Deleting a row hands them on again."""
+
+    list_display = ("name", "why", "since")
+    set_once = ("name",)
+
+    def save_model(self, request: HttpRequest, obj: WithheldSource, form: Any, change: bool) -> None:
+        withhold(obj, by=request.user.get_username())
+
+    def delete_model(self, request: HttpRequest, obj: WithheldSource) -> None:
+        hand_on_again([obj], by=request.user.get_username())
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WithheldSource]) -> None:
+        hand_on_again(queryset, by=request.user.get_username())
 
 
 def price_column(name: str) -> Callable[[Any, Any], str]:

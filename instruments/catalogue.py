@@ -1,15 +1,26 @@
 """The instruments in memory, so that no quote has to ask the database about its instrument."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
+
+from django.conf import settings
 
 from core.contract.errors import SymbolNotFound
 from core.threads import in_thread
 
 from .facts import InstrumentFacts as InstrumentFacts
-from .models import Instrument
+from .handing_on import may_be_handed_on
+from .models import Instrument, WithheldSource
+from .sources import default_feed, feeds_of
+
+WITHHELD = "{symbol} is not offered: the terms of its source do not allow its data to be handed on."
+NOTHING: frozenset[str] = frozenset()
+
+
+def nothing_stored(instrument_id: int) -> Collection[str]:
+    return NOTHING
 
 
 class Catalogue:
@@ -22,8 +33,18 @@ class Catalogue:
         """Asks the market: open, closed or stale."""
         self.on_deactivated: Sequence[Callable[[list[str]], None]] = ()
         """Called with the symbols that are not offered any more."""
+        self.stored_sources: Callable[[int], Collection[str]] = nothing_stored
+        """Asks the market for the sources of what it serves of an instrument."""
         self._ended: set[str] = set()
         """Those of them that nobody has been told of yet."""
+
+    def offered(self) -> list[InstrumentFacts]:
+        """The active ones whose data may be handed on. The engine runs all that are active."""
+        return [facts for facts in self.by_symbol.values() if facts.is_offered]
+
+    def is_offered(self, symbol: str) -> bool:
+        facts = self.by_symbol.get(symbol)
+        return facts is not None and facts.is_offered
 
     def all(self) -> list[InstrumentFacts]:
         return list(self.by_symbol.values())
@@ -41,10 +62,12 @@ class Catalogue:
         return facts if facts is not None and facts.active else None
 
     def get(self, symbol: str) -> InstrumentFacts:
-        """An active instrument, whatever the case of its symbol."""
+        """One that is offered, whatever the case of its symbol."""
         facts = self.get_any(symbol)
         if not facts.active:
             raise self._unknown(symbol)
+        if not facts.is_offered:
+            raise SymbolNotFound(WITHHELD.format(symbol=facts.symbol), field="symbol")
         return facts
 
     def get_any(self, symbol: str) -> InstrumentFacts:
@@ -58,15 +81,25 @@ class Catalogue:
     async def load(self) -> None:
         await in_thread(self.load_now)
         ended, self._ended = self._ended, set()
-        if gone := sorted(symbol for symbol in ended if self.find(symbol) is None):
+        if gone := sorted(symbol for symbol in ended if not self.is_offered(symbol)):
             for handle in self.on_deactivated:
                 handle(gone)
 
     def load_now(self) -> None:
         rows = Instrument.objects.select_related("calendar").order_by("symbol")
-        found = {row.symbol: _facts(row) for row in rows}
+        withheld = list(WithheldSource.objects.values_list("name", flat=True))
+        found = {row.symbol: _facts(row, is_offered=self._is_offered(row, withheld)) for row in rows}
         before, self.by_symbol = self.by_symbol, found
-        self._ended |= {symbol for symbol, facts in before.items() if facts.active and not self.find(symbol)}
+        self._ended |= {
+            symbol for symbol, facts in before.items() if facts.is_offered and not self.is_offered(symbol)
+        }
+
+    def _is_offered(self, row: Instrument, withheld: Collection[str]) -> bool:
+        if not row.active or not withheld:
+            return row.active
+        feeds = feeds_of(row.source, row.fallback, default_feed(settings.DEMO))
+        # What a former source sent is served as well.
+        return may_be_handed_on(feeds, withheld) and may_be_handed_on(self.stored_sources(row.pk), withheld)
 
     async def reload(self, _: dict[str, Any]) -> None:
         await self.load()
@@ -82,7 +115,7 @@ def _number(value: Decimal) -> float:
     return int(value) if value == value.to_integral_value() else float(value)
 
 
-def _facts(row: Instrument) -> InstrumentFacts:
+def _facts(row: Instrument, *, is_offered: bool) -> InstrumentFacts:
     calendar = row.calendar
     return InstrumentFacts(
         id=row.pk,
@@ -106,6 +139,7 @@ def _facts(row: Instrument) -> InstrumentFacts:
         timezone=calendar.timezone,
         sessions=calendar.sessions,
         holidays=calendar.holidays,
+        is_offered=is_offered,
     )
 
 

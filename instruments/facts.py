@@ -31,3 +31,5 @@ class InstrumentFacts(msgspec.Struct, frozen=True):
     timezone: str
     sessions: str
     holidays: str
+    is_offered: bool = True
+    """Active, and its data may be handed on."""

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
+from django.utils.timezone import now
 
 from .hours import TradingHours
 from .sources import default_feed, is_simulated, known_feeds
@@ -25,6 +26,13 @@ def check_source(source: str) -> None:
     if not re.fullmatch(rf"({'|'.join(known_feeds.names)})(:\S+)?", source):
         names = ", ".join(known_feeds.names)
         raise ValidationError(f"One of {names}; the venue's own symbol may follow a colon.", code="invalid")
+
+
+def check_feed(name: str) -> None:
+    """As candles name it: without a venue's own symbol."""
+    check_source(name)
+    if ":" in name and not name.startswith("push:"):
+        raise ValidationError("Without a symbol: the whole source is meant.", code="invalid")
 
 
 class TradingCalendar(models.Model):
@@ -57,6 +65,25 @@ class TradingCalendar(models.Model):
 
     def _texts(self) -> tuple[str, str, str]:
         return self.timezone, self.sessions, self.holidays
+
+
+class WithheldSource(models.Model):
+    """A source whose data are handed on to nobody, by any way: its terms forbid that."""
+
+    name = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[check_feed],
+        help_text="The feed, as candles name it: kraken, binance, oanda, push, push:name, replay, demo.",
+    )
+    why = models.CharField(max_length=200, help_text="Such as the clause of its terms.")
+    since = models.DateTimeField(default=now, editable=False)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Instrument(models.Model):

@@ -12,7 +12,7 @@ from django.db import models, transaction
 from core.events.kinds import EventKind
 from core.events.outbox import ControlEvent
 
-from .models import Instrument, TradingCalendar
+from .models import Instrument, TradingCalendar, WithheldSource
 from .sheets import NUMBER, SheetRow
 
 SHIPPED = Path(__file__).resolve().parent / "data"
@@ -155,6 +155,20 @@ def load(table: Table, rows: Iterable[SheetRow], *, by: str) -> list[RowChange]:
 def save(row: TableRow, *, by: str) -> None:
     row.clean()
     row.save()
+    announce(by)
+
+
+@transaction.atomic
+def withhold(source: WithheldSource, *, by: str) -> None:
+    """No process hands on its data two seconds later."""
+    source.save()
+    announce(by)
+
+
+@transaction.atomic
+def hand_on_again(sources: Iterable[WithheldSource], *, by: str) -> None:
+    for source in sources:
+        source.delete()
     announce(by)
 
 

@@ -91,7 +91,7 @@ class SymbolViewSet(KeyedViewSet):
     )
     async def list(self, request: HttpRequest) -> Answer:
         expansions = self.parameters(SymbolsQuerySerializer)["expand"]
-        items = [describe(facts, expansions) for facts in catalogue.active()]
+        items = [describe(facts, expansions) for facts in catalogue.offered()]
         return Answer(encode(InstrumentList(items, len(items))))
 
 

@@ -33,7 +33,7 @@ class WatchlistRow(NamedTuple):
 
 def watchlist() -> list[WatchlistRow]:
     """Closed instruments come last."""
-    rows = [row_of(facts) for facts in catalogue.active()]
+    rows = [row_of(facts) for facts in catalogue.offered()]
     return sorted(rows, key=lambda row: (row.state == "closed", row.facts.symbol))
 
 

@@ -38,7 +38,7 @@ def publish(records: list[AnyRecord]) -> None:
             symbol, since_ms = record.symbol, record.accepted_ms
             facts = catalogue.by_symbol.get(symbol)
             # The engine may learn a little later than this process that an instrument is no longer offered.
-            is_offered = facts is not None and facts.active
+            is_offered = facts is not None and facts.is_offered
             price = None if facts is None else OutgoingPrice(record, facts.digits, sent_ms)
             flow = outgoing_flow(record, sent_ms)
             if price is not None:
@@ -47,7 +47,7 @@ def publish(records: list[AnyRecord]) -> None:
                 order_flow.send(symbol, flow, is_offered=is_offered, since_ms=since_ms)
         elif isinstance(record, AbsorptionFound):
             if (flow := outgoing_flow(record, sent_ms)) is not None:
-                is_offered = catalogue.find(record.symbol) is not None
+                is_offered = catalogue.is_offered(record.symbol)
                 order_flow.send(record.symbol, flow, is_offered=is_offered, is_tick=False)
         elif isinstance(record, SeriesBegan):
             _begin_series(record, sent_ms)
@@ -105,6 +105,8 @@ READ_LAST: dict[NumberedStream, Callable[[InstrumentFacts, Checkpoint, RecentRec
 }
 """How to find what each stream sent last before this process began to listen."""
 STREAMS = tuple(READ_LAST)
+for each in STREAMS:
+    each.recent.is_offered = catalogue.is_offered
 
 
 def stop() -> None:
@@ -114,7 +116,7 @@ def stop() -> None:
 
 
 def is_known(symbol: str) -> bool:
-    return catalogue.find(symbol) is not None
+    return catalogue.is_offered(symbol)
 
 
 class NumberedConsumer(StreamSession):

@@ -5,7 +5,7 @@ flow together take at most 210 MB; at two ticks a second each, they take 52 MB.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
 from operator import itemgetter
@@ -121,6 +121,8 @@ class RecentFrames:
         self._frames_of: dict[str, SymbolFrames] = {}
         self._now_ms = 0
         self.epoch = ""
+        self.is_offered: Callable[[str], bool] = lambda symbol: True
+        """What is not offered is numbered and kept, but nobody is sent it."""
 
     def restart(self, epoch: str) -> None:
         """The numbering started over, or frames went by unseen."""
@@ -179,7 +181,7 @@ class RecentFrames:
         ticks: list[NumberedFrame] = []
         replay: list[Iterator[KeptFrame]] = []
         symbols = self._frames_of.keys() if subscribed.has_all else subscribed.symbols
-        for symbol in sorted({*symbols, *given}):
+        for symbol in sorted(filter(self.is_offered, {*symbols, *given})):
             frames = self._frames_of.get(symbol) or SymbolFrames(0)
             positions[symbol] = frames.head or 0
             position = given.get(symbol)

@@ -25,7 +25,7 @@ from .actions import PERMISSION, SignalNotActive, close_by_hand, current_quote, 
 
 
 def offered() -> list[tuple[str, str]]:
-    found = sorted(catalogue.active(), key=lambda facts: facts.symbol)
+    found = sorted(catalogue.offered(), key=lambda facts: facts.symbol)
     return [(facts.symbol, f"{facts.symbol} – {facts.name}") for facts in found]
 
 
@@ -155,6 +155,8 @@ def live_signals(request: PersonRequest) -> HttpResponse:
     if not request.user.has_perm(PERMISSION):
         raise PermissionDenied
     facts = catalogue.find(request.GET.get("symbol", ""))
+    if facts is not None and not facts.is_offered:
+        facts = None
     active = Signal.objects.active().filter(user=request.user).select_related("instrument")
     results = [{"id": str(signal.pk), **result_now(signal)} for signal in active]
     return JsonResponse({"quote": None if facts is None else quote_of(facts), "signals": results})

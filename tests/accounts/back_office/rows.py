@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from accounts.models import Account, AiUsage, ApiKey, Tier, TierRequest, User
 from core.events.outbox import ControlEvent
-from instruments.models import Instrument, TradingCalendar
+from instruments.models import Instrument, TradingCalendar, WithheldSource
 from market.models import Candle, IngestKey
 from market.push.keys import issue_ingest_key
 from news.models import NewsItem, Source
@@ -34,6 +34,7 @@ MODELS: tuple[type[Model], ...] = (
         LogEntry,
         TierRequest,
         Incident,
+        WithheldSource,
         Authenticator,
     ),
 )
@@ -51,6 +52,7 @@ def one_of_each() -> dict[type[Model], Model]:
     Source.objects.create(name="Example Wire", address="https://example.com/feed.xml")
     make_published(instrument, quoted("1.08400", "1.08424"))
     Group.objects.create(name="newsroom")
+    WithheldSource.objects.create(name="oanda", why="Its terms forbid redistribution.")
     Incident.objects.create(title="No prices of gold")
     TierRequest.objects.create(account=account, wanted=Tier.objects.get(name="pro"), why="A bot.")
     EmailAddress.objects.create(user=account.user, email="ada@example.com")

@@ -1,0 +1,90 @@
+"""Which instruments are offered while the data of some sources may not be handed on."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from core.contract.errors import SymbolNotFound
+from core.events.kinds import EventKind
+from core.events.outbox import ControlEvent
+from instruments.catalogue import catalogue
+from instruments.handing_on import may_be_handed_on
+from instruments.models import WithheldSource
+from market.models import LastQuote
+from tests.accounts.back_office.office import Office
+from tests.factories import make_candle, make_instrument
+
+
+@pytest.mark.parametrize(
+    ("feeds", "withheld", "may"),
+    [
+        (("kraken",), (), True),
+        (("kraken",), ("oanda",), True),
+        (("kraken",), ("kraken",), False),
+        (("kraken", "binance"), ("binance",), False),
+        (("kraken+binance",), ("binance",), False),
+        (("krakenx",), ("kraken",), True),
+        (("push:desk",), ("push",), False),
+        (("push:desk",), ("push:desk",), False),
+        (("push:desk",), ("push:other",), True),
+        # Every key may send to it.
+        (("push",), ("push:desk",), False),
+        (("", "import"), ("push",), True),
+    ],
+)
+def test_what_has_a_withheld_source_is_not_handed_on(
+    feeds: tuple[str, ...], withheld: tuple[str, ...], may: bool
+) -> None:
+    assert may_be_handed_on(feeds, withheld) is may
+
+
+def withhold(name: str) -> None:
+    WithheldSource.objects.create(name=name, why="Its terms.")
+    catalogue.load_now()
+
+
+@pytest.mark.django_db
+def test_the_engine_goes_on_with_what_is_not_offered() -> None:
+    make_instrument("BTCUSD", source="kraken:XBT/USD", fallback="binance")
+    make_instrument("EURUSD", source="push:desk")
+    withhold("binance")
+    assert [facts.symbol for facts in catalogue.offered()] == ["EURUSD"]
+    assert {facts.symbol for facts in catalogue.active()} == {"BTCUSD", "EURUSD"}
+    assert catalogue.find("BTCUSD") is not None
+    assert not catalogue.is_offered("BTCUSD")
+    with pytest.raises(SymbolNotFound, match="terms of its source"):
+        catalogue.get("btcusd")
+
+
+@pytest.mark.django_db
+def test_what_a_former_source_sent_is_not_handed_on_either() -> None:
+    of_candles = make_instrument("EURUSD", source="push:desk")
+    make_candle(of_candles, source="push:desk+oanda")
+    of_quote = make_instrument("GBPUSD", source="push:desk")
+    LastQuote.objects.create(instrument=of_quote, source="oanda")
+    make_instrument("USDJPY", source="push:desk")
+    withhold("oanda")
+    assert [facts.symbol for facts in catalogue.offered()] == ["USDJPY"]
+
+
+@pytest.mark.parametrize("name", ["krakn", "kraken:BTC/USD", "", "import"])
+def test_only_a_feed_can_be_withheld(name: str) -> None:
+    with pytest.raises(ValidationError):
+        WithheldSource(name=name, why="Its terms.").full_clean(validate_unique=False)
+    WithheldSource(name="push:desk", why="Its terms.").full_clean(validate_unique=False)
+
+
+def test_staff_withhold_a_source_and_hand_it_on_again(office: Office) -> None:
+    add = "/admin/instruments/withheldsource/add/"
+    assert "Without a symbol" in office.post(add, name="kraken:XBT/USD", why="x").content.decode()
+    office.post(add, name="oanda", why="Its terms forbid redistribution.")
+    source = WithheldSource.objects.get()
+    first = ControlEvent.objects.newest()
+    assert first is not None
+    assert first.kind == EventKind.INSTRUMENTS_CHANGED
+    office.post(f"/admin/instruments/withheldsource/{source.pk}/delete/", post="yes")
+    assert not WithheldSource.objects.exists()
+    last = ControlEvent.objects.newest()
+    assert last is not None
+    assert (last.kind, last.position > first.position) == (EventKind.INSTRUMENTS_CHANGED, True)
