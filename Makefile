@@ -66,7 +66,7 @@ image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.
 bandit: $(VENV)/.bandit ## What may be unsafe in our code, by bandit.
-	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py \
+	@$(VENV)/bandit/bin/bandit -q -ll -s B104,B308,B608,B703 -r manage.py tickwire_server \
 	    accounts analysis clients core config instruments market news operations signals_feed status demo pages serving
 
 $(VENV)/.bandit:

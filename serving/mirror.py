@@ -13,6 +13,7 @@ from core.program.version import VERSION
 HTTP_PATH, SOCKET_PATH = "/.well-known/tickwire", "/ws/mirror"
 TICKET_HEADER = "x-tickwire-ticket"
 FORWARDED_FOR, FORWARDED_PROTO = "x-forwarded-for", "x-forwarded-proto"
+STRANGE = "Not of this installation"
 VALID_S = 300
 SOCKET_S = 180.0
 
@@ -48,7 +49,7 @@ def read_answer(ticket: str, answer: str) -> SeenRequest:
 
 async def answer_mirror(scope: dict[str, Any], send: Any) -> None:
     answer = _answer(scope)
-    body = (answer or "Not of this installation").encode()
+    body = (answer or STRANGE).encode()
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
     headers.append((b"cache-control", b"no-store"))
     await send({"type": "http.response.start", "status": 200 if answer else 403, "headers": headers})

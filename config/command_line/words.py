@@ -39,7 +39,9 @@ def read(words: list[str], without: str) -> Reading:
         words = [without, *words]
     if words in HELP:
         return Reading([], answer=overview(typed_name()))
-    return Reading([_canonical(words[0]), *words[1:]], folder)
+    # After `help` stands another one.
+    names = 2 if words[0] == "help" else 1
+    return Reading([*map(_canonical, words[:names]), *words[names:]], folder)
 
 
 def typed_name() -> str:

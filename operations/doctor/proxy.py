@@ -10,7 +10,7 @@ from django.conf import settings
 from core.program.commands import command
 from core.program.version import VERSION
 from core.request_headers import is_our_host
-from serving.mirror import NotOfThisInstallation, SeenRequest, make_ticket, read_answer
+from serving.mirror import STRANGE, NotOfThisInstallation, SeenRequest, make_ticket, read_answer
 
 from .diagnosis import Diagnosis, fail, ok, warn
 from .proxy_headers import ABOUT, Asking, is_direct, judge_forged, judge_headers
@@ -66,7 +66,7 @@ def _other_answer(url: SplitResult, heard: Heard) -> Diagnosis:
         return fail(ABOUT, says, "Name the address that clients use: --url.")
     if heard.status in (502, 503, 504):
         return fail(ABOUT, f"The proxy at {address} does not reach the service ({heard.status}).", BEHIND)
-    if heard.status == 403 and heard.body == "Not of this installation":
+    if heard.status == 403 and heard.body == STRANGE:
         says = f"{address} leads to another installation of Tickwire, with another SECRET_KEY."
         mend = "Give all processes the same SECRET_KEY and clock, or point the proxy at this installation."
         return fail(ABOUT, says, mend)

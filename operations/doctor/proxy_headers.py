@@ -53,7 +53,7 @@ def judge_client(sent: Asking, seen: SeenRequest, about: str = ABOUT) -> Diagnos
         says = f"The service takes the proxy at {client} for the client, because it does not trust it."
         return fail(about, says, f"Set TRUSTED_PROXIES={client} for the service, or a network with it.")
     # The service itself speaks no TLS, so somebody stands in front, who does not say for whom.
-    if sent.scheme == "https" or not ip_address(client).is_global:
+    if sent.scheme == "https" or not _is_of_the_internet(client):
         says = f"All clients seem to come from {client}, the proxy, and share the limits of one address."
         return fail(about, says, SEND_FOR)
     return ok(about, f"The service sees this machine as {client}.")
@@ -78,6 +78,14 @@ def judge_forged(forged: str, seen: SeenRequest) -> Diagnosis:
         says = "The proxy passes on the X-Forwarded-For of a client, who can so choose an address."
         return fail(ABOUT, says, OVERWRITE)
     return ok(ABOUT, "A client cannot choose the address that the service sees.")
+
+
+def _is_of_the_internet(client: str) -> bool:
+    try:
+        return ip_address(client).is_global
+    except ValueError:
+        # A socket in the file system has no address.
+        return False
 
 
 def plain(address: str) -> str:

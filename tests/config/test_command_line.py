@@ -34,6 +34,7 @@ def test_without_a_command_it_does_what_the_caller_says() -> None:
 def test_dashes_and_short_names_are_accepted() -> None:
     assert read(["issue-key", "me"], "serve") == Reading(["issue_key", "me"])
     assert read(["engine"], "serve") == Reading(["run_engine"])
+    assert read(["help", "issue-key"], "serve") == Reading(["help", "issue_key"])
 
 
 def test_it_tells_its_version() -> None:
