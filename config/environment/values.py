@@ -115,7 +115,8 @@ def contents(name: str, path: str, *, may_have_lines: bool) -> str:
         raise ImproperlyConfigured(f"{name} names {path!r}, which cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise ImproperlyConfigured(f"{name} names {path!r}, which is not text in UTF-8.") from None
-    if not found or len(found) > LARGEST_FILE:
+    # A list may be empty: the file of those of before is there all the time.
+    if (not found and not may_have_lines) or len(found) > LARGEST_FILE:
         size = "empty" if not found else f"larger than {LARGEST_FILE:,} characters"
         raise ImproperlyConfigured(f"{name} names {path!r}, which is {size}.")
     if "\n" in found and not may_have_lines:

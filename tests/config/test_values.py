@@ -144,6 +144,16 @@ def test_file_that_holds_no_secret_is_one_sentence(
     ]
 
 
+def test_file_of_a_list_has_one_on_each_line_and_may_be_empty(tmp_path: Path) -> None:
+    path = tmp_path / "secrets"
+    env = Environment({"KEY_PEPPER_FALLBACKS_FILE": str(path)})
+    path.write_text("")
+    assert env.words("KEY_PEPPER_FALLBACKS", ["another"]) == []
+    path.write_text("one, with a comma\n\ntwo\n")
+    env = Environment({"KEY_PEPPER_FALLBACKS_FILE": str(path)})
+    assert env.words("KEY_PEPPER_FALLBACKS") == ["one, with a comma", "two"]
+
+
 def test_folder_is_no_file(tmp_path: Path) -> None:
     assert faults(METRICS_TOKEN_FILE=str(tmp_path)) == [
         f"METRICS_TOKEN_FILE names {str(tmp_path)!r}, which cannot be read: is a directory."

@@ -1,0 +1,168 @@
+"""SECRET_KEY and KEY_PEPPER change as docs/operate/security.md says, and nothing ends that is in use."""
+
+from __future__ import annotations
+
+import json
+import signal
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP
+from django.conf import settings
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from websockets.sync.client import connect
+from websockets.sync.connection import Connection
+
+from accounts.key_text import prefix_of
+from accounts.models import ApiKey, User
+from accounts.peppers import name_of
+from tests.accounts.login.factors import AUTHENTICATE, PASSWORD, code_of
+from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
+from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.conftest import Tell
+from tests.reliability.services.processes import Installation, Process, manage
+from tests.reliability.services.supervised import supervised
+
+pytestmark = [pytest.mark.usefixtures("rows")]
+OLD = {"SECRET_KEY": settings.SECRET_KEY, "KEY_PEPPER": settings.KEY_PEPPER}
+NEW: dict[str, Any] = {name: f"another {secret}" for name, secret in OLD.items()}
+APPS = {"ada": "JBSWY3DPEHPK3PXP", "bob": "KRSXG5CTMVRXEZLU"}
+
+
+def with_fallbacks(current: dict[str, str], others: dict[str, str]) -> dict[str, Any]:
+    return current | {f"{name}_FALLBACKS": secret for name, secret in others.items()}
+
+
+class Before(NamedTuple):
+    """What there was before the secrets changed."""
+
+    used: str
+    unused: str
+    codes: list[str]
+
+
+@pytest.fixture
+def before(scaled: Installation) -> Before:
+    with scaled.orm():
+        make_tiers()
+        make_instrument()
+        people = {name: make_user(name, PASSWORD, email=f"{name}@example.com") for name in APPS}
+        # The service does not know the quick hash of tests.
+        hashed = PBKDF2PasswordHasher().encode(PASSWORD, "a salt of some letters")
+        User.objects.filter(username__in=people).update(password=hashed)
+        for name, user in people.items():
+            TOTP.activate(user, APPS[name])
+        account = make_account(people["bob"])
+        codes = RecoveryCodes.activate(people["ada"]).get_unused_codes()
+        return Before(make_key(account), make_key(account), codes)
+
+
+def log_in(server: Process, name: str, code: str = "") -> httpx.Client:
+    """With the second factor: a code for recovery, or else what the app shows."""
+    for _ in range(3):
+        browser = httpx.Client(base_url=server.url, timeout=60, follow_redirects=True)
+        submit(browser, "/accounts/login/", login=name, password=PASSWORD)
+        submit(browser, AUTHENTICATE, code=code or code_of(APPS[name]))
+        if is_in(browser, server):
+            return browser
+        # The app showed the next code meanwhile.
+        browser.close()
+    raise AssertionError(f"{name} is not let in")
+
+
+def submit(browser: httpx.Client, path: str, **fields: str) -> None:
+    browser.get(path)
+    browser.post(path, data=fields | {"csrfmiddlewaretoken": browser.cookies["csrftoken"]})
+
+
+def is_in(browser: httpx.Client, server: Process) -> bool:
+    answer = browser.get(f"{server.url}/settings/keys", follow_redirects=False)
+    return answer.status_code == 200
+
+
+def works(server: Process, key: str) -> bool:
+    return server.ask("/api/limits", key).status_code == 200
+
+
+def is_open(socket: Connection) -> bool:
+    return socket.ping().wait(PATIENCE_S) and socket.close_code is None
+
+
+def pepper_of(installation: Installation, key: str) -> str:
+    with installation.orm(only_reads=True):
+        return ApiKey.objects.get(prefix=prefix_of(key)).pepper_name
+
+
+@pytest.mark.row("31", "keys, sessions, factors and streams ended by a rotation: 0")
+def test_secrets_change_over_several_processes_and_nothing_ends(
+    scaled: Installation, before: Before, tell: Tell
+) -> None:
+    told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
+    with ExitStack() as running:
+        first = running.enter_context(scaled.web_process(**told))
+        socket = running.enter_context(connect(f"ws://127.0.0.1:{first.port}/ws/market"))
+        socket.send(json.dumps({"action": "subscribe", "symbols": ["EURUSD"], "api_key": before.used}))
+        ada = running.enter_context(closing(log_in(first, "ada", before.codes[0])))
+
+        second = running.enter_context(scaled.web_process(**changed))
+        # Whoever came before goes on at both, and whoever comes now as well.
+        for server in (second, first, second):
+            assert works(server, before.used)
+            assert is_in(ada, server)
+        log_in(second, "ada").close()
+        issued = manage(scaled.environment(**changed), "issue_key", "bob").stdout.strip()
+        assert works(first, issued)
+        assert works(second, issued)
+        wait_until(lambda: pepper_of(scaled, before.used) == name_of(NEW["KEY_PEPPER"]))
+        assert works(first, before.used)
+        assert is_open(socket)
+        assert is_in(ada, second)
+
+        said = manage(scaled.environment(**changed), "rotate_secrets").stdout
+        assert "Second factors: 3 sealed anew, 0 had the current seal." in said
+        assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in said
+        assert prefix_of(before.unused) in said
+        assert is_open(socket)
+        last = running.enter_context(scaled.web_process(**NEW))
+        assert [works(last, key) for key in (before.used, issued, before.unused)] == [True, True, False]
+        assert is_in(ada, last)
+        log_in(last, "ada", before.codes[1]).close()
+        log_in(last, "bob").close()
+    tell("0 ended; the key that was not used was named")
+
+
+@pytest.mark.row("31", "requests refused while workers change over: 0")
+def test_workers_read_the_files_of_secrets_when_they_are_replaced(
+    scaled: Installation, tmp_path: Path, tell: Tell
+) -> None:
+    with scaled.orm():
+        make_tiers()
+        key = make_key(make_account())
+    files = {name: tmp_path / name.lower() for name in with_fallbacks(OLD, NEW)}
+    given: dict[str, Any] = {f"{name}_FILE": str(path) for name, path in files.items()}
+
+    def write(secrets: dict[str, str]) -> None:
+        for name, secret in secrets.items():
+            files[name].write_text(f"{secret}\n")
+
+    write(with_fallbacks(OLD, dict.fromkeys(OLD, "")))
+    refused = 0
+    with supervised(scaled, **given, SECRET_KEY="", KEY_PEPPER="") as host:
+        for step in (with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)):
+            write(step)
+            before = set(host.workers)
+            host.send(signal.SIGHUP)
+            while before & set(host.workers) or len(host.serving) != 2:
+                with httpx.Client(timeout=60) as client:
+                    answer = client.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key})
+                refused += answer.status_code != 200
+        wait_until(
+            lambda: pepper_of(scaled, key) == name_of(NEW["KEY_PEPPER"]) or not works(host.server, key)
+        )
+    tell(f"{refused} refused")
+    assert refused == 0
+    assert pepper_of(scaled, key) == name_of(NEW["KEY_PEPPER"])
