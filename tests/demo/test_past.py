@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
@@ -18,7 +17,6 @@ from core.events.outbox import ControlEvent
 from demo import past, seeding
 from demo.market import seed_recent
 from demo.people import seed_people
-from demo.publishers import publish_all
 from instruments.models import Instrument
 from market.models import Candle, LastQuote, UnfinishedPast
 from market.prices.candles import DAY_MS
@@ -191,12 +189,6 @@ def test_who_comes_while_another_ends_it_leaves_that_to_it() -> None:
 
     assert not Signal.objects.exists()
     assert UnfinishedPast.objects.count() == 2
-
-
-def test_publishers_wait_for_it() -> None:
-    assert UnfinishedPast.objects.exists()
-    asyncio.run(publish_all())
-    assert not Signal.objects.exists()
 
 
 def test_the_page_says_how_far_it_is(client: Client) -> None:

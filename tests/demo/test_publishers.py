@@ -11,18 +11,22 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from core import clock
+from core.times import moment
 from demo.people import seed_people
 from demo.publisher_rules import BARS, PUBLISHERS, MarketView
 from demo.publishers import (
     INTERVAL_MS,
     MOST_ACTIVE,
     demo_publishers,
+    publish_all,
     publish_one,
     start_in_demo,
     view_of,
 )
 from instruments.catalogue import catalogue
+from instruments.models import Instrument
 from market import runtime as market
+from market.models import UnfinishedPast
 from market.prices import TIMEFRAMES, CandleRow
 from signals_feed.models import Signal
 from tests.factories import make_instrument, make_user, put_candles, put_quote
@@ -73,6 +77,24 @@ def test_no_instrument_is_published_twice_and_no_more_than_a_few_are_active() ->
     for number in range(100, 103 + MOST_ACTIVE):
         publish_one(BREAKOUT, views(*SYMBOLS), number * INTERVAL_MS)
     assert Signal.objects.active().count() == MOST_ACTIVE
+
+
+@pytest.mark.django_db(transaction=True)
+def test_they_wait_until_the_past_of_the_demo_is_there(settings: Any) -> None:
+    settings.DEMO = True
+    seed_people()
+    step_ms = TIMEFRAMES["15m"]
+    now_ms = clock.now_ms() - clock.now_ms() % step_ms
+    put_candles("SYM0", "15m", [now_ms - number * step_ms for number in range(30, 0, -1)])
+    instrument = Instrument.objects.get(symbol="SYM0")
+    UnfinishedPast.objects.create(instrument=instrument, until_at=moment(now_ms))
+
+    asyncio.run(publish_all())
+    assert not Signal.objects.exists()
+
+    UnfinishedPast.objects.all().delete()
+    asyncio.run(publish_all())
+    assert Signal.objects.count() == 1
 
 
 def test_person_who_has_the_name_already_is_left_alone() -> None:

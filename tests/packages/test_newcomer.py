@@ -13,7 +13,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.programs.packages import ROOT, install_alone, uv
 from tests.programs.running import Serve, environment
 
@@ -65,6 +65,11 @@ def test_the_first_page_and_its_files_are_there(serving: Serve) -> None:
         assert "Tickwire" in client.get("/").raise_for_status().text
         client.get("/static/tickwire.css").raise_for_status()
         client.get("/docs/changelog").raise_for_status()
+
+
+def test_the_past_is_made_beside_it(serving: Serve) -> None:
+    wait_until(lambda: "The demo's past is complete" in serving.output)
+    assert "Traceback" not in serving.output
 
 
 def test_its_banner_names_commands_that_work_here(serving: Serve, program: Path, home: Path) -> None:
