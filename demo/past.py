@@ -77,7 +77,7 @@ def make_pasts(progress: Progress, go_on: Callable[[], bool]) -> bool:
             # Somebody may have changed the instrument meanwhile.
             catalogue.load_now()
             facts = catalogue.known(past.instrument.symbol)
-            if facts is not None and _make(facts, past) and (reached := past_progress()) is not None:
+            if facts is not None and make_past(facts, past) and (reached := past_progress()) is not None:
                 progress(reached.text)
         elif UnfinishedPast.objects.filter(made_at=None).exists():
             time.sleep(LOOK_S)
@@ -101,7 +101,7 @@ def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
     return None
 
 
-def _make(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
+def make_past(facts: InstrumentFacts, past: UnfinishedPast) -> bool:
     """False if it was made or removed meanwhile."""
     candles = prepared_batches(older_rows(facts, epoch_ms(past.until_at)))
     with transaction.atomic():

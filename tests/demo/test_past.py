@@ -17,12 +17,13 @@ from core.events.outbox import ControlEvent
 from demo import past, seeding
 from demo.market import seed_recent
 from demo.people import seed_people
+from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.models import Candle, LastQuote, UnfinishedPast
 from market.prices.candles import DAY_MS
 from market.store import own_name
 from signals_feed.models import Signal
-from tests.factories import NOON, make_calendar, make_instrument
+from tests.factories import NOON, make_calendar, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 
 pytestmark = pytest.mark.django_db
@@ -150,13 +151,16 @@ def test_who_died_does_not_go_on() -> None:
 
 
 def test_what_was_removed_meanwhile_is_not_written() -> None:
-    row = past.claim(UnfinishedPast.objects.filter(instrument__symbol="EURUSD"))
+    instrument = Instrument.objects.get(symbol="EURUSD")
+    facts, row = catalogue.get("EURUSD"), past.claim(UnfinishedPast.objects.filter(pk=instrument.pk))
     assert row is not None
+    # It stays, because somebody has imported prices of it.
+    imported = make_candle(instrument, source="import")
     seeding.remove(quietly)
 
-    assert past.make_pasts(quietly, lambda: True)
-    assert not Candle.objects.exists()
-    assert not Instrument.objects.filter(symbol="EURUSD", candles__isnull=False).exists()
+    assert not past.make_past(facts, row)
+    assert list(Candle.objects.all()) == [imported]
+    assert not UnfinishedPast.objects.exists()
 
 
 def test_signals_and_news_come_when_all_of_it_is_there_and_then_nothing_is_left() -> None:

@@ -135,6 +135,7 @@ def test_a_service_that_ends_ends_them_too(var_dir: Path, number: int) -> None:
 
     assert makers
     assert not any(map(is_running, makers))
+    assert number_of(var_dir, "market_unfinishedpast", "made_at IS NULL") > 0
     assert "Traceback" not in running.output
 
 
