@@ -17,7 +17,8 @@ from tests.reliability.services.engine_processes import engines
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation, tied
 
-HOST = "api.example.com"
+# Instead of api.example.com: a name that this machine knows.
+HOST = "localhost"
 # The proxies', and those of clients who forge what a proxy says.
 TRUSTED = "127.0.0.1,127.0.1.0/24"
 DRAIN_S = 5.0

@@ -22,6 +22,8 @@ from .installation import HOST
 DEPLOY = ROOT / "deploy"
 # Instead of a minute: longer than the service's pings are apart, and short enough to wait for.
 IDLE_S = 20
+# Instead of 200 connections of an address.
+CONNECTIONS = 30
 NGINX = """
 daemon off; {user} worker_processes 1; pid {directory}/nginx.pid; error_log {directory}/nginx.log;
 events {{ worker_connections 1024; }}
@@ -67,6 +69,7 @@ def nginx(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
     program, folder = require_debian("nginx", "nginx-light"), proxy.directory / "tickwire"
     folder.mkdir()
     changes = {
+        "api.example.com": HOST,
         "127.0.0.1:8001": f"127.0.0.1:{ports[0]}",
         "127.0.0.1:8002": f"127.0.0.1:{ports[1]}",
         "listen 80": f"listen 127.0.0.1:{proxy.http}",
@@ -74,6 +77,7 @@ def nginx(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
         "/etc/nginx/tickwire/fullchain.pem": str(proxy.certificate),
         "/etc/nginx/tickwire/privkey.pem": str(key),
         "/var/log/nginx/": f"{proxy.directory}/",
+        "limit_conn tickwire_clients 200": f"limit_conn tickwire_clients {CONNECTIONS}",
     }
     (folder / "tickwire.conf").write_text(adapted(DEPLOY / "nginx/tickwire.conf", changes))
     idle = {"proxy_read_timeout 60s": f"proxy_read_timeout {IDLE_S}s"}
@@ -89,6 +93,7 @@ def haproxy(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
     both = proxy.directory / "tickwire.pem"
     both.write_bytes(proxy.certificate.read_bytes() + key.read_bytes())
     changes = {
+        "api.example.com": HOST,
         "127.0.0.1:8001": f"127.0.0.1:{ports[0]}",
         "127.0.0.1:8002": f"127.0.0.1:{ports[1]}",
         "bind :80": f"bind 127.0.0.1:{proxy.http}",
@@ -96,6 +101,7 @@ def haproxy(proxy: Proxy, ports: Sequence[int], key: Path) -> Program:
         "/etc/haproxy/tickwire.pem": str(both),
         "log /dev/log local0": "log stdout format raw local0",
         "    user haproxy\n    group haproxy\n": "",
+        "sc0_conn_cur(addresses) gt 200": f"sc0_conn_cur(addresses) gt {CONNECTIONS}",
         # Not each machine allows the descriptors.
         "maxconn 20000": "maxconn 2000",
         "timeout tunnel 60s": f"timeout tunnel {IDLE_S}s",

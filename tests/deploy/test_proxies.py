@@ -4,9 +4,7 @@ The tests run in this order: the later ones end processes that the earlier ones 
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,20 +15,19 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from pytest_django.fixtures import Settings
-from websockets.sync.connection import Connection
 
 from accounts.limits.throttling import FAILURES_PER_MINUTE
 from operations.doctor.diagnosis import OK
 from operations.doctor.proxy import look_at_proxy
 from serving.http.bounds import MOST_BODY_BYTES, MOST_TICK_BYTES
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 from tests.programs.debian import require_debian
 from tests.programs.services import free_port
 from tests.reliability.services.processes import ROOT
 
 from .installation import DRAIN_S, HOST, QUIET, SYMBOL, Pair, pair
-from .proxies import IDLE_S, PROGRAMS, Proxy, started
-from .visitors import Load, Visitor
+from .proxies import CONNECTIONS, IDLE_S, PROGRAMS, Proxy, started
+from .visitors import Load, LoopThread, Stream, Visitor
 
 STREAMS, RESTARTING = 4, 1012
 each_proxy = pytest.mark.parametrize("name", PROGRAMS)
@@ -39,20 +36,22 @@ each_proxy = pytest.mark.parametrize("name", PROGRAMS)
 class Fronts:
     def __init__(self, pair: Pair, proxies: dict[str, Proxy]) -> None:
         self.pair, self.proxies = pair, proxies
-        self.idle: dict[str, Connection] = {}
+        self.idle: dict[str, Stream] = {}
         """A stream over each on which nothing happens."""
         self.idle_since_s = 0.0
+        self._loop = LoopThread()
         self._visitors: dict[tuple[str, str], Visitor] = {}
 
     def visitor(self, name: str, address: str = "127.0.0.1") -> Visitor:
         found = self._visitors.get((name, address))
         if found is None:
-            found = self._visitors[name, address] = Visitor(self.proxies[name], address)
+            found = self._visitors[name, address] = Visitor(self.proxies[name], self._loop, address)
         return found
 
     def close(self) -> None:
         for visitor in self._visitors.values():
             visitor.client.close()
+        self._loop.stop()
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +68,7 @@ def fronts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
             visitor = found.visitor(name)
             wait_until(lambda visitor=visitor: visitor.ask("/readyz").status_code == 200)  # type: ignore[misc]
             assert visitor.push(both.ingest_key, 60_000.0).json()["accepted"] == 1
-            found.idle[name] = visitor.stream("/ws/market", both.key, QUIET)
-            running.callback(found.idle[name].close)
+            found.idle[name] = running.enter_context(visitor.stream("/ws/market", both.key, QUIET))
         found.idle_since_s = time.monotonic()
         yield found
 
@@ -79,14 +77,9 @@ def fronts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronts]:
 def test_the_doctor_finds_no_fault(
     fronts: Fronts, name: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proxy, real = fronts.proxies[name], socket.getaddrinfo
+    proxy = fronts.proxies[name]
     settings.SECRET_KEY, settings.ALLOWED_HOSTS, settings.PRODUCTION = fronts.pair.secret, [HOST], True
-    # What DNS would say, and the certificate as if somebody known had signed it.
-    monkeypatch.setattr(
-        socket,
-        "getaddrinfo",
-        lambda host, *more, **named: real("127.0.0.1" if host == HOST else host, *more, **named),
-    )
+    # As if somebody known had signed it.
     monkeypatch.setenv("SSL_CERT_FILE", str(proxy.certificate))
     address = urlsplit(f"https://{HOST}:{proxy.https}")
 
@@ -241,7 +234,21 @@ def test_stream_gets_ticks(fronts: Fronts, name: str, path: str) -> None:
         tick = {"symbol": SYMBOL, "bid": 60_000.0, "ask": 60_001.0, "side": "buy", "volume": 0.5}
         headers = {"X-Ingest-Key": fronts.pair.ingest_key}
         visitor.ask("/ingest/ticks", "POST", json=tick, headers=headers)
-        assert json.loads(stream.recv(PATIENCE_S))["symbol"] == SYMBOL
+        assert stream.hear()["symbol"] == SYMBOL
+
+
+@pytest.mark.parametrize("name", ["nginx", "haproxy"])
+def test_address_has_so_many_connections_and_others_have_theirs(fronts: Fronts, name: str) -> None:
+    crowd = fronts.visitor(name, f"127.0.2.{list(PROGRAMS).index(name) + 1}")
+    with ExitStack() as streams:
+        for _ in range(CONNECTIONS):
+            streams.enter_context(crowd.stream("/ws/market", fronts.pair.key, QUIET))
+        try:
+            refused = str(crowd.ask("/healthz").status_code)
+        except httpx.TransportError:
+            refused = "closed"
+        assert refused == {"nginx": "429", "haproxy": "closed"}[name]
+        assert fronts.visitor(name, "127.0.2.9").ask("/healthz").status_code == 200
 
 
 @each_proxy
@@ -250,10 +257,10 @@ def test_idle_stream_outlives_the_time_outs(fronts: Fronts, name: str) -> None:
     left_s = fronts.idle_since_s + 1.2 * IDLE_S - time.monotonic()
     if left_s > 0:
         with pytest.raises(TimeoutError):
-            stream.recv(left_s)
+            stream.hear(left_s)
     fronts.visitor(name).push(fronts.pair.ingest_key, 3_000.0, QUIET)
 
-    assert json.loads(stream.recv(PATIENCE_S))["symbol"] == QUIET
+    assert stream.hear()["symbol"] == QUIET
 
 
 def test_draining_process_fails_no_request_and_moves_its_streams(fronts: Fronts) -> None:
@@ -266,7 +273,10 @@ def test_draining_process_fails_no_request_and_moves_its_streams(fronts: Fronts)
             for name in PROGRAMS
         }
         loads = {
-            name: loaded.enter_context(Load(proxy, fronts.pair)) for name, proxy in fronts.proxies.items()
+            name: loaded.enter_context(
+                Load((fronts.visitor(name, "127.0.3.1"), fronts.visitor(name, "127.0.3.2")), fronts.pair)
+            )
+            for name in PROGRAMS
         }
         wait_until(lambda: all(load.seen.total() > 20 for load in loads.values()))
         began_s = time.monotonic()
