@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 from core.addresses import host_is_loopback
 from core.program.commands import command
 
+from .environment import env
+
 
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
@@ -25,6 +27,13 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         hint = "Set DATABASE_POOL to API_THREADS and PAGE_THREADS together, or more."
         return [Warning("Threads would wait for connections.", hint=hint, id="tickwire.W001")]
     return []
+
+
+def check_environment(**kwargs: Any) -> list[CheckMessage]:
+    return [
+        Warning(f"{name} is read by nothing.", hint=f"Is {meant} meant? See settings.md.", id="tickwire.W005")
+        for name, meant in env.strangers()
+    ]
 
 
 SHORTEST = 32

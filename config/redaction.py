@@ -3,7 +3,7 @@ installation by their value."""
 
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from django.conf import settings
 
@@ -62,7 +62,12 @@ def _own() -> Iterator[str]:
     yield from (endpoint["key"] for endpoint in settings.LANGUAGE_ENDPOINTS)
     for given in env.secrets():
         yield given
-        if "://" in given:
-            # As it stands in the address, and as libraries show it.
-            password = urlsplit(given).password or ""
-            yield from (password, unquote(password))
+        # As it stands in an address, and as libraries show it.
+        password = password_in(given)
+        yield from (password, unquote(password))
+
+
+def password_in(address: str) -> str:
+    """Also of an address that `urlsplit` refuses, such as one with several hosts of IPv6."""
+    person, at, _ = address.partition("://")[2].partition("/")[0].rpartition("@")
+    return person.partition(":")[2] if at else ""

@@ -74,7 +74,7 @@ from signals_feed.stream import signals
 from status.models import ProcessReport
 from status.recorder import recorder
 
-from .checks import check_database, check_production
+from .checks import check_database, check_environment, check_production
 from .environment import read_database_url
 from .session import uptime
 
@@ -91,7 +91,13 @@ def connect() -> None:
     register(check_production, Tags.security)
     register(check_database, Tags.database)
     register(check_guards, Tags.database)
-    for check in (check_demo_rate, check_candle_days, check_endpoints, check_sentiment_model):
+    for check in (
+        check_environment,
+        check_demo_rate,
+        check_candle_days,
+        check_endpoints,
+        check_sentiment_model,
+    ):
         register(check)
     stream_metrics = StreamMetrics(*market_streams.STREAMS, signals)
     counters = (keys_trusted, limit_fallbacks, mails_lost, stream_fallbacks, refused_total)

@@ -1,6 +1,7 @@
 """The values of all variables, read together, so that all faults are told at once."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from .variables import VARIABLES
 
 FILE = "_FILE"
 LARGEST_FILE = 65_536
+
+# DATBASE_URL is DATABASE_URL, and TEST_DATABASE_URL is something else.
+ALIKE, SHORTEST_MISSPELT = 0.88, 6
 
 
 class Environment:
@@ -43,6 +47,16 @@ class Environment:
         """What was given of them, which no log may show."""
         texts, _ = self._texts
         return [text for name, text in texts.items() if VARIABLES[name].is_secret]
+
+    def strangers(self) -> Iterator[tuple[str, str]]:
+        """Variables that nothing reads, beside the ones that are probably meant."""
+        read = VARIABLES.keys() | {f"{name}{FILE}" for name, each in VARIABLES.items() if each.is_secret}
+        long = [name for name in read if len(name) >= SHORTEST_MISSPELT]
+        for name in sorted(self._given.keys() - read):
+            meant = name.removesuffix(FILE)
+            close = [meant] if meant in VARIABLES else get_close_matches(name, long, 1, ALIKE)
+            if close:
+                yield name, close[0]
 
     def _of(self, name: str, kind: str, otherwise: Any) -> Any:
         if VARIABLES[name].kind != kind:

@@ -174,10 +174,16 @@ def test_request_of_django_is_shown_without_its_query() -> None:
     assert "private" not in str(fields)
 
 
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("REDIS_URL", "redis://user:correct%2Dhorse-battery@cache:6379/0"),
+        ("DATABASE_URL", "postgresql://user:correct%2Dhorse-battery@[::1],[::2]:5433/name"),
+    ],
+)
 def test_password_in_an_address_of_the_environment_is_known_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, name: str, address: str
 ) -> None:
-    given = {"REDIS_URL": "redis://user:correct%2Dhorse-battery@cache:6379/0"}
-    monkeypatch.setattr("config.redaction.env", Environment(given))
+    monkeypatch.setattr("config.redaction.env", Environment({name: address}))
     for shown in ("correct%2Dhorse-battery", "correct-horse-battery"):
         assert shown not in line("AUTH %s failed", shown)

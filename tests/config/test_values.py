@@ -101,6 +101,31 @@ def test_variable_that_is_not_in_the_table_is_not_read() -> None:
         Environment({}).text("PORT")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DATBASE_URL", "DATABASE_URL"),
+        ("LOGLEVEL", "LOG_LEVEL"),
+        ("SECRET_KEY_FALLBACK", "SECRET_KEY_FALLBACKS"),
+        ("KEY_PEPER_FILE", "KEY_PEPPER_FILE"),
+        ("PORT_FILE", "PORT"),
+    ],
+)
+def test_misspelt_variable_is_noticed(name: str, meant: str) -> None:
+    assert list(Environment({name: "x"}).strangers()) == [(name, meant)]
+
+
+def test_other_programs_variables_are_none_of_ours() -> None:
+    others = ("PATH", "HOME", "HOSTNAME", "TEST_DATABASE_URL", "XDG_DATA_DIRS", "REDIS_PORT", "PORTS", "LANG")
+    assert list(Environment(dict.fromkeys(others, "x")).strangers()) == []
+
+
+def test_check_warns_of_it(tmp_path: Path) -> None:
+    checked = manage(tmp_path / "var", "check", DATBASE_URL="sqlite:////srv/x")
+    assert (checked.returncode, "DATBASE_URL is read by nothing" in checked.stderr) == (0, True)
+    assert "Is DATABASE_URL meant?" in checked.stderr
+
+
 def test_production_names_everything_that_it_misses() -> None:
     given = PRODUCTION | {"SECRET_KEY": "", "REDIS_URL": ""}
     assert faults(**given) == ["PRODUCTION=1 needs these variables: SECRET_KEY, REDIS_URL."]
