@@ -78,6 +78,7 @@ lint: $(VENV)/.dev ## Format, lint, types, migrations, production settings.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy .
+	$(BIN)/python -m tests.house.releases.migrations
 	$(BIN)/python -m tests.house.production
 
 format: $(VENV)/.dev ## Let ruff format and mend what it can.

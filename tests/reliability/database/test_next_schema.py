@@ -1,5 +1,5 @@
 """Row 61: the version before serves and writes on while the database is that of the next, which only added.
-That migrations only add is shown by tests/house/test_migrations.py."""
+That migrations only add is shown by tests/house/releases/test_migrations.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.apps import apps
 from psycopg import sql
 
-from tests.house.test_migrations import ROOMS
+from tests.house.releases.migrations import ROOMS
 from tests.reliability.clients.person import Person
 from tests.reliability.conftest import Tell
 from tests.reliability.services.private_servers import PrivatePostgres

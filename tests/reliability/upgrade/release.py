@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import NamedTuple
 
+from tests.house.releases.last import Release, last_release
 from tests.reliability.services.processes import ROOT, Installation
 
 LOCK = "requirements.lock"
@@ -19,18 +19,6 @@ LOCK = "requirements.lock"
 
 class ReleaseMissing(Exception):
     """What there is of it cannot be had; the message says what to do."""
-
-
-class Release(NamedTuple):
-    version: str
-    commit: str
-
-    def __str__(self) -> str:
-        return f"{self.version} ({self.commit[:12]})"
-
-
-def last_release() -> Release:
-    return Release(*(ROOT / "RELEASE").read_text().split())
 
 
 def unpack(release: Release, folder: Path) -> Path:

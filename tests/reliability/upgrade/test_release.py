@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.releases.last import Release, last_release
 from tests.reliability.services.processes import ROOT
 
-from .release import Release, ReleaseMissing, last_release, unpack
+from .release import ReleaseMissing, unpack
 
 HEADING = re.compile(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", re.MULTILINE)
 
@@ -30,6 +31,13 @@ def test_commit_that_is_not_there_is_named_with_the_way_to_get_it(tmp_path: Path
     with pytest.raises(ReleaseMissing, match="`git fetch --unshallow` brings all") as found:
         unpack(unknown, tmp_path)
     assert "9.9.9 (0123456789ab)" in str(found.value)
+
+
+def test_last_migrations_of_the_release_are_those_of_its_commit(tmp_path: Path) -> None:
+    code = unpack(last_release(), tmp_path)
+    apps = sorted(path.parent.name for path in code.glob("*/migrations"))
+    last = [(app, max(each.stem for each in (code / app / "migrations").glob("0*.py"))) for app in apps]
+    assert list(last_release().migrations) == last
 
 
 def test_release_is_unpacked_as_it_was_committed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.house.releases.last import last_release
 from tests.patience import until, wait_until
 from tests.programs.services import free_port, postgres, redis
 from tests.reliability.clients.traffic import Asking, PushingClient, PushingSocket, ResumingClient, Traffic
@@ -20,7 +21,7 @@ from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProce
 from tests.reliability.services.haproxy import haproxy, is_up
 from tests.reliability.services.processes import Installation, Process
 
-from .release import as_released, last_release
+from .release import as_released
 
 STREAMS, POLLERS, SOURCES = 30, 8, 4
 DRAIN_S = 2.0

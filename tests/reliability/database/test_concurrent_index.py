@@ -1,0 +1,76 @@
+"""Row 60: an index is made while a transaction that writes is under way, and nobody waits for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import OperationalError, connection
+from django.db.migrations.state import ProjectState
+
+from core.schema import ConcurrentIndex
+from tests.core.schema.tables import INDEX, INDEX_NAME, TABLE, apply, drop_table, make_table
+from tests.patience import PATIENCE_S, wait_until
+from tests.reliability.services.processes import Installation
+
+ADD = f"INSERT INTO {TABLE} (number) VALUES (1)"  # noqa: S608 - our own words
+WAITS = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE strpos(query, 'INDEX CONCURRENTLY') > 0 AND wait_event_type = 'Lock'"
+)
+VALID = f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{INDEX_NAME}'::regclass"  # noqa: S608
+pytestmark = [pytest.mark.usefixtures("rows"), pytest.mark.row("60", "writers that wait for an index 0")]
+
+
+@pytest.fixture
+def state(scaled: Installation) -> Iterator[ProjectState]:
+    with scaled.orm():
+        yield make_table()
+        drop_table()
+
+
+def wait_briefly_for_locks() -> None:
+    """As `migrate` does."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+
+
+def asked(url: str, question: Any) -> Any:
+    with psycopg.connect(url, autocommit=True) as other:
+        row = other.execute(question).fetchone()
+        return row and row[0]
+
+
+def test_index_is_made_beside_writers_and_anew_where_an_attempt_was_broken_off(
+    scaled: Installation, state: ProjectState
+) -> None:
+    url, told = scaled.database_url, list[str]()
+
+    def make() -> None:
+        with scaled.orm():
+            wait_briefly_for_locks()
+            apply(state, ConcurrentIndex("indexed", INDEX))
+            with connection.cursor() as cursor:
+                cursor.execute("SHOW lock_timeout")
+                told.append(cursor.fetchone()[0])
+
+    with psycopg.connect(url) as writer:
+        writer.execute(ADD)
+        # The control: Django's own gives up, and leaves an index that answers nothing.
+        wait_briefly_for_locks()
+        with pytest.raises(OperationalError, match="lock timeout"):
+            apply(state, AddIndexConcurrently("indexed", INDEX))
+        assert asked(url, VALID) is False
+        making = threading.Thread(target=make, daemon=True)
+        making.start()
+        wait_until(lambda: asked(url, WAITS))
+        with psycopg.connect(url, options="-c lock_timeout=10s", autocommit=True) as other:
+            other.execute(ADD)
+        writer.commit()
+    making.join(PATIENCE_S)
+    assert asked(url, VALID) is True
+    assert told == ["200ms"]
