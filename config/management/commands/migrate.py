@@ -1,12 +1,15 @@
 """Django's `migrate`, but it never makes a running service wait long for a table."""
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
-from django.db import OperationalError, connections
+from django.db import DatabaseError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from core.program.commands import command
 
@@ -29,6 +32,16 @@ class Command(MigrateCommand):
         if database.vendor != "postgresql":
             super().handle(*args, **options)
             return
+        try:
+            self._try(database, args, attempts, options)
+        finally:
+            # `serve` migrates as well outside production, and goes on with this connection.
+            with suppress(DatabaseError), database.cursor() as cursor:
+                cursor.execute("RESET lock_timeout; RESET idle_in_transaction_session_timeout")
+
+    def _try(
+        self, database: BaseDatabaseWrapper, args: Sequence[Any], attempts: int, options: dict[str, Any]
+    ) -> None:
         for attempt in range(1, attempts + 1):
             with database.cursor() as cursor:
                 cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
