@@ -24,6 +24,7 @@ PAGES = {
     "tier": "/settings/tier",
     "usage": "/settings/usage",
     "streams": "/settings/streams",
+    "account": "/settings/account",
     "signals": "/settings/signals",
     "sessions": "/accounts/sessions/",
     "events": "/settings/events",
