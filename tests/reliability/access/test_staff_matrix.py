@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.db.models import Model
 
+import config.urls  # noqa: F401 - it registers the pages
 from accounts.back_office.staff_pages import StaffAdmin
 from accounts.models import Account, ApiKey, TierRequest, User
 from tests.reliability.access.permissions.cells import pages_of

@@ -21,6 +21,7 @@ OWN = {
     *("mfa_view_recovery_codes", "mfa_generate_recovery_codes", "mfa_download_recovery_codes"),
     *("mfa_add_webauthn", "mfa_reauthenticate_webauthn", "usersessions_list", "keys", "events"),
     *("open_streams", "close_stream", "tier", "usage", "publish_signals", "live_signals"),
+    *("account", "export_account"),
 }
 # Of one row: to everybody else it does not exist.
 OF_A_ROW = {
