@@ -118,7 +118,9 @@ def test_make_secrets_makes_what_is_declared_and_replaces_nothing(secrets: Path)
     assert {f"./secrets/{name}" for name in before} == {each["file"] for each in COMPOSE["secrets"].values()}
     assert {path.name: path.read_text() for path in secrets.iterdir()} == before
     assert before["email_url"].strip() == MAIL
-    assert len(set(before.values())) == len(before)
+    fallbacks = {"secret_key_fallbacks", "key_pepper_fallbacks"}
+    assert {name for name, text in before.items() if not text.strip()} == fallbacks
+    assert len({text for name, text in before.items() if name not in fallbacks}) == len(before) - 2
 
 
 def test_only_the_owner_opens_the_folder_of_secrets(secrets: Path) -> None:

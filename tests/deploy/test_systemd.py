@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ from tests.reliability.services.processes import ROOT
 from .installation import HOST, ProductionInstallation
 
 UNITS = ROOT / "deploy/systemd"
+MAKE_SECRETS = ROOT / "deploy/make-secrets"
 SERVICES = ("tickwire-web@.service", "tickwire-engine@.service", "tickwire-migrate.service")
 PROGRAM = "/opt/tickwire/bin/tickwire-server"
 WORST_EXPOSURE = 1.5
@@ -107,6 +109,28 @@ def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:
     wanted = set(re.findall(r"tickwire-web@(\d+)", (UNITS / "tickwire.target").read_text()))
     for path in ("nginx/tickwire.conf", "haproxy/haproxy.cfg", "caddy/Caddyfile"):
         assert set(re.findall(r"127\.0\.0\.1:(80\d\d)", (ROOT / "deploy" / path).read_text())) == wanted
+
+
+def test_admin_command_has_what_the_units_have(tmp_path: Path) -> None:
+    shutil.copy(UNITS / "tickwire.env", tmp_path)
+    given = os.environ | {"EMAIL_URL": "dummymail://", "TICKWIRE_ETC": str(tmp_path)}
+    subprocess.run([MAKE_SECRETS, tmp_path / "secrets"], env=given, check=True, capture_output=True)
+    (tmp_path / "secrets/key_pepper_fallbacks").write_text("first\nsecond\n")
+    # Who starts this may not be root, and has no user of that name.
+    changes = {"setpriv --reuid=tickwire --regid=tickwire --init-groups ": "", PROGRAM: "/usr/bin/env"}
+    script = (UNITS / "tickwire-admin").read_text()
+    for shipped, here in changes.items():
+        assert shipped in script
+        script = script.replace(shipped, here)
+    ran = subprocess.run(["sh", "-c", script], env=given, capture_output=True, text=True, check=True)
+    seen = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
+
+    read = {name.removesuffix(FILE) for each in SERVICES for name in environment(each) if name.endswith(FILE)}
+    secrets = {name: (tmp_path / "secrets" / name.lower()).read_text().strip() for name in read}
+    assert {name: seen[name] for name in read} == secrets | {"KEY_PEPPER_FALLBACKS": "first,second"}
+    assert seen["DEFAULT_FROM_EMAIL"] == "Tickwire <no-reply@example.com>"
+    for name in ("PRODUCTION", "VAR_DIR"):
+        assert seen[name] == environment(SERVICES[0])[name]
 
 
 class Traced(NamedTuple):
