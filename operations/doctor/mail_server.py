@@ -34,9 +34,6 @@ def look_at_mail(send_to: str = "") -> Iterator[Diagnosis]:
         yield fail(ABOUT, f"{server}, cannot be used: {_reason(error)}.", MEND)
     else:
         yield _in_order(server, send_to, has_user=bool(connection.username))
-        if settings.PRODUCTION and settings.DEFAULT_FROM_EMAIL.rstrip(">").endswith("@localhost"):
-            says = f"Mails come from {settings.DEFAULT_FROM_EMAIL}, which many servers refuse."
-            yield warn(ABOUT, says, "Set DEFAULT_FROM_EMAIL to an address of your domain.")
     finally:
         connection.close()
 

@@ -14,8 +14,9 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.patience import PATIENCE_S, wait_until
-from tests.programs.packages import ROOT, install_alone, uv
 from tests.programs.running import Serve, environment
+
+from .installed import files_of, nowhere, typed
 
 
 @pytest.fixture(scope="module")
@@ -25,39 +26,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("installed") / "environment"
-    commands = install_alone(folder, "--require-hashes", "-r", ROOT / "requirements.lock")
-    uv("pip", "install", "--quiet", "--python", commands / "python", "--no-deps", wheel)
-    return commands / "tickwire-server"
-
-
-def files_of(program: Path) -> dict[Path, int]:
-    (packages,) = program.parents[1].glob("lib/*/site-packages")
-    return {path: path.stat().st_mtime_ns for path in packages.rglob("*")}
-
-
-@pytest.fixture(scope="module")
-def installed_files(program: Path) -> dict[Path, int]:
-    return files_of(program)
-
-
-@pytest.fixture(scope="module")
 def serving(program: Path, home: Path, installed_files: dict[Path, int]) -> Iterator[Serve]:
     with Serve(home / "unused", typed=[str(program), "--data", "D"], cwd=home, **nowhere(home)) as running:
         yield running
-
-
-def nowhere(home: Path) -> dict[str, str]:
-    """No variable of ours says where anything is, and nothing is written into a home directory."""
-    return {"VAR_DIR": "", "HOME": str(home / "nobody"), "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def typed(program: Path, home: Path, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    names = environment(home, **nowhere(home)) | changes
-    return subprocess.run(
-        [program, *words], cwd=home, env=names, capture_output=True, text=True, timeout=PATIENCE_S
-    )
 
 
 def test_the_first_page_and_its_files_are_there(serving: Serve) -> None:
