@@ -25,7 +25,6 @@ PRODUCTION = {
     "KEY_PEPPER": secrets.token_urlsafe(48),
     "REDIS_URL": "redis://127.0.0.1:1/0",
     "EMAIL_URL": "smtp+tls://user:password@127.0.0.1:1",
-    "DEFAULT_FROM_EMAIL": "tickwire@example.com",
     "DEFAULT_FROM_EMAIL": "no-reply@tickwire.example",
 }
 
