@@ -19,7 +19,7 @@ from analysis.analysts import available_models
 from core.background import BackgroundLoop
 from core.contract.answers import Answer
 from core.contract.schema import describes
-from core.fault_log import EachFault
+from core.fault_log import LastingFault
 from core.plain_json import encode
 from core.redis.connections import connect_redis, key_of
 from core.struct_schemas import Moment
@@ -93,7 +93,7 @@ class Uptime:
         self._renewal = BackgroundLoop(
             "uptime",
             self._renew,
-            fault=EachFault(logger, "Could not share since when the service is up", logging.INFO),
+            fault=LastingFault(logger, "Could not share since when the service is up", logging.INFO),
             broke="Since when the service is up could not be shared",
             passing=AWAY,
             after=RENEW_S,

@@ -33,9 +33,14 @@ class LastingFault:
     """Logs a fault once a minute while it lasts, and when it is over. `text` says what it means."""
 
     def __init__(
-        self, logger: logging.Logger, text: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        logger: logging.Logger,
+        text: str,
+        level: int = logging.WARNING,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.logger, self._text, self._clock = logger, text, clock
+        self.logger, self._text, self._level, self._clock = logger, text, level, clock
         self._told_s: dict[str, float] = {}
         """When each cause was last logged."""
         self._untold = 0
@@ -53,14 +58,14 @@ class LastingFault:
             self._began_s = now
         often = f" ({self._untold} times more since it was last told)" if self._untold else ""
         self._untold = 0
-        self.logger.warning("%s: %s%s", self._text, error, often)
+        self.logger.log(self._level, "%s: %s%s", self._text, error, often)
 
     def over(self) -> None:
         """Call it after each success: it costs nothing while all is well."""
         if self._began_s is None:
             return
         lasted_s = self._clock() - self._began_s
-        self.logger.warning("%s: over after %.0f s", self._text, lasted_s)
+        self.logger.log(self._level, "%s: over after %.0f s", self._text, lasted_s)
         self._began_s = None
 
 

@@ -10,7 +10,7 @@ from accounts.models import User
 from core import clock
 from core.background import BackgroundLoop
 from core.database import UNANSWERED
-from core.fault_log import EachFault
+from core.fault_log import LastingFault
 from core.threads import in_thread
 from core.times import MINUTE_MS
 from instruments.catalogue import catalogue
@@ -76,7 +76,7 @@ def publish_one(publisher: DemoPublisher, views: Sequence[MarketView], now_ms: i
 demo_publishers = BackgroundLoop(
     "publishers of the demo",
     publish_all,
-    fault=EachFault(logger, "The demo publishers wait for the database"),
+    fault=LastingFault(logger, "The demo publishers wait for the database"),
     broke="The demo publishers broke and go on",
     passing=UNANSWERED,
     before=LOOK_S,

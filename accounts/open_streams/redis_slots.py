@@ -15,7 +15,7 @@ from prometheus_client import Counter
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
-from core.fault_log import EachFault, LastingFault
+from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
 from .slot_sync import Ask, SlotSync
@@ -95,7 +95,7 @@ class RedisSlots:
             BackgroundLoop(
                 "stream slot nudges",
                 self._hear_nudges,
-                fault=EachFault(logger, "No nudges about ended streams", logging.INFO),
+                fault=LastingFault(logger, "No nudges about ended streams", logging.INFO),
                 broke="Nudges about ended streams could not be heard, trying again",
                 passing=AWAY,
                 after=HEAR_AGAIN_S,

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from core.background import BackgroundLoop, cancel_and_wait
 from core.database import UNANSWERED
-from core.fault_log import EachFault
+from core.fault_log import LastingFault
 from core.threads import in_thread, run_in
 from news.models import Source
 from news.scoring import Scorer, score_title, scoring_threads
@@ -45,7 +45,7 @@ def polling_loop() -> BackgroundLoop:
     return BackgroundLoop(
         "news sources",
         poll_due,
-        fault=EachFault(logger, "The news wait for the database"),
+        fault=LastingFault(logger, "The news wait for the database"),
         broke="Polling the news broke and goes on",
         passing=UNANSWERED,
         again=LOOK_S,

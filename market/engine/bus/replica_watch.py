@@ -10,7 +10,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from core.background import BackgroundLoop
-from core.fault_log import EachFault
+from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 from market.prices.records import JournalPosition
 
@@ -39,7 +39,7 @@ class ReplicaWatch:
         self._loop = BackgroundLoop(
             "bus replica",
             self.look,
-            fault=EachFault(logger, "Nobody knows how late the replica of the bus is", logging.INFO),
+            fault=LastingFault(logger, "Nobody knows how late the replica of the bus is", logging.INFO),
             broke="The replica of the bus could not be compared with the bus",
             passing=(RedisError, OSError),
             after=LOOK_S,
