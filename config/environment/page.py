@@ -35,7 +35,7 @@ written.
 Behind PgBouncer with `pool_mode = transaction` set `DATABASE_POOLER=transaction`: no cursors then that
 outlive a transaction, and no `options`, which PgBouncer refuses. What they would set is set for the role
 instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `manage.py migrate` with
-the address of PostgreSQL itself, because it sets a bound for its whole session.
+the address of PostgreSQL itself, because it bounds its waiting for tables by its session.
 """
 KINDS = {"text": "text", "whole": "whole number", "number": "number", "switch": "1 or 0", "words": "list"}
 

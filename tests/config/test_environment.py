@@ -195,6 +195,21 @@ def test_of_several_hosts_the_one_that_may_be_written_is_taken(tmp_path: Path) -
     assert ran.stdout.strip() == str(ports[1]), ran.stderr
 
 
+@pytest.mark.parametrize(("pooler", "is_bound"), [("none", True), ("transaction", False)])
+def test_migration_leaves_no_bounds_to_others_behind_a_pooler(
+    tmp_path: Path, pooler: str, *, is_bound: bool
+) -> None:
+    with services.postgres(tmp_path) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET log_statement = 'all'")
+        planned = manage(
+            tmp_path / "var", "migrate", "--plan", DATABASE_URL=url, DATABASE_POOLER=pooler
+        ).stdout
+        said = (tmp_path / "postgres.log").read_text()
+    assert "pg_catalog" in said
+    assert ("SET lock_timeout" in said, "Behind a pooler" in planned) == (is_bound, not is_bound)
+
+
 def test_service_names_the_database_elsewhere() -> None:
     assert read_database_url("postgresql://?service=market")["OPTIONS"] == {"service": "market"}
 

@@ -43,10 +43,7 @@ class Command(MigrateCommand):
         self, database: BaseDatabaseWrapper, args: Sequence[Any], attempts: int, options: dict[str, Any]
     ) -> None:
         for attempt in range(1, attempts + 1):
-            with database.cursor() as cursor:
-                cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
-                # A migration of data may compute for longer than the service is allowed to.
-                cursor.execute("SET idle_in_transaction_session_timeout = '10min'")
+            self._set_bounds(database)
             try:
                 super().handle(*args, **options)
             except OperationalError as error:
@@ -60,6 +57,19 @@ class Command(MigrateCommand):
             f"A table was in use each time. What was done stays done: run `{command('migrate')}` again when"
             " there is less to do, or end the long transaction (see pg_stat_activity)."
         )
+
+    def _set_bounds(self, database: BaseDatabaseWrapper) -> None:
+        if database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+            # A pooler would hand them on to whoever has the connection next.
+            self.stdout.write(
+                "Behind a pooler a migration cannot bound how long it waits for a table, while others wait"
+                " behind it: run this with the address of PostgreSQL itself in DATABASE_URL."
+            )
+            return
+        with database.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = {settings.MIGRATION_LOCK_MS:d}")
+            # A migration of data may compute for longer than the service is allowed to.
+            cursor.execute("SET idle_in_transaction_session_timeout = '10min'")
 
     def _wait(self, attempt: int) -> None:
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempt - 1))

@@ -97,6 +97,18 @@ def test_page_waits_for_no_mail_server_that_hangs(name: str, outgoing: MailQueue
     assert outgoing.unsent == 1
 
 
+@pytest.mark.usefixtures("_people")
+def test_mail_for_the_terminal_goes_there_and_into_no_log(
+    settings: Settings, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    caplog.set_level("DEBUG")
+    assert ask("signing up") == 302
+    shown = capsys.readouterr()
+    assert "/accounts/confirm-email/" in shown.out
+    assert "confirm-email/" not in caplog.text + shown.err
+
+
 def make_mail(subject: str) -> EmailMessage:
     return EmailMessage(subject, "Hello.", to=["ada@example.com"])
 
