@@ -4,8 +4,10 @@ While the service is down no past is made: the engine fills that gap at its star
 had been sent.
 """
 
+from contextlib import suppress
+
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from core.times import MINUTE_MS, epoch_ms, moment
 from instruments.catalogue import catalogue
@@ -14,11 +16,12 @@ from instruments.sources import DEMO, default_feed, feeds_of
 from market.engine import SeriesEnding
 from market.models import Candle, EngineState, FormerQuote, FormingMinute, LastQuote, UnfinishedPast
 from market.prices import TIMEFRAMES, interval_start
-from market.simulated_past import last_quote, recent_from, recent_rows
+from market.simulated_past import MINUTES_MS, last_quote, recent_from, recent_rows
 from market.store import (
     CandleToWrite,
     change_kind,
     lock_series,
+    make_months,
     prepared_batches,
     read_minutes_since,
     tick_of,
@@ -43,6 +46,8 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
     begun = set(UnfinishedPast.objects.filter(made_at=None).values_list("pk", flat=True))
     unknown = [facts for facts in priced_by_demo() if facts.id not in known - begun]
     new = [facts for facts in unknown if not Candle.objects.filter(instrument_id=facts.id).exists()]
+    if new:
+        _make_months(until_ms)
     for number, facts in enumerate(new, 1):
         progress(f"Opening the market: {facts.symbol} ({number} of {len(new)})")
         candles, quote = prepared_batches(recent_rows(facts, until_ms)), last_quote(facts, until_ms)
@@ -52,6 +57,14 @@ def seed_recent(now_ms: int, progress: Progress) -> None:
                 write_quote(facts.id, quote, DEMO)
             until_at = moment(recent_from(facts, until_ms))
             UnfinishedPast.objects.update_or_create(instrument_id=facts.id, defaults={"until_at": until_at})
+
+
+def _make_months(until_ms: int) -> None:
+    """Of all the minutes there will be. Within the transaction of a past, others would wait for its end."""
+    days = range(until_ms - MINUTES_MS - 2 * TIMEFRAMES["1d"], until_ms, TIMEFRAMES["1d"])
+    # While somebody reads for long they cannot be made: then candles wait for them where the rest is.
+    with suppress(OperationalError):
+        make_months(map(moment, [*days, until_ms]))
 
 
 def priced_by_demo() -> list[InstrumentFacts]:

@@ -38,7 +38,7 @@ def ensure_months(now: datetime) -> list[datetime]:
 
 def make_months(moments: Iterable[datetime]) -> list[datetime]:
     """Make the months of some moments. Looked up each time, as to remember would outlive a rollback."""
-    months = {name_of(at): month_of(at) for at in moments}
+    months = {name_of(at): month_of(at) for at in moments} if connection.vendor == "postgresql" else {}
     if not (months and _missing(months)):
         return []
     with transaction.atomic(), connection.cursor() as cursor:

@@ -51,4 +51,5 @@ def test_every_process_has_the_past_once_it_is_made(tmp_path: Path) -> None:
             finally:
                 engine.terminate()
         assert running.output.count(COMPLETE) == 1
+        assert "wait for a table" not in running.output
         assert "Traceback" not in running.output + (tmp_path / "engine.log").read_text()
