@@ -207,7 +207,7 @@ def test_migration_leaves_no_bounds_to_others_behind_a_pooler(
         ).stdout
         said = (tmp_path / "postgres.log").read_text()
     assert "pg_catalog" in said
-    assert ("SET lock_timeout" in said, "Behind a pooler" in planned) == (is_bound, not is_bound)
+    assert ("SET lock_timeout =" in said, "Behind a pooler" in planned) == (is_bound, not is_bound)
 
 
 def test_service_names_the_database_elsewhere() -> None:
