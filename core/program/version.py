@@ -1,3 +1,3 @@
 """The only place that has the version; the wheel takes it from here."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0.dev0"

@@ -10,6 +10,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from core.program.version import VERSION
+
 from .monitor import monitor
 
 LIVEZ, READYZ = "/livez", "/readyz"
@@ -51,6 +53,11 @@ class ReadinessMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         found = monitor.verdict()
+        version = GaugeMetricFamily(
+            "tickwire_version", "1, with the version of the program that runs.", labels=("version",)
+        )
+        version.add_metric((VERSION,), 1)
+        yield version
         ready = GaugeMetricFamily("tickwire_ready", "1 while requests to this process would succeed.")
         ready.add_metric((), not found.reasons)
         yield ready

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
@@ -12,18 +11,6 @@ from tests.house.releases.last import Release, last_release
 from tests.reliability.services.processes import ROOT
 
 from .release import ReleaseMissing, unpack
-
-HEADING = re.compile(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)$", re.MULTILINE)
-
-
-def test_release_is_the_newest_that_the_changelog_dates() -> None:
-    dated = HEADING.findall((ROOT / "CHANGELOG.md").read_text())
-    assert last_release().version == dated[0][0]
-
-
-def test_changelog_begins_with_what_is_not_released_yet() -> None:
-    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == "Unreleased"
 
 
 def test_commit_that_is_not_there_is_named_with_the_way_to_get_it(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
+from core.program.version import VERSION
 from tests.house.releases.last import last_release
 from tests.patience import until, wait_until
 from tests.programs.services import free_port, postgres, redis
@@ -19,7 +21,7 @@ from tests.reliability.clients.traffic import Asking, PushingClient, PushingSock
 from tests.reliability.conftest import IS_FULL, Tell
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process
 from tests.reliability.services.haproxy import haproxy, is_up
-from tests.reliability.services.processes import Installation, Process
+from tests.reliability.services.processes import Installation, Process, http
 
 from .release import as_released
 
@@ -143,6 +145,15 @@ class Upgrade:
         ]
         assert set(answers) == {200}, answers
 
+    def check_version(self, number: int) -> None:
+        """As docs/operate/upgrade.md has it looked up."""
+        server = self._service.servers[number]
+        headers = {"Authorization": f"Bearer {settings.METRICS_TOKEN}"}
+        assert (
+            f'tickwire_version{{version="{VERSION}"}} 1'
+            in http.get(f"{server.url}/metrics", headers=headers).text
+        )
+
 
 async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_path: Path, tell: Tell) -> None:
     released = await asyncio.to_thread(as_released, here, tmp_path / "released")
@@ -155,6 +166,7 @@ async def test_upgrade_and_the_way_back_lose_nothing(here: Installation, tmp_pat
             await upgrade.do(migrate, here)
             await upgrade.do(upgrade.put_web, 0, here)
             await upgrade.do(upgrade.check_keys)
+            await upgrade.do(upgrade.check_version, 0)
             await upgrade.do(upgrade.put_web, 1, here)
             if IS_FULL:
                 await upgrade.do(service.put_engine, here)
