@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.decorators import reauthentication_required
+from allauth.account.models import EmailAddress
 from allauth.decorators import rate_limit
 from django import forms
 from django.contrib.auth import logout
@@ -15,6 +17,8 @@ from accounts.ending.deletion import DeletionRefused, delete_account
 from accounts.models import User
 
 from .requests import PersonRequest, View, settings_form, settings_page
+
+MAIL = "account/email/account_deleted"
 
 
 class DeleteAccountForm(forms.Form):
@@ -49,11 +53,15 @@ def account(request: PersonRequest) -> HttpResponse:
     form = DeleteAccountForm(request.user, request.POST)
     if not form.is_valid():
         return account_page(request, form, status=400)
+    address = EmailAddress.objects.get_primary_email(request.user) or request.user.email
     try:
         pseudonym = delete_account(request.user)
     except DeletionRefused as refusal:
         form.add_error(None, str(refusal))
         return account_page(request, form, status=409)
+    if address:
+        # Whoever has a stranger in their account should learn of it.
+        get_adapter(request).send_notification_mail(MAIL, request.user, email=address)
     logout(request)
     return render(request, "settings/account_deleted.html", {"pseudonym": pseudonym})
 

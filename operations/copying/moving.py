@@ -39,20 +39,26 @@ def move(source: Store, target: Store, name: str, *, anew: bool, say: Say) -> No
     refuse_unready(source, schema)
     progress = begin(source, target, schema, hashlib.sha256(name.encode()).hexdigest(), anew=anew)
     say("The rules by which the database refuses changes are off while rows are written, and on again after.")
-    carry(source, target, schema, progress, say)
+    with source.snapshot():
+        carry(source, target, schema, progress, say)
     say("Comparing both, table by table.")
-    for table in schema.tables:
-        if digest(source.read(table)) != digest(target.read(table)):
-            raise Refused(
-                f"{table.name} is not the same in both: something wrote to one of them meanwhile. Stop it,"
-                " and begin again with --anew."
-            )
+    with source.snapshot(), target.snapshot():
+        compare(source, target, schema)
     with target.writing():
         for table in schema.tables:
             target.number_on(table)
         target.tell(f"DROP TABLE {UNFINISHED}")
     # It puts up what guards the ledger.
     call_command("migrate", verbosity=0, interactive=False)
+
+
+def compare(source: Store, target: Store, schema: Schema) -> None:
+    for table in schema.tables:
+        if digest(source.read(table)) != digest(target.read(table)):
+            raise Refused(
+                f"{table.name} is not the same in both: something wrote to one of them meanwhile. Stop it,"
+                " and begin again with --anew."
+            )
 
 
 def refuse_unready(source: Store, schema: Schema) -> None:
@@ -72,15 +78,15 @@ def refuse_unready(source: Store, schema: Schema) -> None:
 
 def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Progress:
     if UNFINISHED in target.names() and not anew:
-        found = target.ask(f"SELECT what FROM {UNFINISHED}")  # noqa: S608 - a name of our own
-        if found:
-            progress = msgspec.json.decode(str(found[0][0]), type=Progress)
+        # Without a row only tables were made, and all of them are made again.
+        for (what,) in target.ask(f"SELECT what FROM {UNFINISHED}"):  # noqa: S608 - a name of our own
+            progress = msgspec.json.decode(str(what), type=Progress)
             if progress.source == name:
                 return progress
-        raise Refused(
-            "The target is a part of another copy that has not ended. Finish that, or give --anew to"
-            " delete it."
-        )
+            raise Refused(
+                "The target is a part of another copy that has not ended. Finish that, or give --anew to"
+                " delete it."
+            )
     if not anew and (filled := filled_tables(target)):
         raise Refused(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
     if anew and UNFINISHED not in target.names() and filled_tables(target):

@@ -23,6 +23,8 @@ def faults_as_sentences() -> Iterator[None]:
         yield
     except Refused as refused:
         raise CommandError(str(refused)) from None
+    except KeyboardInterrupt:
+        raise CommandError("Stopped. What was not finished is done by the same command again.") from None
     except (DatabaseError, psycopg.Error, sqlite3.Error) as error:
         raise CommandError(f"The database refused: {str(error).strip()}") from error
 

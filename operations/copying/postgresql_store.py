@@ -13,6 +13,15 @@ from .tables import Column, StoredTable
 from .text import AFTER_POSTGRESQL, NONE, escaped, unescaped
 
 WRITTEN_AT_ONCE = 1 << 18
+# Values are written the same whatever the server's own settings are, and a table may be read for longer than
+# the service may think.
+SETTINGS = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "extra_float_digits": "1",
+    "idle_in_transaction_session_timeout": "0",
+    "statement_timeout": "0",
+}
 
 
 class PostgresqlStore:
@@ -22,17 +31,12 @@ class PostgresqlStore:
     def __init__(self, wishes: dict[str, Any]) -> None:
         """`wishes` go to libpq."""
         self._connection = psycopg.connect(**wishes, autocommit=True)
-        for setting in ("timezone = 'UTC'", "datestyle = 'ISO'", "extra_float_digits = 1"):
-            self.tell(f"SET {setting}")
-        # A table may be read for longer than the service is allowed to think.
-        self.tell("SET idle_in_transaction_session_timeout = 0")
-        self.tell("SET statement_timeout = 0")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         self.tell("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
-            self.ask("SELECT 1")
+            self._set()
             yield
         finally:
             self.tell("ROLLBACK")
@@ -40,6 +44,7 @@ class PostgresqlStore:
     @contextmanager
     def writing(self) -> Iterator[None]:
         with self._connection.transaction():
+            self._set()
             guarded = [
                 str(name)
                 for (name,) in self.ask(
@@ -54,6 +59,11 @@ class PostgresqlStore:
             self.tell("SET CONSTRAINTS ALL IMMEDIATE")
             for name in guarded:
                 self.tell(f"ALTER TABLE {quoted(name)} ENABLE TRIGGER USER")
+
+    def _set(self) -> None:
+        """For this transaction: a pooler gives the connection to others after it."""
+        for name, value in SETTINGS.items():
+            self.tell(f"SET LOCAL {name} = '{value}'")
 
     def names(self) -> set[str]:
         found = self.ask("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.mail import EmailMessage
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
@@ -91,6 +92,13 @@ def test_only_the_name_that_is_typed_deletes(page: Client) -> None:
     assert "Your account is deleted" in answer.text
     assert not User.objects.filter(username="ada").exists()
     assert page.get(PAGE).status_code == 302
+
+
+def test_who_was_deleted_gets_a_mail(page: Client, mailoutbox: list[EmailMessage]) -> None:
+    page.post(PAGE, {"name": "ada"})
+    (mail,) = mailoutbox
+    assert (mail.to, "is deleted" in mail.subject) == (["ada@example.com"], True)
+    assert "Your account has been deleted" in str(mail.body)
 
 
 def test_who_has_to_stay_is_told_why(page: Client, account: Account) -> None:

@@ -2,21 +2,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import Signals
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
 import pytest
 
 from tests.databases import prepared
-from tests.market.postgresql import in_place, own_server
+from tests.market.postgresql import in_place
+from tests.programs import services
 
 from . import world
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    with own_server() as url:
-        yield url
+    """Its database `postgres` is migrated, to be copied: nobody may be connected to it."""
+    with TemporaryDirectory(prefix="tickwire-postgres-") as directory:
+        data = Path(directory) / "postgres"
+        prepared.copy_postgres(data)
+        with services.postgres_of(data, Signals.SIGQUIT) as url:
+            yield url.rpartition("/")[0]
 
 
 @pytest.fixture
@@ -33,13 +40,11 @@ def new_database(db: None, tmp_path: Path, request: pytest.FixtureRequest) -> Ca
                 prepared.copy_sqlite(path)
             return f"sqlite:///{path}"
         server, name = request.getfixturevalue("postgresql"), f"{tmp_path.name}_{made}".lower()
-        if is_migrated:
-            prepared.copy_database(server, name)
-        else:
-            with psycopg.connect(server, autocommit=True) as admin:
-                admin.execute(f"DROP DATABASE IF EXISTS {name}")
-                admin.execute(f"CREATE DATABASE {name}")
-        return f"{server.rpartition('/')[0]}/{name}"
+        template = "postgres" if is_migrated else "template0"
+        with psycopg.connect(f"{server}/template1", autocommit=True) as admin:
+            admin.execute(f"DROP DATABASE IF EXISTS {name}")
+            admin.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return f"{server}/{name}"
 
     return make
 

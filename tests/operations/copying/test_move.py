@@ -100,6 +100,24 @@ def test_a_killed_move_goes_on(
     assert rows_of(target) == rows_of(source)
 
 
+def test_what_was_killed_while_tables_were_made_is_made_again(
+    filled: Callable[[str], str], new_database: New, move: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = filled("sqlite"), new_database("sqlite", is_migrated=False)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "make_months_named", die)
+        with pytest.raises(Killed):
+            move(source, target)
+    with in_place(target), pytest.raises(CommandError, match="has not ended"):
+        refuse_unfinished()
+    move(source, target)
+    assert rows_of(target) == rows_of(source)
+
+
 def test_a_target_with_rows_is_refused(
     filled: Callable[[str], str], new_database: New, move: Callable[..., str]
 ) -> None:
