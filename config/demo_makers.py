@@ -13,7 +13,7 @@ from core.program.commands import IS_CHECKOUT, ROOT
 from demo.past import LATER
 
 # The service goes first, wherever both want a core.
-NICENESS = 15
+NICENESS = 5
 ENDS_WITHIN_S = 5.0
 LOOK_S = 0.2
 PACKAGE = "tickwire_server"

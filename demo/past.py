@@ -21,12 +21,13 @@ from market.store import is_alive, own_name, prepared_batches, write_prepared
 
 from .progress import Progress
 
-# Making the past of one instrument takes a second or a few: who needs longer is gone.
-GONE = timedelta(seconds=60)
+# Making the past of one instrument takes a second or a few. Of a process elsewhere that needs longer nobody
+# knows whether it is gone; one that lives here may be slow, because it stands behind all others.
+GONE, SLOW = timedelta(seconds=60), timedelta(minutes=5)
 LOOK_S = 0.2
 
 # From the end of one to the beginning of the next.
-MOMENT = timedelta(seconds=5)
+MOMENT = timedelta(seconds=20)
 LATER = "The rest is made when the service starts again."
 
 
@@ -58,11 +59,16 @@ def past_progress() -> PastProgress | None:
 
 
 def _is_going_on(past: UnfinishedPast) -> bool:
-    now = timezone.now()
     if past.made_at is not None and not past.maker:
-        return past.made_at > now - MOMENT
-    is_young = past.begun_at is not None and past.begun_at > now - GONE
-    return is_young and is_alive(past.maker) is not False
+        return past.made_at > timezone.now() - MOMENT
+    return _is_at_work(past)
+
+
+def _is_at_work(past: UnfinishedPast) -> bool:
+    """Whether its maker makes it still, or is about to start."""
+    lives = is_alive(past.maker)
+    patience = SLOW if lives else GONE
+    return lives is not False and past.begun_at is not None and past.begun_at > timezone.now() - patience
 
 
 def announce_makers() -> None:
@@ -90,8 +96,7 @@ def claim(pasts: QuerySet[UnfinishedPast]) -> UnfinishedPast | None:
     """The first one on which nobody works, for this process alone."""
     now = timezone.now()
     for past in pasts.select_related("instrument").order_by("pk"):
-        is_young = past.begun_at is not None and past.begun_at > now - GONE
-        if past.maker and is_young and is_alive(past.maker) is not False:
+        if past.maker and _is_at_work(past):
             continue
         same = UnfinishedPast.objects.filter(
             pk=past.pk, maker=past.maker, begun_at=past.begun_at, made_at=past.made_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
@@ -107,6 +108,18 @@ def test_another_machine_is_waited_for_a_minute() -> None:
     assert claimed() == ""
 
     UnfinishedPast.objects.update(begun_at=timezone.now() - timedelta(seconds=70))
+    assert claimed() == "EURUSD"
+
+
+def test_one_that_lives_here_may_take_its_time() -> None:
+    host, _, mark = GONE_PROCESS
+    parent = f"{host}:{os.getppid()}:{mark}"
+    UnfinishedPast.objects.update(maker=parent, begun_at=timezone.now() - timedelta(minutes=4))
+    assert claimed() == ""
+    assert going_on()
+
+    UnfinishedPast.objects.update(begun_at=timezone.now() - timedelta(minutes=6))
+    assert not going_on()
     assert claimed() == "EURUSD"
 
 
