@@ -18,7 +18,7 @@ SCALED := contract accounts core market signals_feed news analysis config/test_b
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
-    market/push/test_push_queue.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
+    market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-long test-scaled test-browser reliability reliability-full drill soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean

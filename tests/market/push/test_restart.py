@@ -1,4 +1,5 @@
-"""A server that is about to end: what was sent to it is answered, and what is not answered was not taken."""
+"""A server that is about to end: what was sent to it is answered, and what is not answered was not taken.
+Over Redis, with engines of their own, tests/reliability/restarts/test_rolling_traffic.py shows it."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from tests.client import Server
 from tests.factories import make_instrument
 from tests.patience import PATIENCE_S
 
-from .conftest import engine_beside, make_ingest_key, make_tick
+from .conftest import make_ingest_key, make_tick
 
 SENT = 50
 
 
 @pytest.fixture
 def server(transactional_db: None) -> Iterator[Server]:
-    with Server() as running, engine_beside(running):
+    with Server() as running:
         yield running
 
 
@@ -45,6 +46,15 @@ def connected(server: Server) -> Iterator[ClientConnection]:
 def socket(server: Server) -> Iterator[ClientConnection]:
     with connected(server) as made:
         yield made
+
+
+@contextmanager
+def stopping(server: Server) -> Iterator[None]:
+    """It waits for its clients, so they are listened to meanwhile."""
+    thread = threading.Thread(target=server.stop, daemon=True)
+    thread.start()
+    yield
+    thread.join(PATIENCE_S)
 
 
 def heard(socket: ClientConnection) -> dict[str, Any]:
@@ -77,16 +87,16 @@ def test_what_was_sent_is_answered_before_the_socket_closes_with_1012(
     symbol = make_instrument("PUSHEDLAST").symbol
     for text in ticks_of(symbol, range(SENT)):
         socket.send(text)
-    server.stop()
-    frames = all_heard(socket)
+    with stopping(server):
+        frames = all_heard(socket)
     assert [frame["code"] for frame in frames if frame["type"] == "notice"] == ["restarting"]
     assert answered(frames) == list(range(SENT))
     assert socket.close_code == 1012
 
 
 def test_who_has_nothing_to_send_is_told_and_closed(server: Server, socket: ClientConnection) -> None:
-    server.stop()
-    assert [frame["type"] for frame in all_heard(socket)] == ["notice"]
+    with stopping(server):
+        assert [frame["type"] for frame in all_heard(socket)] == ["notice"]
     assert socket.close_code == 1012
 
 
@@ -97,14 +107,12 @@ def test_who_goes_on_sending_is_closed_and_only_what_was_answered_is_taken(
     texts = ticks_of(symbol, range(9_000))
     sending = threading.Thread(target=send_all, args=(socket, texts), daemon=True)
     sending.start()
-    stopping = threading.Thread(target=server.stop, daemon=True)
-    stopping.start()
-    taken = answered(all_heard(socket))
-    for thread in (sending, stopping):
-        thread.join(PATIENCE_S)
+    with stopping(server):
+        taken = answered(all_heard(socket))
+    sending.join(PATIENCE_S)
     assert socket.close_code == 1012
     assert taken == list(range(len(taken)))
-    with Server() as again, engine_beside(again), connected(again) as after:
+    with Server() as again, connected(again) as after:
         verdicts = [ask(after, texts[seq])["accepted"] for seq in (taken[-1], taken[-1] + 1)]
     assert verdicts == [0, 1]
 
