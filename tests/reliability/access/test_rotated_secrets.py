@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,18 +24,29 @@ from accounts.peppers import name_of
 from tests.accounts.login.factors import AUTHENTICATE, PASSWORD, code_of
 from tests.factories import make_account, make_instrument, make_key, make_tiers, make_user
 from tests.patience import PATIENCE_S, wait_until
+from tests.programs import services
 from tests.reliability.conftest import Tell
+from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation, Process, manage
 from tests.reliability.services.supervised import supervised
 
 pytestmark = [pytest.mark.usefixtures("rows")]
 OLD = {"SECRET_KEY": settings.SECRET_KEY, "KEY_PEPPER": settings.KEY_PEPPER}
 NEW: dict[str, Any] = {name: f"another {secret}" for name, secret in OLD.items()}
-APPS = {"ada": "JBSWY3DPEHPK3PXP", "bob": "KRSXG5CTMVRXEZLU"}
+SYMBOL, ADA, BOB = "EURUSD", "ada", "bob"
+APPS = {ADA: "JBSWY3DPEHPK3PXP", BOB: "KRSXG5CTMVRXEZLU"}
 
 
 def with_fallbacks(current: dict[str, str], others: dict[str, str]) -> dict[str, Any]:
     return current | {f"{name}_FALLBACKS": secret for name, secret in others.items()}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Installation]:
+    """None that others use: their keys and factors would count, and change."""
+    database = PrivatePostgres(tmp_path)
+    with database.running(), services.redis(tmp_path) as redis:
+        yield Installation(tmp_path, database.url, redis)
 
 
 class Before(NamedTuple):
@@ -46,18 +58,18 @@ class Before(NamedTuple):
 
 
 @pytest.fixture
-def before(scaled: Installation) -> Before:
-    with scaled.orm():
+def before(own: Installation) -> Before:
+    with own.orm():
         make_tiers()
-        make_instrument()
+        make_instrument(SYMBOL)
         people = {name: make_user(name, PASSWORD, email=f"{name}@example.com") for name in APPS}
         # The service does not know the quick hash of tests.
         hashed = PBKDF2PasswordHasher().encode(PASSWORD, "a salt of some letters")
         User.objects.filter(username__in=people).update(password=hashed)
         for name, user in people.items():
             TOTP.activate(user, APPS[name])
-        account = make_account(people["bob"])
-        codes = RecoveryCodes.activate(people["ada"]).get_unused_codes()
+        account = make_account(people[BOB])
+        codes = RecoveryCodes.activate(people[ADA]).get_unused_codes()
         return Before(make_key(account), make_key(account), codes)
 
 
@@ -99,47 +111,47 @@ def pepper_of(installation: Installation, key: str) -> str:
 
 @pytest.mark.row("31", "keys, sessions, factors and streams ended by a rotation: 0")
 def test_secrets_change_over_several_processes_and_nothing_ends(
-    scaled: Installation, before: Before, tell: Tell
+    own: Installation, before: Before, tell: Tell
 ) -> None:
     told, changed = with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)
     with ExitStack() as running:
-        first = running.enter_context(scaled.web_process(**told))
+        first = running.enter_context(own.web_process(**told))
         socket = running.enter_context(connect(f"ws://127.0.0.1:{first.port}/ws/market"))
-        socket.send(json.dumps({"action": "subscribe", "symbols": ["EURUSD"], "api_key": before.used}))
-        ada = running.enter_context(closing(log_in(first, "ada", before.codes[0])))
+        socket.send(json.dumps({"action": "subscribe", "symbols": [SYMBOL], "api_key": before.used}))
+        ada = running.enter_context(closing(log_in(first, ADA, before.codes[0])))
 
-        second = running.enter_context(scaled.web_process(**changed))
+        second = running.enter_context(own.web_process(**changed))
         # Whoever came before goes on at both, and whoever comes now as well.
         for server in (second, first, second):
             assert works(server, before.used)
             assert is_in(ada, server)
-        log_in(second, "ada").close()
-        issued = manage(scaled.environment(**changed), "issue_key", "bob").stdout.strip()
+        log_in(second, ADA).close()
+        issued = manage(own.environment(**changed), "issue_key", BOB).stdout.strip()
         assert works(first, issued)
         assert works(second, issued)
-        wait_until(lambda: pepper_of(scaled, before.used) == name_of(NEW["KEY_PEPPER"]))
+        wait_until(lambda: pepper_of(own, before.used) == name_of(NEW["KEY_PEPPER"]))
         assert works(first, before.used)
         assert is_open(socket)
         assert is_in(ada, second)
 
-        said = manage(scaled.environment(**changed), "rotate_secrets").stdout
+        said = manage(own.environment(**changed), "rotate_secrets").stdout
         assert "Second factors: 3 sealed anew, 0 had the current seal." in said
         assert "KEY_PEPPER_FALLBACKS are still needed by 1 keys." in said
         assert prefix_of(before.unused) in said
         assert is_open(socket)
-        last = running.enter_context(scaled.web_process(**NEW))
+        last = running.enter_context(own.web_process(**NEW))
         assert [works(last, key) for key in (before.used, issued, before.unused)] == [True, True, False]
         assert is_in(ada, last)
-        log_in(last, "ada", before.codes[1]).close()
-        log_in(last, "bob").close()
+        log_in(last, ADA, before.codes[1]).close()
+        log_in(last, BOB).close()
     tell("0 ended; the key that was not used was named")
 
 
 @pytest.mark.row("31", "requests refused while workers change over: 0")
 def test_workers_read_the_files_of_secrets_when_they_are_replaced(
-    scaled: Installation, tmp_path: Path, tell: Tell
+    own: Installation, tmp_path: Path, tell: Tell
 ) -> None:
-    with scaled.orm():
+    with own.orm():
         make_tiers()
         key = make_key(make_account())
     files = {name: tmp_path / name.lower() for name in with_fallbacks(OLD, NEW)}
@@ -151,7 +163,7 @@ def test_workers_read_the_files_of_secrets_when_they_are_replaced(
 
     write(with_fallbacks(OLD, dict.fromkeys(OLD, "")))
     refused = 0
-    with supervised(scaled, **given, SECRET_KEY="", KEY_PEPPER="") as host:
+    with supervised(own, **given, SECRET_KEY="", KEY_PEPPER="") as host:
         for step in (with_fallbacks(OLD, NEW), with_fallbacks(NEW, OLD)):
             write(step)
             before = set(host.workers)
@@ -161,6 +173,6 @@ def test_workers_read_the_files_of_secrets_when_they_are_replaced(
                     answer = client.get(f"{host.server.url}/api/limits", headers={"X-API-Key": key})
                 refused += answer.status_code != 200
         assert works(host.server, key)
-        wait_until(lambda: pepper_of(scaled, key) == name_of(NEW["KEY_PEPPER"]))
+        wait_until(lambda: pepper_of(own, key) == name_of(NEW["KEY_PEPPER"]))
     tell(f"{refused} refused")
     assert refused == 0
