@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+from tests.patience import wait_until
 from tests.reliability.clients.swarm import Listener, Reply
 
 PATH = "/ws/market"
@@ -119,7 +120,7 @@ class StreamClient:
 class Asker:
     """So many requests a second over some connections, each to the next server after a fault."""
 
-    CONNECTIONS = 8
+    CONNECTIONS = 24
 
     def __init__(self, ports: Sequence[int], key: str, path: str, a_second: float) -> None:
         self._ports, self._path = list(ports), path
@@ -231,8 +232,14 @@ class Readers:
         for asker in self.askers:
             asker.forget()
 
-    def all_hear(self) -> bool:
-        """Each is connected and hears something now."""
+    def wait_until_all_hear(self, within_s: float) -> float:
+        """Seconds until each has heard something new."""
         frames = [client.frames for client in self.clients]
-        time.sleep(0.5)
-        return all(client.frames > before for client, before in zip(self.clients, frames, strict=True))
+
+        def deaf() -> int:
+            return sum(client.frames == before for client, before in zip(self.clients, frames, strict=True))
+
+        try:
+            return wait_until(lambda: not deaf(), within_s)
+        except AssertionError:
+            raise AssertionError(f"{deaf()} of {len(frames)} clients hear nothing") from None

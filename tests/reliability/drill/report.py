@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .stage import Damage
+from .stage import LIMIT, Damage
 
 BEGIN, END = "<!-- drill -->", "<!-- /drill -->"
 HEAD = (
@@ -16,6 +16,7 @@ HEAD = (
     "Acknowledged signals lost",
     "Silent streams (s)",
     "No answer (s)",
+    f"Let in within a minute, of {LIMIT}",
     "Answers",
 )
 
@@ -32,6 +33,7 @@ def row_of(damage: Damage, sockets: int) -> tuple[str, ...]:
         f"{damage.signals_lost}" + (f": {damage.ledger_fault}" if damage.ledger_fault else ""),
         f"{damage.silent_s:.1f}",
         f"{damage.unanswered_s:.1f}",
+        f"{damage.most_in_a_minute}",
         answers,
     )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_tiers
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process, writer_of
 from tests.reliability.services.processes import Installation
 
@@ -83,18 +83,14 @@ class Stage:
     @contextmanager
     def playing(self) -> Iterator[None]:
         with self.ticks, self.readers, self.signals:
-            wait_until(self.readers.all_hear)
+            self.readers.wait_until_all_hear(PATIENCE_S)
             yield
-
-    def settled(self, within_s: float = BACK_WITHIN_S) -> float:
-        """Seconds until all hear, and what was acknowledged is there."""
-        return wait_until(self.readers.all_hear, within_s)
 
     def meet(self, name: str, fault: Callable[[], None]) -> Damage:
         self.readers.forget()
         time.sleep(CALM_S)
         fault()
-        back_s = self.settled()
+        back_s = self.readers.wait_until_all_hear(BACK_WITHIN_S)
         time.sleep(CALM_S)
         return self._damage(name, back_s)
 

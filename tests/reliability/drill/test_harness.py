@@ -56,5 +56,5 @@ def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
     assert (before, after) == ("before\n", "\nafter\n")
     assert (
         rows.splitlines()[-1]
-        == "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 0 | 1.2 | 0.1 | 1 × broken, 7 × 200 |"
+        == "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 0 | 1.2 | 0.1 | 60 | 1 × broken, 7 × 200 |"
     )
