@@ -4,13 +4,14 @@ import os
 from pathlib import Path
 
 from .addresses import read_proxies, read_redis_prefix, read_redis_url
-from .database import on_postgresql, on_sqlite, read_database_url
+from .database import leave_standby, on_postgresql, on_sqlite, read_database_url
 from .folder import default_folder
 from .values import Environment
 
 __all__ = [
     "BASE_DIR",
     "env",
+    "leave_standby",
     "on_postgresql",
     "on_sqlite",
     "read_database_url",

@@ -154,9 +154,17 @@ def on_postgresql(
                 "timeout": 2,
                 # The next one tries again at once, instead of after pauses that grow to a minute.
                 "reconnect_timeout": 1,
+                "reset": leave_standby,
             },
         },
     }
+
+
+def leave_standby(connection: Any) -> None:
+    """Called as a connection comes back to the pool, which drops it if this raises: where the address is one
+    that moves, the next may lead to the server that takes changes. The server has told, nobody is asked."""
+    if connection.info.parameter_status("in_hot_standby") == "on":
+        raise ConnectionAbortedError("The connection led to a standby")
 
 
 def session_options(idle_transaction_s: float) -> str:

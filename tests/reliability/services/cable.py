@@ -14,7 +14,8 @@ class Cable:
     """While it is cut, connections stay open and nothing arrives, in either direction."""
 
     def __init__(self, to: int) -> None:
-        self._to = to
+        self.to = to
+        """The port that new connections lead to."""
         self._is_whole = threading.Event()
         self._is_whole.set()
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -46,7 +47,7 @@ class Cable:
     def _connect(self, here: socket.socket) -> None:
         self._is_whole.wait()
         try:
-            there = socket.create_connection(("127.0.0.1", self._to))
+            there = socket.create_connection(("127.0.0.1", self.to))
         except OSError:
             here.close()
             return
