@@ -15,13 +15,15 @@ LONG := newcomer clients benchmarks deploy demo/runs demo/test_signals.py packag
     market/simulated market/store/test_lease_vanished.py news/sentiment/test_score_headlines.py pages/test_snippets.py \
     operations/copying $(addprefix operations/doctor/test_,command.py proxy.py) serving/test_both_servers.py serving/metrics/test_several_workers.py
 SCALED := contract accounts core market signals_feed news analysis config/test_back_office.py demo instruments
+# What writes in transactions, asks within them, and waits for what others write.
+POOLED := signals_feed/publishing contract/signals contract/callers accounts/limits/test_ai_calls.py core/events
 # What brings its own servers, or needs none, is the same whichever database the settings name.
 APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams accounts/keys/test_key_commands.py \
     contract/test_stock_handler.py demo/runs market/bus market/feeds market/files market/importing/test_real_processes.py \
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-browser reliability reliability-full drill soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -39,6 +41,9 @@ test-long: $(VENV)/.dev ## What takes its time: the demo from nothing, servers, 
 
 test-scaled: $(VENV)/.dev ## Those that ask a database, on PostgreSQL and Redis.
 	@$(BIN)/python -m tests.programs.scaled -m pytest -n 3 --no-loadscope-reorder $(addprefix tests/,$(SCALED)) $(addprefix --ignore-glob=tests/,$(APART))
+
+test-pooled: $(VENV)/.dev ## Some of them, with PgBouncer before PostgreSQL.
+	@$(BIN)/python -m tests.programs.pooled -m pytest -n 2 --no-loadscope-reorder $(addprefix tests/,$(POOLED))
 
 test-browser: $(VENV)/.dev ## The pages, in Chromium.
 	@$(BIN)/python -m pytest -n 3 tests/browser

@@ -36,6 +36,9 @@ SENTINEL_WITHIN_S = 0.25
 ASKED = ("SENTINEL MASTER", "SENTINEL GET-MASTER-ADDR-BY-NAME")
 AWAY = (RedisError, OSError)
 
+# The library would say its name to the server, which few users may do, and which costs a turn.
+UNNAMED: dict[str, Any] = {"driver_info": None}
+
 
 def key_of(name: str) -> str:
     """A key or channel as it stands in Redis: installations that share one have different prefixes."""
@@ -45,7 +48,7 @@ def key_of(name: str) -> str:
 def connect_redis(url: str, **options: Any) -> Redis:
     """Connects when it is first used, and again after each fault."""
     address = read_redis_address(url)
-    given = address.options | options
+    given = address.options | options | UNNAMED
     if address.sentinels:
         kind = EncryptedMasterConnection if address.is_encrypted else MasterConnection
         asks = SentinelGroup(address)
@@ -59,7 +62,7 @@ def connect_redis(url: str, **options: Any) -> Redis:
 def connect_redis_of_threads(url: str, **options: Any) -> SyncRedis:
     """For code that runs in a thread and cannot await."""
     address = read_redis_address(url)
-    given: dict[str, Any] = {**address.options, **options, "retry": SyncRetry(NoBackoff(), 0)}
+    given: dict[str, Any] = {**address.options, **options, **UNNAMED, "retry": SyncRetry(NoBackoff(), 0)}
     if not address.sentinels:
         if address.is_socket:
             given["unix_socket_path"] = given.pop("path")
@@ -139,7 +142,7 @@ class SentinelGroup:
 
     def __init__(self, address: RedisAddress) -> None:
         self._sentinels, self._most = address.sentinels, len(address.sentinels) // 2 + 1
-        self._options = address.sentinel_options | {"ssl": address.is_encrypted}
+        self._options = address.sentinel_options | UNNAMED | {"ssl": address.is_encrypted}
 
     async def discover_master(self, name: str) -> tuple[str, int]:
         """Called by the pool of connections for each new one."""
@@ -176,7 +179,7 @@ class SentinelGroupOfThreads:
     def __init__(self, address: RedisAddress) -> None:
         self._sentinels, self._most = address.sentinels, len(address.sentinels) // 2 + 1
         within = {"socket_timeout": SENTINEL_WITHIN_S, "socket_connect_timeout": SENTINEL_WITHIN_S}
-        self._options = address.sentinel_options | {"ssl": address.is_encrypted} | within
+        self._options = address.sentinel_options | UNNAMED | {"ssl": address.is_encrypted} | within
 
     def discover_master(self, name: str) -> tuple[str, int]:
         named: list[NamedMaster] = []

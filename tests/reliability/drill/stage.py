@@ -11,7 +11,7 @@ from market.push.keys import issue_ingest_key
 from tests.factories import make_account, make_instrument, make_key, make_tier, make_tiers
 from tests.patience import PATIENCE_S, wait_until
 from tests.reliability.services.engine_processes import RUNS, WAITS, EngineProcess, engine_process, writer_of
-from tests.reliability.services.processes import Installation
+from tests.reliability.services.processes import Installation, http
 
 from .readers import Asker, Readers, StreamClient
 from .writers import SignalSource, TickSource
@@ -69,6 +69,7 @@ class Stage:
             counted = make_tier("counted", requests_per_minute=LIMIT)
             key, counted_key = (make_key(make_account(tier=tier)) for tier in (roomy, counted))
             ingest_key = issue_ingest_key("desk", by="test")[1]
+        self._headers = {"X-API-Key": key}
         message = {"action": "subscribe", "symbols": SYMBOLS, "api_key": key, "features": ["seq", "lag"]}
         clients = [
             StreamClient([*ports[number % len(ports) :], *ports[: number % len(ports)]], message)
@@ -129,6 +130,9 @@ class Stage:
             # What a fault took or doubled counts once.
             acknowledged.update({symbol: -each for symbol, each in zip(taken, found, strict=True)})
         return sum(max(0, each) for each in found), sum(max(0, -each) for each in found)
+
+    def ask(self, url: str) -> int:
+        return http.get(url, headers=self._headers).status_code
 
     # The engines
 
