@@ -66,8 +66,8 @@ class WindowQuestion(NamedTuple):
 
 class RedisWindow(MemoryWindow):
     """Counts in Redis; while it does not answer, each process counts alone, together with what Redis admitted
-    through it, and a metric says so: P processes admit P times the limit at most until it is back, and once the
-    limit more in a minute in which it comes back without what it knew."""
+    through it, and a metric says so: P processes admit P times the limit at most until it is back, and the
+    limit once more in a minute in which it comes back without what it knew."""
 
     # A request never waits longer for Redis than this. After a failure none waits at all: Redis is tried
     # as often as this beside them, until it answers.
