@@ -23,7 +23,7 @@ APART := core/redis accounts/limits/test_redis_window.py accounts/open_streams a
     market/push/test_push_queue.py market/push/test_restart.py market/simulated market/store/test_candle_* market/store/test_partitions.py market/streams
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
+.PHONY: help run test test-long test-scaled test-pooled test-browser reliability reliability-full drill soak release-check upgrade-check image-check units-check bandit lint format lock bench-rest bench-engine bench-terminal bench-signals bench-streams bench-slots bench-streams-soak unit-costs walks clean
 
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,13 +60,16 @@ drill: $(VENV)/.dev ## Everything fails, one thing after the other: a table in d
 soak: $(VENV)/.dev ## An hour of mixed load, drawn in docs/reliability.md. HOURS=4.
 	@HOURS=$(or $(HOURS),1) $(BIN)/python -m tests.reliability.soak
 
-release-check: bandit image-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
+release-check: bandit image-check units-check bench-slots reliability-full soak ## What is too long for .ci/run: before a release.
 
 upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back, under traffic; reliability-full does it too.
 	@FULL=1 $(BIN)/python -m pytest -q tests/reliability/upgrade
 
 image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
 	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py
+
+units-check: $(VENV)/.dev ## Boot the units of deploy/systemd under a systemd of their own; four minutes, as root.
+	@$(BIN)/python -m pytest -q tests/deploy/check_units.py
 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with
 # a reason beside each.

@@ -1,6 +1,6 @@
 """The units: as systemd reads them, and whether what they forbid is what our processes do without.
 
-systemd itself does not run here. Under strace the real processes show which calls they make."""
+`make units-check` boots them. Here, under strace, the real processes show which calls they make."""
 
 from __future__ import annotations
 

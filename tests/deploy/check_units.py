@@ -1,0 +1,192 @@
+"""`make units-check`: the units under a real systemd, booted by systemd-nspawn on a Debian from debootstrap.
+
+The machine within shares the network of this one, so the ports of the units must be free. It takes some four
+minutes, downloads a Debian and all packages, and needs root."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
+from tests.programs import services
+from tests.programs.debian import require_debian
+from tests.programs.packages import build_wheel
+from tests.reliability.services.processes import ROOT
+
+UNITS = ROOT / "deploy/systemd"
+INSIDE = "python3,python3-venv,ca-certificates,systemd,systemd-sysv,dbus,util-linux"
+PORTS = (8001, 8002)
+PROCESSES = ("web@8001", "web@8002", "engine@1", "engine@2")
+INSTALL = """
+set -e
+cd /opt/build
+python3 -m venv pip
+python3 -m venv --without-pip /opt/tickwire-0
+install="pip/bin/pip --python /opt/tickwire-0/bin/python install --quiet"
+$install --require-hashes --requirement requirements.lock
+$install --no-deps *.whl
+ln -sfn /opt/tickwire-0 /opt/tickwire
+"""
+# As docs/operate/install.md says, before the machine has begun.
+CONFIGURE = """
+set -e
+install -D -m 644 {units}/tickwire.sysusers {tree}/etc/sysusers.d/tickwire.conf
+install -D -m 644 {units}/tickwire.env {tree}/etc/tickwire/tickwire.env
+install -d -m 700 {tree}/etc/tickwire/secrets
+echo '{database}' > {tree}/etc/tickwire/secrets/database_url
+echo '{redis}' > {tree}/etc/tickwire/secrets/redis_url
+EMAIL_URL=dummymail:// {units}/../make-secrets {tree}/etc/tickwire/secrets
+install -m 644 {units}/*.service {units}/*.target {units}/*.slice {tree}/etc/systemd/system/
+install -m 755 {units}/tickwire-admin {tree}/usr/local/sbin/
+systemctl --root {tree} enable tickwire.target
+"""
+
+
+class Machine:
+    """A booted Debian."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process, self._log = process, log
+
+    def run(self, *words: str) -> str:
+        ran = self._try(*words)
+        assert ran.returncode == 0, f"{words}: {ran.stdout}{ran.stderr}"
+        return ran.stdout.strip()
+
+    def has_begun(self) -> bool:
+        assert self._process.poll() is None, self._log.read_text(errors="replace")[-3000:]
+        return bool(self._first()) and self._try("systemctl", "is-active", "basic.target").returncode == 0
+
+    def is_active(self, unit: str) -> bool:
+        return self._try("systemctl", "is-active", unit).returncode == 0
+
+    def of_unit(self, unit: str, name: str) -> str:
+        return self.run("systemctl", "show", "--value", "--property", name, f"tickwire-{unit}")
+
+    def _first(self) -> str:
+        """Its process 1, as this machine numbers it."""
+        path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return path.read_text().strip() if path.exists() else ""
+
+    def _try(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["nsenter", "-t", self._first(), "-m", "-u", "-i", "-p", "-C", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def sh(script: str) -> None:
+    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=START_PATIENCE_S)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def nspawn(tree: Path) -> list[str]:
+    """Without the systemd of this machine, which may have none."""
+    program = require_debian("systemd-nspawn", "systemd-container")
+    return [program, "--quiet", "--register=no", "--keep-unit", "-D", str(tree)]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("machine")
+    found, place = folder / "tree", folder / "tree/opt/build"
+    bootstrap = [require_debian("debootstrap"), "--variant=minbase", f"--include={INSIDE}"]
+    subprocess.run(
+        [*bootstrap, "bookworm", found, "http://deb.debian.org/debian"], check=True, capture_output=True
+    )
+    place.mkdir()
+    shutil.copy(build_wheel(ROOT, folder / "built"), place)
+    shutil.copy(ROOT / "requirements.lock", place)
+    # Of this machine: which servers know names, and whose certificates count.
+    options = ["--bind-ro=/etc/ssl/certs", "--resolv-conf=copy-host"]
+    run = [*nspawn(found), *options, "/bin/sh", "-c", INSTALL]
+    ran = subprocess.run(run, capture_output=True, text=True, timeout=START_PATIENCE_S)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    yield found
+    subprocess.run(["rm", "-r", "--one-file-system", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def machine(tree: Path) -> Iterator[Machine]:
+    with ExitStack() as running:
+        database = running.enter_context(services.postgres(tree.parent))
+        redis = running.enter_context(services.redis(tree.parent))
+        sh(CONFIGURE.format(units=UNITS, tree=tree, database=database, redis=redis))
+        log = tree.parent / "boot.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*nspawn(tree), "--boot"], stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            )
+        try:
+            booted = Machine(process, log)
+            wait_until(booted.has_begun)
+            wait_until(lambda: booted.is_active("tickwire.target"))
+            yield booted
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+def test_all_processes_are_ready_when_the_target_is(machine: Machine) -> None:
+    assert all(machine.is_active(f"tickwire-{each}") for each in PROCESSES)
+    assert {httpx.get(f"http://127.0.0.1:{port}/readyz").status_code for port in PORTS} == {200}
+
+
+def test_figures_are_where_the_readme_says(machine: Machine) -> None:
+    for port in (18001, 18002, 9101, 9102):
+        assert "tickwire_" in httpx.get(f"http://127.0.0.1:{port}/metrics").text
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_process_is_locked_in(machine: Machine, name: str) -> None:
+    status = machine.run("cat", f"/proc/{machine.of_unit(name, 'MainPID')}/status")
+    facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+
+    assert (facts["NoNewPrivs"], facts["Seccomp"], int(facts["CapEff"], 16)) == ("1", "2", 0)
+    assert int(facts["Uid"].split()[0]) > 0
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_no_secret_is_in_its_environment(machine: Machine, name: str, tree: Path) -> None:
+    environment = machine.run("cat", f"/proc/{machine.of_unit(name, 'MainPID')}/environ")
+    for path in (tree / "etc/tickwire/secrets").iterdir():
+        if secret := path.read_text().strip():
+            assert secret not in environment
+
+
+def test_admin_command_issues_a_key_that_the_service_takes(machine: Machine) -> None:
+    key = machine.run("tickwire-admin", "issue-key", "alice")
+    headers = {"X-API-Key": key, "Host": "api.example.com"}
+    wait_until(lambda: httpx.get("http://127.0.0.1:8001/api/symbols", headers=headers).status_code == 200)
+
+
+def test_restart_returns_when_the_process_serves_again(machine: Machine) -> None:
+    before, began_s = machine.of_unit("web@8001", "MainPID"), time.monotonic()
+    machine.run("systemctl", "restart", "tickwire-web@8001")
+
+    assert httpx.get("http://127.0.0.1:8001/readyz").status_code == 200
+    assert machine.of_unit("web@8001", "MainPID") != before
+    # DRAIN_S: the proxy had time to notice.
+    assert time.monotonic() - began_s > 5
+
+
+def test_killed_process_is_started_again(machine: Machine) -> None:
+    before = machine.of_unit("web@8002", "MainPID")
+    machine.run("systemctl", "kill", "--signal", "KILL", "tickwire-web@8002")
+
+    wait_until(lambda: machine.of_unit("web@8002", "MainPID") not in (before, "0"))
+    wait_until(lambda: machine.is_active("tickwire-web@8002"))
+    assert httpx.get("http://127.0.0.1:8002/readyz").status_code == 200
+
+
+def test_all_of_it_stops_in_good_order(machine: Machine) -> None:
+    machine.run("systemctl", "stop", "tickwire.target")
+
+    wait_until(lambda: not any(machine.is_active(f"tickwire-{each}") for each in PROCESSES))
+    assert {machine.of_unit(each, "Result") for each in PROCESSES} == {"success"}
