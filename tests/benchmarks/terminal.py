@@ -13,6 +13,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, Response, sync_playwright
 
 from tests.browser.chromium import LAUNCH_ARGS, require_chromium
+from tests.patience import wait_until
 from tests.programs.running import Serve
 
 TICKS_A_SECOND = "200"
@@ -49,6 +50,8 @@ def main() -> None:
             Serve(var_dir, DEMO_RATE=TICKS_A_SECOND, ACCESS_LOG="0") as server,
             sync_playwright() as playwright,
         ):
+            # It is made beside the service, and would be measured with it.
+            wait_until(lambda: "The demo's past is complete" in server.output)
             browser = playwright.chromium.launch(executable_path=require_chromium(), args=[*LAUNCH_ARGS])
             report(measure(browser, server.url))
             browser.close()

@@ -13,6 +13,7 @@ from core.times import MINUTE_MS
 from instruments.models import Instrument
 from market.models import UnfinishedPast
 from tests.browser.conftest import OpenPage
+from tests.browser.looks import faults
 from tests.contract.streams.publishing import publish_signal
 from tests.contract.streams.ticker import Ticker
 from tests.factories import put_candles
@@ -45,6 +46,7 @@ def test_a_strip_says_how_far_it_is_and_goes_away(
     page = live(open_page("/"))
     strip, caption = page.get_by_role("status").filter(has_text="past"), page.locator("#chart-caption")
     expect(strip).to_have_text("The demo's past is being made: 0 of 2 instruments")
+    assert faults(page, "coming-past", "light") == []
     (tick,) = ticker("BTCUSD")
     expect(caption).to_contain_text("BTCUSD")
 
