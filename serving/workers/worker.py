@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 import django
 import uvicorn
 
+from core.logs.uncaught import log_uncaught
 from core.process import wait_for_database
 from serving.metrics.worker_link import worker_link
 from serving.server import Server
@@ -41,6 +42,7 @@ def work(
     threading.Thread(target=pipe.hold, name="supervisor", daemon=True).start()
     django.setup()
     config.configure_logging()
+    log_uncaught()
     # A worker that ended because the database refused it would only be started again.
     wait_for_database(f"This worker (pid {os.getpid()})", whatever_it_says=True)
     config.callback_notify, config.timeout_notify = pipe.say_alive, ALIVE_EVERY_S

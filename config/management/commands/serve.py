@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.demo_makers import DemoMakers
 from config.startup import banner, prepare
+from core.logs.uncaught import log_uncaught
 from core.program.systemd import tell_ready
 from serving.http.connections import raise_limit
 from serving.metrics.collection import FigureCollection
@@ -34,6 +35,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
             )
+        log_uncaught()
         listener = take_port(host, port)
         self.stdout.write(raise_limit())
         makers = None

@@ -14,6 +14,7 @@ from core.background import first_done
 from core.database import UNANSWERED
 from core.events.event_feed import feed as control_events
 from core.fault_log import LastingFault
+from core.logs.uncaught import log_uncaught
 from core.process import end_within, pending_migrations, refuse_unfinished, wait_for_database
 from core.program.commands import command
 from core.program.systemd import tell_ready
@@ -40,6 +41,7 @@ class Command(BaseCommand):
                 "The web processes hear of the market over Redis: set REDIS_URL. "
                 f"Without it `{command('serve')}` runs the engine itself."
             )
+        log_uncaught()
         wait_for_database("The engine")
         refuse_unfinished()
         refuse_pending_migrations()
