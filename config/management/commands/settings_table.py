@@ -1,7 +1,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from config.environment import BASE_DIR
 from config.environment.page import env_example, markdown
@@ -20,8 +20,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, write: bool, env: bool, **options: Any) -> None:
-        if write:
-            PAGE.parent.mkdir(exist_ok=True)
+        if not write:
+            self.stdout.write(env_example() if env else markdown())
+        elif PAGE.is_file():
             PAGE.write_text(markdown())
         else:
-            self.stdout.write(env_example() if env else markdown())
+            raise CommandError("The page is in a checkout alone: without --write the table is printed.")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
 
 from config.environment.page import env_example, markdown
 from config.environment.variables import GROUPS, VARIABLES
+from config.management.commands import settings_table
 from tests.house.modules import ROOMS, ROOT, listed
 
 READS = {"text", "whole", "number", "switch", "words", "parsed"}
@@ -107,6 +112,22 @@ def test_the_example_of_an_env_file_names_each_variable() -> None:
         "#DEMO",
     ]
     assert all(any(line.startswith(f"#{name}=") for line in lines) for name in VARIABLES)
+
+
+def test_command_prints_what_the_page_has() -> None:
+    printed = StringIO()
+    call_command("settings_table", stdout=printed)
+    assert printed.getvalue() == markdown()
+
+
+def test_command_writes_the_page_in_a_checkout_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "settings.md"
+    monkeypatch.setattr(settings_table, "PAGE", page)
+    with pytest.raises(CommandError, match="in a checkout alone"):
+        call_command("settings_table", write=True)
+    page.touch()
+    call_command("settings_table", write=True)
+    assert page.read_text() == markdown()
 
 
 def test_each_meaning_is_a_sentence() -> None:
