@@ -112,7 +112,31 @@ def is_wider_text(was: Field[Any, Any], field: Field[Any, Any]) -> bool:
     return was.get_internal_type() in kinds and field.get_internal_type() in kinds
 
 
-def mixes(operations: Sequence[Operation], new: set[tuple[str, str]], app: str) -> bool:
+def fields_of(constraint: models.BaseConstraint) -> set[str]:
+    """What it is about; with an empty name for what cannot be read."""
+    if isinstance(constraint, models.CheckConstraint):
+        return set(names_in(constraint.condition))
+    if isinstance(constraint, models.UniqueConstraint) and constraint.fields:
+        return set(constraint.fields)
+    return {""}
+
+
+def names_in(condition: Any) -> Iterator[str]:
+    for part in condition.children if isinstance(condition, models.Q) else [None]:
+        match part:
+            case (str(name), value):
+                yield name.split("__")[0]
+                if isinstance(value, models.F):
+                    yield str(getattr(value, "name", "")).split("__")[0]
+                elif hasattr(value, "resolve_expression"):
+                    yield ""
+            case models.Q():
+                yield from names_in(part)
+            case _:
+                yield ""
+
+
+def mixes(operations: Sequence[Operation], new: set[tuple[str, ...]], app: str) -> bool:
     """Whether rows are computed in a transaction that has locked tables which an older version uses."""
     computes = any(isinstance(each, migrations.RunPython) for each in operations)
     changes = any(
@@ -132,9 +156,9 @@ def wrong_with_contract(contracts: object, release: Release) -> str:
 
 
 def faults_of(
-    migration: Migration, state: ProjectState, new: set[tuple[str, str]], release: Release
+    migration: Migration, state: ProjectState, new: set[tuple[str, ...]], release: Release
 ) -> Iterator[str]:
-    """`new` are the models that no release knows; those of this migration are added."""
+    """`new` are the models and fields that no release knows; those of this migration are added."""
     app, contracts = migration.app_label, getattr(sys.modules[type(migration).__module__], "contracts", None)
     if contracts is not None and (why := wrong_with_contract(contracts, release)):
         yield why
@@ -145,11 +169,21 @@ def faults_of(
         yield "changes tables and computes rows at once: give the rows a migration of their own"
     for operation in migration.operations:
         named = getattr(operation, "model_name", getattr(operation, "name", "")) or ""
-        if (app, named.lower()) not in new:
+        if (app, named.lower()) not in new and not is_about_new_fields(operation, new, app):
             for why, may_contract in wrong_in(operation, state, app):
                 if contracts is None or not may_contract:
                     yield why
+        if isinstance(operation, migrations.AddField):
+            new.add((app, operation.model_name_lower, operation.name))
         operation.state_forwards(app, state)
+
+
+def is_about_new_fields(operation: Operation, new: set[tuple[str, ...]], app: str) -> bool:
+    """A constraint that no row of an older version can break, as those have what the database fills in."""
+    if not isinstance(operation, migrations.AddConstraint):
+        return False
+    fields = fields_of(operation.constraint)
+    return all((app, operation.model_name_lower, name) in new for name in fields)
 
 
 def faults(loader: MigrationLoader, release: Release) -> Iterator[str]:
@@ -157,7 +191,7 @@ def faults(loader: MigrationLoader, release: Release) -> Iterator[str]:
     graph = loader.graph
     released = {key for leaf in release.migrations for key in graph.forwards_plan(leaf)}
     plans = [graph.forwards_plan(leaf) for leaf in graph.leaf_nodes()]
-    state, new = ProjectState(), set[tuple[str, str]]()
+    state, new = ProjectState(), set[tuple[str, ...]]()
     for app, name in dict.fromkeys(key for plan in plans for key in plan):
         migration = graph.nodes[app, name]
         if app not in ROOMS or (app, name) in released:

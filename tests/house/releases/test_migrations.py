@@ -40,6 +40,7 @@ RELEASE = Release("1.4.0", "")
 TEXT, SHORT = models.CharField(max_length=10), models.CharField(max_length=9, db_default="")
 NEW = models.CharField(max_length=9, null=True)  # noqa: DJ001
 INDEX = models.Index(fields=["old"], name="by_old")
+LONG = models.Q(("old__gt", "x"), models.Q(("old__lt", models.F("old"))), _connector="OR")
 UNIQUE = models.UniqueConstraint(fields=["old"], name="one_old")
 
 
@@ -77,6 +78,7 @@ def noted(*operations: Operation, contracts: object = None) -> list[str]:
         (migrations.AlterField("thing", "old", models.TextField(null=True, unique=True)), "makes an index"),  # noqa: DJ001
         (migrations.AddIndex("thing", INDEX), "nobody may write meanwhile"),
         (migrations.AddConstraint("thing", UNIQUE), "rows that break it"),
+        (migrations.AddConstraint("thing", models.CheckConstraint(condition=LONG, name="long")), "break it"),
         (migrations.RunSQL("ALTER TABLE news_thing DROP COLUMN old"), "takes something away"),
         (
             migrations.SeparateDatabaseAndState(database_operations=[migrations.RemoveField("thing", "old")]),
@@ -94,6 +96,12 @@ def test_what_the_last_release_cannot_live_with_is_refused(operation: Operation,
     [
         [migrations.AddField("thing", "new", SHORT)],
         [migrations.AddField("thing", "new", models.IntegerField(null=True))],
+        [
+            migrations.AddField("thing", "new", models.IntegerField(null=True)),
+            migrations.AddConstraint(
+                "thing", models.CheckConstraint(condition=models.Q(new__gt=0), name="positive")
+            ),
+        ],
         [migrations.AlterField("thing", "old", models.CharField(max_length=20, null=True))],  # noqa: DJ001
         [migrations.AlterField("thing", "old", models.TextField(null=True))],  # noqa: DJ001
         [ConcurrentIndex("thing", INDEX)],
@@ -110,6 +118,15 @@ def test_what_the_last_release_cannot_live_with_is_refused(operation: Operation,
 )
 def test_what_it_does_not_notice_is_let_through(operations: Sequence[Operation]) -> None:
     assert noted(*operations) == []
+
+
+def test_constraint_on_a_new_field_and_an_old_one_is_refused() -> None:
+    both = models.CheckConstraint(condition=models.Q(new__gt=models.F("old")), name="both")
+    (found,) = noted(
+        migrations.AddField("thing", "new", models.IntegerField(null=True)),
+        migrations.AddConstraint("thing", both),
+    )
+    assert "rows that break it" in found
 
 
 def test_rows_are_computed_in_a_migration_of_their_own() -> None:
