@@ -127,6 +127,10 @@ def test_a_killed_move_goes_on_where_it_was(
 ) -> None:
     with embedded.orm():
         make_candles(make_instrument())
+    with embedded.serve(1):
+        refused = embedded.manage("move", embedded.database_url, f"sqlite:///{tmp_path / 'other.sqlite3'}")
+        assert "runs on the source" in refused.stderr
+    # It was stopped in order.
     with psycopg.connect(scaled.database_url, autocommit=True) as admin:
         admin.execute("CREATE DATABASE moved")
     address = scaled.database_url.rpartition("/")[0] + "/moved"
