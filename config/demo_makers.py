@@ -29,7 +29,13 @@ class DemoMakers:
     def start(self) -> None:
         if not self._number:
             return
-        self._processes = [_start_one() for _ in range(self._number)]
+        try:
+            for _ in range(self._number):
+                self._processes.append(_start_one())
+        except OSError as error:
+            # One alone makes all of it too.
+            if not self._processes:
+                self._out.write(f"The demo's past is not complete: {error.strerror or error}. {LATER}")
         threading.Thread(target=self._watch, name="makers of the demo", daemon=True).start()
 
     def stop(self) -> None:
