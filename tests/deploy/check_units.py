@@ -1,6 +1,6 @@
 """`make units-check`: the units under a real systemd, booted by systemd-nspawn on a Debian from debootstrap.
 
-The machine within shares the network of this one, so the ports of the units must be free. It takes some four
+The machine within shares the network of this one, so the ports of the units must be free. It takes some six
 minutes, downloads a Debian and all packages, and needs root."""
 
 from __future__ import annotations

@@ -26,7 +26,15 @@ SUFFIXES = ("_bucket", "_count", "_sum")
 
 class Prometheus:
     def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1"
+        self._base = f"http://127.0.0.1:{port}"
+        self._url = f"{self._base}/api/v1"
+
+    def is_ready(self) -> bool:
+        """Until then it answers 503, in plain text."""
+        try:
+            return httpx.get(f"{self._base}/-/ready", timeout=PATIENCE_S).status_code == 200
+        except httpx.TransportError:
+            return False
 
     def ask(self, path: str, **parameters: str) -> Any:
         answer = httpx.get(f"{self._url}/{path}", params=parameters, timeout=PATIENCE_S).json()
@@ -34,10 +42,7 @@ class Prometheus:
         return answer["data"]
 
     def is_up(self, job: str) -> bool:
-        try:
-            found = self.ask("query", query=f'up{{job="{job}"}}')["result"]
-        except httpx.TransportError:
-            return False
+        found = self.ask("query", query=f'up{{job="{job}"}}')["result"]
         return bool(found) and all(each["value"][1] == "1" for each in found)
 
 
@@ -76,6 +81,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         stack.enter_context(engine_process(installation, 1, {"ENGINE_PORT": str(engine)}))
         stack.enter_context(supervised(installation, METRICS_PORT=str(web)))
         found = stack.enter_context(running(directory, {"tickwire-web": web, "tickwire-engine": engine}))
+        wait_until(found.is_ready)
         wait_until(lambda: found.is_up("tickwire-web") and found.is_up("tickwire-engine"))
         yield found
 
