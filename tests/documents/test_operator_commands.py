@@ -1,0 +1,119 @@
+"""Each command that an operator reads is run by a test, or said to be one that cannot run in a test."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
+BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+# What the shell itself understands.
+SHELL = re.compile(r"(cd|cp|ln|for|done|echo|ulimit|[A-Z_]+=.*)$")
+INLINE = re.compile(r"`([^`\n]+)`")
+# In running text a name in backquotes is a command only if it begins like one.
+PROGRAMS = re.compile(
+    r"(tickwire-server|manage\.py|make|uvx?|pipx|curl|psql|redis-cli|journalctl|systemctl|docker)\s"
+)
+
+COPYING, PACKAGES = "tests/operations/copying", "tests/packages/test_newcomer.py"
+UNITS, IMAGE = "tests/deploy/check_units.py", "tests/deploy/check_image.py"
+# What a command begins with, and what runs it: a test, or one of the checks before a release.
+RUN = {
+    "tickwire-server backup": f"{COPYING}/test_backup.py",
+    "tickwire-server restore": f"{COPYING}/test_backup.py",
+    "tickwire-server move": f"{COPYING}/test_move.py",
+    "tickwire-server export-account": "tests/accounts/ending/test_account_page.py",
+    "tickwire-server delete-account": "tests/accounts/ending/test_deletion.py",
+    "tickwire-server doctor": PACKAGES,
+    "tickwire-server createsuperuser": "tests/accounts/login/test_superusers.py",
+    "tickwire-server verify-ledger": "tests/reliability/database/test_backup.py",
+    "tickwire-server rotate-secrets": "tests/reliability/access/test_rotated_secrets.py",
+    "tickwire-server collectstatic": "tests/deploy/installation.py",
+    "tickwire-server migrate": "tests/packages/test_production.py",
+    "tickwire-server serve": PACKAGES,
+    "tickwire-server engine": "tests/config/test_command_line.py",
+    "tickwire-server check": "tests/config/test_unsafe_start.py",
+    "tickwire-server help": "tests/config/test_command_line.py",
+    "tickwire-server --version": "tests/config/test_command_line.py",
+    "tickwire-server poll-news": "tests/news/ingest/test_poll_news.py",
+    "tickwire-server settings-table": "tests/house/settings/test_table.py",
+    "uv pip install": PACKAGES,
+    "uv venv": "tests/programs/packages.py",
+    "uv build": "tests/packages/conftest.py",
+    "make run": "tests/newcomer/test_first_minute.py",
+    "systemctl": UNITS,
+    "tickwire-admin": UNITS,
+    "install": UNITS,
+    "docker build": IMAGE,
+}
+A_PROGRAM = "a look that the program itself offers"
+NO_DOCKER = "needs Docker; tests/deploy/test_compose.py reads the same file"
+# What a command begins with, and why no test runs it.
+NOT_HERE = {
+    "uvx": "asks a package index for a release",
+    "uv tool": "asks a package index for a release",
+    "pipx": "asks a package index for a release",
+    "docker compose": NO_DOCKER,
+    "docker run": NO_DOCKER,
+    "systemd-sysusers": "a systemd that boots does it, in tests/deploy/check_units.py",
+    "psql": A_PROGRAM,
+    "redis-cli": A_PROGRAM,
+    "journalctl": A_PROGRAM,
+    "curl": A_PROGRAM,
+    "tickwire-server NAME": "stands for any of them",
+    "kill": "part of the shell; tests/reliability/upgrade sends the same signals",
+    "make": "a target of the Makefile, run by whoever develops",
+}
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The first of each pipe: what comes behind it only shows."""
+    text = page.read_text()
+    for block in BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            yield from parts(line)
+    for span in INLINE.findall(BLOCK.sub("", text)):
+        if PROGRAMS.match(span):
+            yield from parts(span)
+
+
+def parts(line: str) -> Iterator[str]:
+    words = shlex.shlex(line, posix=False, punctuation_chars=True)
+    words.whitespace_split = True
+    is_piped, command = False, list[str]()
+    for word in [*words, ";"]:
+        if not set(word) <= set("|&;"):
+            command.append(word)
+            continue
+        if command and not is_piped and not SHELL.match(command[0]):
+            yield " ".join(command).replace("manage.py ", "tickwire-server ").replace("_", "-")
+        is_piped, command = word == "|", []
+
+
+def entry_of(command: str) -> str | None:
+    """The longest that fits, so that a sub-command may be told from its program."""
+    within = command.removeprefix("do ")
+    fitting = [begin for begin in (*RUN, *NOT_HERE) if f"{within} ".startswith(f"{begin} ")]
+    return max(fitting, key=len, default=None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_command_is_run_by_a_test_or_named_as_one_that_cannot_be(page: Path) -> None:
+    unknown = [command for command in commands(page) if entry_of(command) is None]
+    assert unknown == [], "run them in a test and name it in RUN, or say in NOT_HERE why that cannot be"
+
+
+def test_no_entry_is_stale() -> None:
+    used = {entry_of(command) for page in PAGES for command in commands(page)}
+    assert {*RUN, *NOT_HERE} - used == set()
+
+
+@pytest.mark.parametrize(("begin", "path"), RUN.items())
+def test_what_is_named_runs_the_command(begin: str, path: str) -> None:
+    word, text = begin.split()[-1], (ROOT / path).read_text()
+    assert word in text or word.replace("-", "_") in text
