@@ -20,7 +20,7 @@ del os.environ["DJANGO_SETTINGS_MODULE"]
 
 from tests.reliability.services.processes import ROOT  # noqa: E402
 
-from .report import is_harmless, row_of, table, write  # noqa: E402
+from .report import is_harmless, row_not_over, row_of, table, write  # noqa: E402
 from .scenes import SCENES  # noqa: E402
 from .stage import Size  # noqa: E402
 
@@ -38,12 +38,17 @@ def main(wanted: list[str]) -> int:
         directory.mkdir()
         # The processes of PostgreSQL are of another user.
         Path(_var.name).chmod(0o755)
-        for damage, sockets in scene(directory, Size()):
-            row = row_of(damage, sockets)
-            sys.stdout.write(f"{time.monotonic() - began_s:4.0f} s  {'  |  '.join(row)}\n")
-            sys.stdout.flush()
-            rows.append(row)
-            harmed += [] if is_harmless(damage) else [damage.name]
+        try:
+            for damage, sockets in scene(directory, Size()):
+                row = row_of(damage, sockets)
+                sys.stdout.write(f"{time.monotonic() - began_s:4.0f} s  {'  |  '.join(row)}\n")
+                sys.stdout.flush()
+                rows.append(row)
+                harmed += [] if is_harmless(damage) else [damage.name]
+        except AssertionError as error:
+            sys.stdout.write(f"{scene.__name__} was not got over: {error}\n")
+            rows.append(row_not_over(scene.__name__, str(error)))
+            harmed.append(scene.__name__)
     if len(chosen) == len(SCENES):
         write(DOCUMENT, table(rows))
     sys.stdout.write(f"Without harm but for: {', '.join(harmed)}\n" if harmed else "Without harm\n")

@@ -38,6 +38,11 @@ def row_of(damage: Damage, sockets: int) -> tuple[str, ...]:
     )
 
 
+def row_not_over(scene: str, why: str) -> tuple[str, ...]:
+    """A scene that ended before its time."""
+    return (scene, f"**not got over**: {why}", *[""] * (len(HEAD) - 2))
+
+
 def table(rows: Sequence[tuple[str, ...]]) -> str:
     lines = [HEAD, ("---",) * len(HEAD), *rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)

@@ -148,7 +148,10 @@ def clock_is_set(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
         clock = Clock(directory)
         played = running.enter_context(stage(installation, size, environment=clock.environment))
         fault = partial(faults.step_clock, clock)
-        yield played.meet("The machines' clock is set 30 s ahead, and back", fault), size.sockets
+        yield (
+            played.meet(f"The machines' clock is set {faults.STEP_S} s ahead, and back", fault),
+            size.sockets,
+        )
 
 
 SCENES: tuple[Scene, ...] = (
