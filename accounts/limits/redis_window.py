@@ -75,6 +75,7 @@ class RedisWindow(MemoryWindow):
 
     def __init__(self, url: str) -> None:
         super().__init__()
+        self._root = key_of("window:")
         self._redis = connect_redis(url)
         self._script = self._redis.register_script(SCRIPT)
         self._is_away = False
@@ -132,7 +133,7 @@ class RedisWindow(MemoryWindow):
             question.answer(None)
 
     async def _call(self, asked: list[WindowQuestion]) -> list[Standing]:
-        keys = [key_of(f"window:{question.key}") for question in asked]
+        keys = [f"{self._root}{question.key}" for question in asked]
         args = [number for question in asked for number in (question.limit, question.cost)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
         async with asyncio.timeout(self.PATIENCE_S):
