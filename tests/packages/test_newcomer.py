@@ -27,7 +27,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def serving(program: Path, home: Path, installed_files: dict[Path, int]) -> Iterator[Serve]:
-    with Serve(home / "unused", typed=[str(program), "--data", "D"], cwd=home, **nowhere(home)) as running:
+    serve = Serve(home / "unused", **nowhere(home))
+    with serve.as_typed([str(program), "--data", "D"], home) as running:
         yield running
 
 

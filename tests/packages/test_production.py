@@ -51,7 +51,8 @@ def serving(
     migrated = typed(program, home, "migrate", "--data", "D", "--verbosity", "0", **production)
     assert migrated.returncode == 0, migrated.stderr
     words = [str(program), "serve", "--data", "D"]
-    with Serve(home / "unused", typed=words, cwd=home, **nowhere(home), **production) as running:
+    serve = Serve(home / "unused", **nowhere(home), **production)
+    with serve.as_typed(words, home) as running:
         yield running
 
 

@@ -41,24 +41,21 @@ def interruptible() -> Iterator[None]:
 class Serve:
     """Started when entered; stopped with Ctrl-C when left."""
 
-    def __init__(
-        self,
-        var_dir: Path,
-        *,
-        command: str = "serve",
-        typed: list[str] | None = None,
-        cwd: Path | None = None,
-        **changes: str,
-    ) -> None:
-        """`typed`: instead of manage.py, a whole command that serves, as it is typed in `cwd`."""
+    def __init__(self, var_dir: Path, *, command: str = "serve", **changes: str) -> None:
         self.command = command
-        self._typed, self._cwd = typed, cwd
+        self._typed: list[str] = []
+        self._cwd: Path | None = None
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = var_dir.parent / f"serve-{self.port}.log"
         self._environment = environment(var_dir, PORT=str(self.port), **changes)
         self._process: subprocess.Popen[bytes] | None = None
         self.started_in_s = 0.0
+
+    def as_typed(self, command: list[str], cwd: Path) -> Serve:
+        """Instead of manage.py, a whole command that serves, as it is typed in this folder."""
+        self._typed, self._cwd = command, cwd
+        return self
 
     def __enter__(self) -> Serve:
         began_at = time.monotonic()

@@ -50,7 +50,8 @@ def test_a_taken_port_is_one_clear_sentence(var_dir: Path) -> None:
 
     assert ended.returncode == 1
     assert ended.stderr.strip().splitlines() == [
-        f"CommandError: Port {port} is taken. Stop what uses it, or choose another: PORT={port + 1} make run"
+        f"CommandError: Port {port} is taken. Stop what uses it, or choose another: "
+        f"`manage.py serve --port {port + 1}`"
     ]
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -32,10 +31,10 @@ def lengths(running: Serve, timeframe: str) -> set[int]:
 def test_every_process_has_the_past_once_it_is_made(tmp_path: Path) -> None:
     with postgres(tmp_path) as database_url, redis(tmp_path) as redis_url:
         var_dir = tmp_path / "var"
-        urls: dict[str, Any] = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        urls: dict[str, str] = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
         run(var_dir, PREPARE, **urls)
         with (
-            Serve(var_dir, typed=WORKERS, **urls) as running,
+            Serve(var_dir, **urls).as_typed(WORKERS, Path.cwd()) as running,
             (tmp_path / "engine.log").open("wb") as log,
             subprocess.Popen(
                 [sys.executable, "manage.py", "run_engine"],

@@ -71,6 +71,7 @@ class RecordedConnection:
         self.watcher: ConnectionWatcher | None = None
         self.farewell: Callable[[], bytes] | None = None
         self.flooded: Callable[[], bytes] | None = None
+        self.at_restart: Callable[[], None] | None = None
 
     @property
     def descriptor(self) -> int:
