@@ -47,7 +47,10 @@ async def test_with_a_ticket_it_says_what_it_saw() -> None:
     )
 
 
-@pytest.mark.parametrize("ticket", ["", "made up", signing.TimestampSigner(salt="other").sign("x")])
+@pytest.mark.parametrize(
+    "ticket",
+    ["", "made up", pytest.param(signing.TimestampSigner(salt="other").sign("x"), id="for another purpose")],
+)
 async def test_without_a_ticket_it_says_nothing(ticket: str) -> None:
     assert await look(("x-tickwire-ticket", ticket)) == (403, "Not of this installation")
 
