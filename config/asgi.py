@@ -1,6 +1,7 @@
 """The ASGI application: /api and /ingest, pages and sockets, each with a handler of its own."""
 
 import asyncio
+import logging
 import os
 from typing import Any
 
@@ -30,6 +31,8 @@ from signals_feed.stream import SignalsConsumer  # noqa: E402
 from .checks import refuse_unsafe  # noqa: E402
 from .wiring import BACKGROUND, Act  # noqa: E402
 
+logger = logging.getLogger(__name__)
+
 
 class Service:
     """What runs beside the requests of a process."""
@@ -44,9 +47,13 @@ class Service:
         self.is_ready = True
 
     async def stop(self) -> None:
+        """Whatever one part meets, those that are stopped after it still write what they hold."""
         self.is_ready = False
         for _, stop in reversed(BACKGROUND):
-            await done(stop)
+            try:
+                await done(stop)
+            except Exception:
+                logger.exception("A part of the service could not stop in order; the others do")
 
     async def ensure(self) -> None:
         """A server without lifespan (daphne) starts it with its first request, and later ones wait."""

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs/operate").glob("*.md"))
-BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-# What the shell itself understands.
-SHELL = re.compile(r"(cd|cp|ln|for|done|echo|ulimit|[A-Z_]+=.*)$")
-INLINE = re.compile(r"`([^`\n]+)`")
-# In running text a name in backquotes is a command only if it begins like one.
-PROGRAMS = re.compile(
-    r"(tickwire-server|manage\.py|make|uvx?|pipx|curl|psql|redis-cli|journalctl|systemctl|docker)\s"
-)
+from .commands import PAGES, ROOT, commands
 
 COPYING, PACKAGES = "tests/operations/copying", "tests/packages/test_newcomer.py"
 UNITS, IMAGE = "tests/deploy/check_units.py", "tests/deploy/check_image.py"
@@ -66,38 +54,15 @@ NOT_HERE = {
     "journalctl": A_PROGRAM,
     "curl": A_PROGRAM,
     "tickwire-server NAME": "stands for any of them",
-    "kill": "part of the shell; tests/reliability/upgrade sends the same signals",
+    "kill": "part of the shell; tests/reliability/upgrade and restarts send the same signals",
     "make": "a target of the Makefile, run by whoever develops",
 }
 
 
-def commands(page: Path) -> Iterator[str]:
-    """The first of each pipe: what comes behind it only shows."""
-    text = page.read_text()
-    for block in BLOCK.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
-            yield from parts(line)
-    for span in INLINE.findall(BLOCK.sub("", text)):
-        if PROGRAMS.match(span):
-            yield from parts(span)
-
-
-def parts(line: str) -> Iterator[str]:
-    words = shlex.shlex(line, posix=False, punctuation_chars=True)
-    words.whitespace_split = True
-    is_piped, command = False, list[str]()
-    for word in [*words, ";"]:
-        if not set(word) <= set("|&;"):
-            command.append(word)
-            continue
-        if command and not is_piped and not SHELL.match(command[0]):
-            yield " ".join(command).replace("manage.py ", "tickwire-server ").replace("_", "-")
-        is_piped, command = word == "|", []
-
-
 def entry_of(command: str) -> str | None:
     """The longest that fits, so that a sub-command may be told from its program."""
-    within = command.removeprefix("do ")
+    words = command.removeprefix("do ").replace("manage.py ", "tickwire-server ").split(" ")
+    within = " ".join([words[0], *(word.replace("_", "-") for word in words[1:2]), *words[2:]])
     fitting = [begin for begin in (*RUN, *NOT_HERE) if f"{within} ".startswith(f"{begin} ")]
     return max(fitting, key=len, default=None)
 

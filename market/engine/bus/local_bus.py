@@ -164,9 +164,11 @@ class LocalJournal:
         self.turn()
         if self._lock is not None:
             if not self._segments and self._is_on:
-                self._folder.write_head(
-                    JournalHead(position.epoch, boot_id(), position.number, self._numbers())
-                )
+                head = JournalHead(position.epoch, boot_id(), position.number, self._numbers())
+                try:
+                    self._folder.write_head(head)
+                except OSError as error:
+                    logger.warning("The journal ends as after a kill: %s", error)
             self._lock.close()
             self._lock = None
 

@@ -217,6 +217,16 @@ def test_a_full_disk_begins_the_numbering_anew_after_a_kill(tmp_path: Path) -> N
     assert second.bus.journal_position.epoch != written.epoch
 
 
+def test_a_full_disk_at_the_end_is_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = begun(tmp_path)
+    first.bus.written(first.bus.seal())
+    with no_file_beyond(0):
+        asyncio.run(first.bus.close())
+
+    assert [line.partition(":")[0] for line in caplog.messages] == ["The journal ends as after a kill"]
+    assert Process(tmp_path).start(first.bus.journal_position) == []
+
+
 def test_an_entry_that_fits_in_part_ends_the_journal_though_the_next_would_fit(tmp_path: Path) -> None:
     first = begun(tmp_path)
     written = first.bus.seal()

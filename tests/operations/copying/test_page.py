@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from signals_feed.ledger.verify import verify
+from tests.documents.commands import sub_commands
 from tests.factories import make_user
 from tests.market.postgresql import in_place
 
 from .test_backup import run
 
-PAGE = Path(__file__).parents[3] / "docs/operate/backup.md"
-COMMANDS = re.findall(r"^    python manage\.py (.+)$", PAGE.read_text(), re.MULTILINE)
 NAMED = ("/srv/backups", "/srv/tickwire", "postgresql://tickwire@db.example.com/tickwire")
 
 
@@ -31,7 +29,7 @@ def test_each_command_of_the_page_does_what_it_says(
     target = new_database("postgresql", is_migrated=False)
     (tmp_path / "tickwire.sqlite3").symlink_to(source.removeprefix("sqlite:///"))
     ran = []
-    for line in COMMANDS:
+    for line in sub_commands("backup.md"):
         for name, ours in zip(NAMED, (tmp_path, tmp_path, target), strict=True):
             line = line.replace(name, str(ours))
         words = shlex.split(line)
