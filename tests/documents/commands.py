@@ -15,7 +15,8 @@ SHELL = re.compile(r"(cd|cp|ln|for|done|echo|ulimit|[A-Z_]+=.*)$")
 INLINE = re.compile(r"`([^`\n]+)`")
 # In running text a name in backquotes is a command only if it begins like one.
 PROGRAMS = re.compile(
-    r"(tickwire-server|manage\.py|make|uvx?|pipx|curl|psql|redis-cli|journalctl|systemctl|docker)\s"
+    r"(tickwire-server|manage\.py|make|uvx?|pipx|curl|psql|pg_\w+|redis-cli|journalctl|systemctl|docker|nginx|haproxy"
+    r"|caddy|promtool|kill|openssl|python3)\s"
 )
 
 
@@ -25,7 +26,12 @@ def commands(page: Path) -> Iterator[str]:
     for block in BLOCK.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
             yield from parts(line)
-    for span in INLINE.findall(BLOCK.sub("", text)):
+    without = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+    # Markdown's other way of writing a block; the text of a list stands three spaces in.
+    for line in re.findall(r"^ {4,}(\S.*)$", without, re.MULTILINE):
+        if PROGRAMS.match(f"{line} "):
+            yield from parts(line)
+    for span in INLINE.findall(without):
         if PROGRAMS.match(span):
             yield from parts(span)
 

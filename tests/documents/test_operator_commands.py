@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands, load_command_class
 
 from .commands import PAGES, ROOT, commands
 
@@ -38,6 +40,9 @@ RUN = {
     "tickwire-admin": UNITS,
     "install": UNITS,
     "docker build": IMAGE,
+    "nginx -t": "tests/deploy/proxies.py",
+    "haproxy -c": "tests/deploy/proxies.py",
+    "pg_ctl promote": "tests/reliability/services/postgres_pair.py",
 }
 A_PROGRAM = "a look that the program itself offers"
 NO_DOCKER = "needs Docker; tests/deploy/test_compose.py reads the same file"
@@ -55,13 +60,19 @@ NOT_HERE = {
     "curl": A_PROGRAM,
     "tickwire-server NAME": "stands for any of them",
     "kill": "part of the shell; tests/reliability/upgrade and restarts send the same signals",
+    "python3 -c": "Python itself; tests/config/test_checks.py holds what such secrets are worth",
     "make": "a target of the Makefile, run by whoever develops",
 }
 
 
 def entry_of(command: str) -> str | None:
     """The longest that fits, so that a sub-command may be told from its program."""
-    words = command.removeprefix("do ").replace("manage.py ", "tickwire-server ").split(" ")
+    words = (
+        command.removeprefix("do ")
+        .removeprefix("NEW/bin/")
+        .replace("manage.py ", "tickwire-server ")
+        .split(" ")
+    )
     within = " ".join([words[0], *(word.replace("_", "-") for word in words[1:2]), *words[2:]])
     fitting = [begin for begin in (*RUN, *NOT_HERE) if f"{within} ".startswith(f"{begin} ")]
     return max(fitting, key=len, default=None)
@@ -82,3 +93,28 @@ def test_no_entry_is_stale() -> None:
 def test_what_is_named_runs_the_command(begin: str, path: str) -> None:
     word, text = begin.split()[-1], (ROOT / path).read_text()
     assert word in text or word.replace("-", "_") in text
+
+
+def test_options_and_targets_that_are_named_exist() -> None:
+    named = [command for page in PAGES for command in commands(page)]
+    assert [fault for command in named if (fault := fault_of(command))] == []
+    for wrong in ("tickwire-server serve --wrokers 4", "tickwire-server serv", "make no-such-target"):
+        assert fault_of(wrong)
+
+
+def fault_of(command: str) -> str:
+    program, *words = command.split()
+    if program == "make" and not re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE):
+        return f"no target: {command}"
+    if program.rpartition("/")[2] not in ("tickwire-server", "manage.py") or words[0] in ("help", "NAME"):
+        return ""
+    if words == ["--version"]:
+        return ""
+    name = {"engine": "run_engine"}.get(words[0], words[0].replace("-", "_"))
+    if name not in get_commands():
+        return f"no command: {command}"
+    parser = load_command_class(get_commands()[name], name).create_parser("tickwire-server", name)
+    known = re.findall(r"-[\w-]+", parser.format_help())
+    return "".join(
+        f"no option {word}: {command}" for word in words[1:] if word[0] == "-" and word not in known
+    )
