@@ -25,9 +25,9 @@ def note_route(scope: dict[str, Any], request: HttpRequest) -> None:
     if request.resolver_match is not None:
         scope[ROUTE] = template_of(request.resolver_match.route)
     session = getattr(request, "session", None)
-    if session is not None and session.accessed:
-        # It has been read, so the database is not asked again.
-        scope[USER] = session.get(SESSION_KEY)
+    if session is not None:
+        # What has been read of it. `get` would ask the database, which may be away and is for threads alone.
+        scope[USER] = vars(session).get("_session_cache", {}).get(SESSION_KEY)
 
 
 class PageVisit:
