@@ -45,6 +45,9 @@ PASSES = (
     "reset by peer",
     "Temporary failure",
     "remaining connection slots",
+    # Two servers, and neither is the one that may be written to yet.
+    "is read-only",
+    "hot standby mode",
 )
 
 

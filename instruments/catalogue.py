@@ -105,7 +105,7 @@ class Catalogue:
         await self.load()
 
     def _unknown(self, symbol: str) -> SymbolNotFound:
-        close = get_close_matches(symbol[:20].upper(), [facts.symbol for facts in self.active()], n=1)
+        close = get_close_matches(symbol[:20].upper(), [facts.symbol for facts in self.offered()], n=1)
         hint = f"Did you mean {close[0]}?" if close else "GET /api/symbols lists what there is."
         return SymbolNotFound(f"There is no such symbol. {hint}", field="symbol")
 

@@ -69,7 +69,7 @@ class Summary(msgspec.Struct):
 
 def summary() -> Summary:
     now = timezone.now()
-    feeds = [feed_of(facts) for facts in sorted(catalogue.active(), key=lambda facts: facts.symbol)]
+    feeds = [feed_of(facts) for facts in sorted(catalogue.offered(), key=lambda facts: facts.symbol)]
     incidents = [summary_of(incident) for incident in Incident.objects.newest()[:10]]
     days, uptime = days_up(now)
     minutes = Minute.objects.since(now - LATENCY_FOR).slowest()

@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 # A worker that stands still must not keep the others from being seen.
 ASKED_WITHIN_S = 3.0
+SILENT = {"status": "silent"}
 BROKE = "The figures of the workers could not be collected"
 
 
@@ -160,8 +161,9 @@ class FigureCollection:
         return text_of([*added, *families(self.supervisor.registry)])
 
     async def readiness(self) -> tuple[int, dict[str, Any]]:
-        """Whoever connects gets any worker: so all that serve have to be ready."""
+        """Whoever connects gets any worker: so all that serve have to be ready, one that hangs among them."""
         workers = {number: snapshot.readiness for number, snapshot in (await self.running()).items()}
-        ready = bool(workers) and all(status == 200 for status, _ in workers.values())
-        told = {number: body for number, (_, body) in workers.items()}
+        silent = [number for number in self.supervisor.silent if number not in workers]
+        ready = bool(workers) and not silent and all(status == 200 for status, _ in workers.values())
+        told = {number: body for number, (_, body) in workers.items()} | dict.fromkeys(silent, SILENT)
         return (200 if ready else 503), {"status": "ready" if ready else "not ready", "workers": told}

@@ -83,9 +83,10 @@ def age_words(age_ms: int) -> str:
 
 
 def result_now(signal: Signal) -> dict[str, Any]:
-    """The result of closing it now; empty if there is no quote."""
+    """The result of closing it now; empty if there is no quote, or none that may be shown."""
+    facts = catalogue.find(signal.instrument.symbol)
     quote = current_quote(signal.instrument.symbol)
-    if quote is None:
+    if quote is None or facts is None or not facts.is_offered:
         return {}
     price = exit_price(signal.direction, quote.bid, quote.ask)
     terms = signal.entry, signal.stop_loss, signal.tradable_price

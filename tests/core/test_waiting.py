@@ -33,6 +33,8 @@ def test_one_that_is_not_there_yet_is_waited_for(database: list[str]) -> None:
         "connection failed: connection to server at 127.0.0.1, port 5432 failed: Connection refused",
         "FATAL:  the database system is starting up",
         "FATAL:  sorry, too many clients already",
+        "connection to server at 127.0.0.1, port 5433 failed: session is read-only",
+        "connection to server at 127.0.0.1, port 5433 failed: server is in hot standby mode",
     ]
     process.wait_for_database("The service")
     assert database == []

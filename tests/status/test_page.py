@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from core.clock import now_ms
 from instruments.catalogue import catalogue
+from instruments.models import WithheldSource
 from status.models import Incident, Minute
 from status.summary import InstrumentFreshness
 from status.views import summary_cache
@@ -52,6 +53,14 @@ def test_stale_instrument_degrades_and_is_named() -> None:
     put_quote("BTCUSD", at_ms=now_ms() - 300_000)
     seen = status_now()
     assert (seen["status"], seen["message"]) == ("degraded", "No fresh prices of BTCUSD.")
+
+
+def test_what_is_withheld_is_not_named() -> None:
+    make_instrument("BTCUSD", source="kraken")
+    put_quote("BTCUSD", at_ms=now_ms() - 300_000)
+    WithheldSource.objects.create(name="kraken", why="Its terms.")
+    catalogue.load_now()
+    assert (status_now()["message"], status_now()["feeds"]) == ("Everything works.", [])
 
 
 def test_feed_has_state_and_age() -> None:

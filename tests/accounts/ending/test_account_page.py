@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from accounts.models import Account, Usage, User
+from accounts.models import Account, ApiKey, Usage, User
 from tests.accounts.login.factors import PASSWORD, log_in
 from tests.factories import NOON, make_account, make_key, make_user
 from tests.signals_feed.published_signals import make_published
@@ -66,6 +66,7 @@ def test_everything_is_taken_along_but_no_secret(page: Client, account: Account)
     assert len(data["sessions"]) == 1
     assert {"email_addresses", "second_factors", "ai_usage", "tier_requests", "open_streams"} <= data.keys()
     assert secret not in json.dumps(data)
+    assert ApiKey.objects.get().digest[:12] not in json.dumps(data)
     assert account.user.password not in json.dumps(data)
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
@@ -114,7 +115,7 @@ def test_a_publisher_stays_whole_under_a_pseudonym(account: Account) -> None:
 def test_nobody_takes_the_name_of_a_publisher_who_is_gone(account: Account) -> None:
     make_published(user=account.user)
     delete_account(account.user)
-    for name in (NAME, "deleted-7", "Deleted-me"):
+    for name in (NAME, NAME.swapcase(), "deleted-7", "Deleted-me"):
         form = {"username": name, "email": "new@example.com", "password1": PASSWORD, "password2": PASSWORD}
         assert "already" in Client().post("/accounts/signup/", form).text, name
     assert not User.objects.filter(email="new@example.com").exists()
@@ -129,6 +130,34 @@ def test_what_staff_did_stays_on_record(account: Account) -> None:
     assert LogEntry.objects.get(object_repr="EURUSD").user.username == pseudonym
     # Scores can only be added, which the page says.
     assert naming(NAME, MAIL).keys() == {"news_itemscore"}
+
+
+@pytest.mark.parametrize("name", ["fields", "a", "Tier", "changed"])
+def test_a_name_of_the_log_s_own_words_changes_no_record(name: str) -> None:
+    user = make_user(name)
+    about = {"user": make_user("boss"), "action_flag": 2, "object_id": str(user.pk)}
+    kind = ContentType.objects.get_for_model(User)
+    by_form = json.dumps([{"changed": {"fields": ["Tier"], "name": "user", "object": name}}])
+    for message in (by_form, "Tier Premium, as asked for."):
+        LogEntry.objects.create(content_type=kind, object_repr=name, change_message=message, **about)
+    delete_account(user)
+    told = LogEntry.objects.order_by("pk")
+    assert [entry.object_repr for entry in told] == [f"deleted-{about['object_id']}"] * 2
+    assert told[0].get_change_message() == f"Changed Tier for user “deleted-{about['object_id']}”."
+    assert told[1].get_change_message() == "Tier Premium, as asked for."
+
+
+def test_the_log_forgets_every_address(account: Account) -> None:
+    address = EmailAddress.objects.create(user=account.user, email="second@private.example")
+    LogEntry.objects.create(
+        user=make_user("chief"),
+        action_flag=2,
+        content_type=ContentType.objects.get_for_model(EmailAddress),
+        object_id=str(address.pk),
+        object_repr=str(address),
+    )
+    delete_account(account.user)
+    assert naming("second@private.example") == {}
 
 
 def test_the_last_superuser_and_the_demo_stay() -> None:

@@ -89,6 +89,9 @@ def test_worker_that_stands_still_counts_with_what_it_said_last(service: Service
     with stopped(service.running.serving[0]):
         text = service.text()
         assert (value(REFUSED, text), value(r"^tickwire_workers_silent (\S+)$", text)) == (before, 1)
+        answer = service.probe("/readyz")
+        assert answer.status_code == 503
+        assert {"status": "silent"} in answer.json()["workers"].values()
     wait_until(lambda: value(r"^tickwire_workers_silent (\S+)$", service.text()) == 0)
 
 

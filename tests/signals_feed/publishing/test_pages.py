@@ -13,6 +13,8 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from accounts.models import User
+from instruments.catalogue import catalogue
+from instruments.models import Instrument, WithheldSource
 from market import runtime as market
 from signals_feed.models import Signal
 from tests.accounts.panel.test_look import assert_is_ours
@@ -199,6 +201,15 @@ def test_live_answer_has_the_quote_and_what_closing_would_earn(page: Client, ann
     assert told["signals"] == [
         {"id": str(signal.pk), "price": "1.08410", "pnl": "-1.0", "pnl_r": "-0.10", "tone": "loss"}
     ]
+
+
+def test_nobody_reads_withheld_prices_off_their_own_signals(page: Client, anna: User) -> None:
+    signal = make_signal(user=anna, stop_loss=Decimal("1.0832"))
+    Instrument.objects.update(source="kraken")
+    WithheldSource.objects.create(name="kraken", why="Its terms.")
+    catalogue.load_now()
+    assert page.get(f"{LIVE}?symbol=EURUSD").json() == {"quote": None, "signals": [{"id": str(signal.pk)}]}
+    assert "1.08410" not in page.get(PAGE).text
 
 
 @pytest.mark.parametrize("symbol", ["", "NOPE", "eurusd"])
