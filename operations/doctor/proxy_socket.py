@@ -1,12 +1,12 @@
 """Streams through the proxy: whether it opens them, passes each frame on at once, and bears silence."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from urllib.parse import SplitResult
 
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.sync.client import connect
-from websockets.sync.connection import Connection
 
 from serving.mirror import SOCKET_PATH, TICKET_HEADER, NotOfThisInstallation, make_ticket, read_answer
 
@@ -27,11 +27,20 @@ LONGER = (
 )
 
 
-def look_at_socket(url: SplitResult, silence_s: float) -> Iterator[Diagnosis]:
+def look_at_socket(url: SplitResult, silence_s: float) -> list[Diagnosis]:
+    # The blocking client reads and writes in two threads, which under TLS now and then loses a handshake.
+    return asyncio.run(_all(_look(url, silence_s)))
+
+
+async def _all(found: AsyncIterator[Diagnosis]) -> list[Diagnosis]:
+    return [each async for each in found]
+
+
+async def _look(url: SplitResult, silence_s: float) -> AsyncIterator[Diagnosis]:
     ticket = make_ticket()
     address = f"{url.geturl().rstrip('/').replace('http', 'ws', 1)}{SOCKET_PATH}"
     try:
-        with connect(
+        async with connect(
             address,
             additional_headers={TICKET_HEADER: ticket},
             open_timeout=PATIENCE_S,
@@ -39,7 +48,8 @@ def look_at_socket(url: SplitResult, silence_s: float) -> Iterator[Diagnosis]:
             ping_interval=None,
             proxy=None,
         ) as socket:
-            yield from _listen(socket, url, ticket, silence_s)
+            async for each in _listen(socket, url, ticket, silence_s):
+                yield each
     except InvalidStatus as error:
         says = f"The proxy opens no stream: it answers {error.response.status_code} to a WebSocket."
         yield fail(ABOUT, says, UPGRADE)
@@ -47,9 +57,12 @@ def look_at_socket(url: SplitResult, silence_s: float) -> Iterator[Diagnosis]:
         yield fail(ABOUT, f"The proxy opens no stream: {str(error).rstrip('.') or 'no answer'}.", UPGRADE)
 
 
-def _listen(socket: Connection, url: SplitResult, ticket: str, silence_s: float) -> Iterator[Diagnosis]:
+async def _listen(
+    socket: ClientConnection, url: SplitResult, ticket: str, silence_s: float
+) -> AsyncIterator[Diagnosis]:
     try:
-        seen = read_answer(ticket, str(socket.recv(PROMPT_S)))
+        async with asyncio.timeout(PROMPT_S):
+            seen = read_answer(ticket, str(await socket.recv()))
     except TimeoutError:
         yield fail(ABOUT, f"A frame did not come within {PROMPT_S:g} s: the proxy holds it back.", UNBUFFERED)
         return
@@ -65,20 +78,22 @@ def _listen(socket: Connection, url: SplitResult, ticket: str, silence_s: float)
     if not is_direct(sent, seen):
         yield judge_client(sent, seen, ABOUT)
     if silence_s:
-        yield _be_silent(socket, silence_s)
+        yield await _be_silent(socket, silence_s)
 
 
-def _be_silent(socket: Connection, silence_s: float) -> Diagnosis:
+async def _be_silent(socket: ClientConnection, silence_s: float) -> Diagnosis:
     began_at = time.monotonic()
     try:
-        socket.recv(silence_s)
+        async with asyncio.timeout(silence_s):
+            await socket.recv()
     except TimeoutError:
         pass
     except ConnectionClosed:
         return _cut(time.monotonic() - began_at)
     try:
-        socket.send("still there?")
-        socket.recv(PROMPT_S)
+        await socket.send("still there?")
+        async with asyncio.timeout(PROMPT_S):
+            await socket.recv()
     except (ConnectionClosed, TimeoutError):
         return _cut(time.monotonic() - began_at)
     return ok(ABOUT, f"A silent stream stays open, for {silence_s:g} s at least.")
