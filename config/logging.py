@@ -98,16 +98,6 @@ class ReadableLines(LineFormatter):
         return "\n    ".join((line, *traceback.splitlines()))
 
 
-class StrangersLeaveNoTraceback(logging.Filter):
-    """A mistake in what a stranger sent, such as another Host, is logged in one line: it is no fault of the
-    code."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.name.startswith("django.security"):
-            record.exc_info = record.exc_text = None
-        return True
-
-
 def cut(text: str, length: int) -> str:
     """`length` is that of the text as it was before."""
     return text if max(len(text), length) <= LONGEST else f"{text[:LONGEST]}… ({length - LONGEST} more)"

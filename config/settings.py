@@ -348,15 +348,16 @@ LOGGING = {
         "line": {"()": "config.logging.line_formatter", "json": LOG_FORMAT == "json"},
     },
     "filters": {
-        "strangers": {"()": "config.logging.StrangersLeaveNoTraceback"},
         "unavailable": {"()": "core.fault_log.FaultsOfPages"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["strangers"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "refusals": {"class": "core.logs.refused_pages.ReasonOfRefusal"},
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "django.request": {"level": "ERROR", "filters": ["unavailable"]},
+        "django.security": {"handlers": ["refusals"], "propagate": False},
         # By default it has a handler of its own, which writes whole addresses.
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         "django": {"handlers": [], "level": "INFO", "propagate": True},

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from core.addresses import address_of
 from core.contract.answers import new_request_id
+from core.logs.refused_pages import REASON
 from core.logs.requests import Served, log_request
 from serving.metrics.http_requests import http_requests, template_of
 from serving.prometheus import METRICS_PATH
@@ -44,9 +45,16 @@ class PageVisit:
         if route in UNLOGGED and status < 400:
             return
         user = scope.get(USER)
-        who = {"user": user} if user else {}
         served = Served(
-            scope["method"], scope["path"], route, status, took_s, request_id, address_of(scope), who
+            scope["method"],
+            scope["path"],
+            route,
+            status,
+            took_s,
+            request_id,
+            address_of(scope),
+            {"user": user} if user else {},
+            reason=scope.get(REASON, ""),
         )
         log_request(served, is_page=True)
 

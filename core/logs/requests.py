@@ -16,8 +16,9 @@ logger = logging.getLogger("accounts.access")
 refused = SampledLog(logger, logging.INFO, Rate(burst=5, a_second=0.1), Rate(burst=50, a_second=1))
 slow = SampledLog(logger, logging.WARNING, Rate(burst=5, a_second=0.1), Rate(burst=50, a_second=1))
 visits = SampledLog(logger, logging.INFO, Rate(burst=50, a_second=1), Rate(burst=200, a_second=5))
-SAMPLED = (refused, slow, visits)
-LONGEST_PATH = 200
+suspicious = SampledLog(logger, logging.WARNING, Rate(burst=5, a_second=0.1), Rate(burst=5, a_second=0.1))
+SAMPLED = (refused, slow, visits, suspicious)
+LONGEST_TEXT = 200
 
 
 class Served(NamedTuple):
@@ -31,6 +32,8 @@ class Served(NamedTuple):
     who: Mapping[str, object] = {}
     """The account and its key, or the user."""
     code: str = ""
+    reason: str = ""
+    """Of a page that Django refused, such as a missing CSRF token."""
 
 
 def is_slow(took_s: float) -> bool:
@@ -39,11 +42,11 @@ def is_slow(took_s: float) -> bool:
 
 def log_request(served: Served, *, is_page: bool = False) -> None:
     # The query string stays out of the log: somebody may have put a key into it.
-    path = ascii(served.path[:LONGEST_PATH])[1:-1]
+    path = shown(served.path)
     text = f"{served.method} {path} {served.status}"
     ms = round(served.took_s * 1000, 1)
     fields = served._asdict() | {"path": path, "ms": ms, **served.who}
-    for name in ("took_s", "who", *(("code",) if not served.code else ())):
+    for name in ("took_s", "who", *(name for name in ("code", "reason") if not fields[name])):
         del fields[name]
     caller = str(served.who.get("account") or network_of(served.address))
     if is_slow(served.took_s):
@@ -54,6 +57,11 @@ def log_request(served: Served, *, is_page: bool = False) -> None:
         visits.tell("pages", caller, text, **fields)
     elif settings.ACCESS_LOG:
         logger.info(text, extra=fields)
+
+
+def shown(text: str) -> str:
+    """Cut, and with nothing in it that moves a terminal's cursor."""
+    return ascii(text[:LONGEST_TEXT])[1:-1]
 
 
 def log_refusal(kind: str, address: str, text: str, **fields: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from accounts.key_text import generate_key
+from config.logging import LineFormatter
 from tests.client import Api, Server
 from tests.contract.raw import exchange
 from tests.patience import wait_until
@@ -128,3 +130,57 @@ def test_flood_of_strangers_writes_a_few_lines(shared: Api, heard: Heard) -> Non
     for _ in range(asked):
         shared.ask("/api/symbols", key="x")
     assert 0 < len(heard.fields()) < asked / 10
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the service writes, to standard error otherwise."""
+    handlers = logging.getLogger().handlers
+    (ours,) = (each for each in handlers if isinstance(each.formatter, LineFormatter))
+    assert isinstance(ours, logging.StreamHandler)
+    before = ours.setStream(text := io.StringIO())
+    yield text
+    ours.setStream(before)
+
+
+LONG_PATH = f"/accounts/confirm-email/{'x' * 4_000}/"
+FIELDS = {str(number): "1" for number in range(1_001)}
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "sent", "reason"),
+    [
+        ("/settings/keys", {}, {}, "csrf: CSRF cookie not set."),
+        (LONG_PATH, {}, {}, "csrf: CSRF cookie not set."),
+        ("/settings/keys", {}, {"Origin": "https://evil.example/" + "x" * 4_000}, "csrf: Origin checking"),
+        ("/accounts/login/", FIELDS, {"Cookie": f"csrftoken={'a' * 32}"}, "TooManyFieldsSent: The number of"),
+    ],
+)
+def test_flood_of_forged_forms_writes_a_few_short_lines_that_say_why(
+    shared: Api,
+    heard: Heard,
+    written: io.StringIO,
+    path: str,
+    form: dict[str, str],
+    sent: dict[str, str],
+    reason: str,
+) -> None:
+    asked = 100
+    with httpx.Client(base_url=shared.base_url) as stranger:
+        statuses = {stranger.post(path, data=form, headers=sent).status_code for _ in range(asked)}
+
+    assert statuses < {400, 403, 404}
+    line = heard.fields()[0]
+    assert line["reason"].startswith(reason)
+    assert line["levelname"] == "INFO"
+    lines = written.getvalue().splitlines()
+    assert 0 < len(lines) < asked / 5
+    assert max(map(len, lines)) < 1_000
+
+
+def test_flood_of_forged_hosts_writes_a_few_lines(shared: Api, heard: Heard, written: io.StringIO) -> None:
+    asked = 100
+    for _ in range(asked):
+        httpx.get(f"{shared.base_url}/accounts/login/", headers={"Host": "evil.example"})
+    assert {line["status"] for line in heard.fields()} == {400}
+    assert 0 < len(written.getvalue().splitlines()) < asked / 5
