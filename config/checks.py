@@ -5,6 +5,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from email.utils import parseaddr
+from ipaddress import IPv6Network, collapse_addresses, ip_network
 from typing import Any
 
 from django.conf import settings
@@ -45,7 +46,7 @@ TALKATIVE = ("console", "locmem", "filebased")
 
 
 def check_production(**kwargs: Any) -> list[CheckMessage]:
-    return [*_secrets(), *_fallbacks(), *_names(), *_mail()] if settings.PRODUCTION else []
+    return [*_secrets(), *_fallbacks(), *_names(), *_proxies(), *_mail()] if settings.PRODUCTION else []
 
 
 def refuse_unsafe() -> None:
@@ -109,10 +110,25 @@ def _names() -> Iterator[CheckMessage]:
         hint = "Write https:// and a host of yours: anybody on the way can pose as an http:// page."
         text = "CSRF_TRUSTED_ORIGINS trusts pages without TLS, or everybody's pages."
         yield Error(text, hint=hint, id="tickwire.E006")
-    if settings.TRUSTED_PROXIES == "*":
-        hint = "Name the addresses or networks of your proxies: TRUSTED_PROXIES=10.0.0.0/8"
+
+
+# What the networks of the largest providers of proxies do not exceed.
+LEAST_BITS = {4: 12, 6: 28}
+ALL_IPV4 = IPv6Network("::ffff:0:0/96")
+ONE_PROXY = "Name the address of your proxy alone: TRUSTED_PROXIES=10.0.0.5"
+
+
+def _proxies() -> Iterator[CheckMessage]:
+    named = settings.TRUSTED_PROXIES
+    networks = [ip_network(name) for name in named.split(",") if name not in ("", "*")]
+    # Each of IPv4 is there as one of IPv6 too.
+    together = collapse_addresses(network for network in networks if isinstance(network, IPv6Network))
+    if named == "*" or any(network.supernet_of(ALL_IPV4) for network in together):
         text = "TRUSTED_PROXIES believes everybody, so each client chooses its own address."
-        yield Error(text, hint=hint, id="tickwire.E008")
+        yield Error(text, hint=ONE_PROXY, id="tickwire.E008")
+    elif wide := [network for network in networks if network.prefixlen < LEAST_BITS[network.version]]:
+        text = f"TRUSTED_PROXIES has {wide[0]}, and each client in it chooses its own address."
+        yield Warning(text, hint=ONE_PROXY, id="tickwire.W006")
 
 
 def _mail() -> Iterator[CheckMessage]:

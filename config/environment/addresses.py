@@ -49,7 +49,7 @@ def read_proxies(text: str) -> str:
         except ValueError:
             raise ImproperlyConfigured(
                 f"TRUSTED_PROXIES has {name!r}, which is neither an address nor a network: write 10.0.0.5 or "
-                "10.0.0.0/8, with commas between them."
+                "10.0.0.0/28, with commas between them."
             ) from None
         found.append(network)
         if isinstance(network, IPv4Network):

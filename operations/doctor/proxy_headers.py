@@ -9,9 +9,12 @@ from serving.mirror import SeenRequest
 from .diagnosis import Diagnosis, fail, ok, warn
 
 ABOUT = "proxy"
-FOR = "nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; HAProxy: option forwardfor"
+FOR = (
+    "nginx: proxy_set_header X-Forwarded-For $remote_addr; "
+    "HAProxy: http-request set-header X-Forwarded-For %[src]"
+)
 SEND_FOR = f"Let the proxy send the client's address in X-Forwarded-For ({FOR})."
-OVERWRITE = f"Let the proxy overwrite the X-Forwarded-For of a client or add to it ({FOR})."
+OVERWRITE = f"Let the proxy overwrite the X-Forwarded-For of a client ({FOR})."
 PROTO = "nginx: proxy_set_header X-Forwarded-Proto $scheme"
 SEND_PROTO = f"Let the proxy send X-Forwarded-Proto: https ({PROTO})."
 KEEP_HOST = "Let the proxy pass on the Host that the client named (nginx: proxy_set_header Host $host)."
@@ -51,7 +54,7 @@ def judge_client(sent: Asking, seen: SeenRequest, about: str = ABOUT) -> Diagnos
         if client in [plain(part) for part in seen.forwarded_for.split(",")]:
             return ok(about, f"The service sees clients by their own addresses: this machine is {client}.")
         says = f"The service takes the proxy at {client} for the client, because it does not trust it."
-        return fail(about, says, f"Set TRUSTED_PROXIES={client} for the service, or a network with it.")
+        return fail(about, says, f"Set TRUSTED_PROXIES={client} for the service.")
     # The service itself speaks no TLS, so somebody stands in front, who does not say for whom.
     if sent.scheme == "https" or not _is_of_the_internet(client):
         says = f"All clients seem to come from {client}, the proxy, and share the limits of one address."
@@ -77,6 +80,11 @@ def judge_forged(forged: str, seen: SeenRequest) -> Diagnosis:
     if seen.forwarded_for.strip() == forged:
         says = "The proxy passes on the X-Forwarded-For of a client, who can so choose an address."
         return fail(ABOUT, says, OVERWRITE)
+    if plain(seen.client) == forged:
+        says = (
+            "A client can choose the address that the service sees: TRUSTED_PROXIES has the client in it too."
+        )
+        return fail(ABOUT, says, f"Name nothing but the address of the proxy there. {OVERWRITE}")
     return ok(ABOUT, "A client cannot choose the address that the service sees.")
 
 

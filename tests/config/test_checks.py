@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django.fixtures import Settings
 
 from config.checks import check_production, refuse_unsafe
+from config.environment import read_proxies
 
 ONE, OTHER = "Zq8vT3mXw1LrC9dKfP0yHn5sGbJ7uEaU2iVo4tRk", "pL0wQx7NzB3cYh8GsM5tVd2JfRk9aUe6TiXo1HvC"
 THIRD = "R7mXcV2bN9qW4eT6yU8iO1pA3sD5fG0hJkLzQxMw"
@@ -52,7 +53,10 @@ def test_what_is_safe_is_let_through(settings: Settings) -> None:
         ({"CSRF_TRUSTED_ORIGINS": ["https://*"]}, "tickwire.E006"),
         ({"CSRF_TRUSTED_ORIGINS": ["https://*.com"]}, "tickwire.E006"),
         ({"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}, "tickwire.E007"),
-        ({"TRUSTED_PROXIES": "*"}, "tickwire.E008"),
+        *(
+            ({"TRUSTED_PROXIES": read_proxies(everybody)}, "tickwire.E008")
+            for everybody in ("*", "0.0.0.0/0", "::/0", "10.0.0.5, 0.0.0.0/1, 128.0.0.0/1", "::ffff:0:0/96")
+        ),
         ({"SECRET_KEY_FALLBACKS": [ONE]}, "tickwire.E009"),
         ({"SECRET_KEY_FALLBACKS": [THIRD, THIRD]}, "tickwire.E009"),
         ({"KEY_PEPPER_FALLBACKS": [THIRD, OTHER]}, "tickwire.E010"),
@@ -89,6 +93,21 @@ def test_mails_that_would_hardly_arrive_or_show_a_password_are_warned_of(
     settings: Settings, changes: dict[str, Any], ids: list[str]
 ) -> None:
     assert found(settings, **changes) == ids
+    refuse_unsafe()
+
+
+@pytest.mark.parametrize(
+    ("trusted", "ids"),
+    [
+        ("10.0.0.5, 172.16.0.0/12, fd00::/64, 2a06:98c0::/29", []),
+        ("10.0.0.0/8", ["tickwire.W006"]),
+        ("fd00::/8", ["tickwire.W006"]),
+    ],
+)
+def test_network_of_proxies_that_holds_clients_too_is_warned_of(
+    settings: Settings, trusted: str, ids: list[str]
+) -> None:
+    assert found(settings, TRUSTED_PROXIES=read_proxies(trusted)) == ids
     refuse_unsafe()
 
 

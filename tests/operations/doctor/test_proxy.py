@@ -39,6 +39,12 @@ def distrustful(service: Serve, var_dir: Path) -> Iterator[Serve]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def credulous(service: Serve, var_dir: Path) -> Iterator[Serve]:
+    with Serve(var_dir, DEMO="0", TRUSTED_PROXIES="0.0.0.0/0") as running:
+        yield running
+
+
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     return trusted_certificate(tmp_path, monkeypatch)
@@ -180,6 +186,15 @@ def test_a_proxy_that_passes_on_what_clients_claim_is_a_fault(service: Serve, ce
     with fake_proxy(service.port, certificate, passes_claims=True) as url:
         level, says = only_fault(look(url))
     assert (level, "who can so choose an address" in says) == ("fail", True)
+
+
+def test_trust_in_everybody_is_a_fault_though_the_proxy_adds_the_true_address(
+    credulous: Serve, certificate: Files
+) -> None:
+    with fake_proxy(credulous.port, certificate) as url:
+        (fault,) = [each for each in look(url) if each.level == "fail"]
+    assert "A client can choose the address" in fault.says
+    assert "nothing but the address of the proxy" in fault.mend
 
 
 @pytest.mark.parametrize(("host", "level"), [("backend:8000", "fail"), ("localhost", "warn")])
