@@ -84,9 +84,9 @@ class SteadyClock:
             if not self.off_ms or abs(lag_ms) < abs(lag_ms + self.off_ms):
                 self._agreed = self._looked
         elif lag_ms > 0 and self.off_ms:
-            self.weigh(time_ms)
+            self._weigh(time_ms)
 
-    def weigh(self, time_ms: int) -> None:
+    def _weigh(self, time_ms: int) -> None:
         """A time in this clock's future may be right by the clock as it was before the step, or as it would
         be if it had followed."""
         with self._looking:

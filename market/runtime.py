@@ -205,13 +205,13 @@ class MarketRuntime:
         market starts, and when it goes on after something was missed."""
         self._listeners.append((hear, begin))
 
-    async def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
-        """Ticks from outside; for each the reason why it was refused."""
+    async def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
+        """Ticks from outside; for each the reason why it was refused. `sent_ms` is as in `Runner.push`."""
         if self._push_queue is not None:
-            return await self._push_queue.send(origin, ticks)
+            return await self._push_queue.send(origin, ticks, sent_ms)
         if self.runner is None:
             return ["not_running"] * len(ticks)
-        return self.runner.push(origin, ticks)
+        return self.runner.push(origin, ticks, sent_ms)
 
     def make_feed(self, name: str, instruments: list[InstrumentFacts]) -> MarketFeed:
         """What is simulated goes on where the store ends, and not before it began."""

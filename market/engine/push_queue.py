@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 not_sent = LastingFault(logger, "Pushed ticks do not reach the engine")
 no_ticks = LastingFault(logger, "No pushed ticks are heard, trying again")
 no_answers = LastingFault(logger, "No answers of the engine are heard, trying again")
-Handler = Callable[[str, list[Tick]], list[str | None]]
+Handler = Callable[[str, list[Tick], int], list[str | None]]
 Settle = Callable[[], Awaitable[object]]
 Answer = asyncio.Future[list[str | None] | None]
 REQUESTS = "ingest"
@@ -70,6 +70,8 @@ class PushRequest(msgspec.Struct, array_like=True):
     reply_to: str
     origin: str
     ticks: list[Tick]
+    sent_ms: int = 0
+    """Has a default, because the version before does not send it."""
 
 
 class PushReply(msgspec.Struct, array_like=True):
@@ -120,14 +122,14 @@ class PushQueue:
                 answer.set_result(None)
         await self._redis.aclose()
 
-    async def send(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+    async def send(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
         """For each tick None, or the code of why it was not taken."""
         number = next(self._numbers)
         answer: Answer = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
             async with asyncio.timeout(self._patience_s):
-                await self._request(PushRequest(number, self._replies, origin, ticks))
+                await self._request(PushRequest(number, self._replies, origin, ticks, sent_ms))
                 codes = await answer
         except (RedisError, OSError) as error:
             not_sent.tell(str(error) or type(error).__name__)
@@ -197,7 +199,7 @@ def work(data: bytes, handler: Handler, answers: Any) -> None:
         return
     codes: list[str | None] | None = None
     try:
-        codes = handler(request.origin, request.ticks)
+        codes = handler(request.origin, request.ticks, request.sent_ms)
     except Exception:  # noqa: BLE001 - the top of a task: one request must not end all
         logger.exception("The engine failed at pushed ticks of %s", request.origin)
     answers.rpush(request.reply_to, encode(PushReply(request.number, codes)))

@@ -146,12 +146,13 @@ class Runner:
         await self.writer.leave()
         self.engine.clear()
 
-    def push(self, origin: str, ticks: list[Tick]) -> list[str | None]:
-        """Ticks that somebody sent by himself, and may forget once they are taken."""
+    def push(self, origin: str, ticks: list[Tick], sent_ms: int = 0) -> list[str | None]:
+        """Ticks that somebody sent by himself, and may forget once they are taken. `sent_ms` is the newest
+        time that he gave one of them, or 0."""
         if self.writer.lease.is_held and not self.bus.is_whole and self.writer.is_refused:
             raise NothingKept
-        if clock.off_ms and ticks:
-            clock.weigh(max(tick.time_ms for tick in ticks))
+        if sent_ms:
+            clock.hear(sent_ms, now_ms())
         reasons = self.engine.take(origin, ticks, now_ms())
         self.publish()
         return reasons

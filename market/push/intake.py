@@ -125,7 +125,8 @@ def _explain(error: Exception) -> str:
     return f"{where}: {what[:1].lower()}{what[1:]}." if where else f"{what}."
 
 
-Push = Callable[[str, list[Tick]], Awaitable[list[str | None]]]
+Push = Callable[[str, list[Tick], int], Awaitable[list[str | None]]]
+"""Is given the sender, the ticks, and the newest time that the sender gave one of them, or 0."""
 
 
 class PushVerdict(msgspec.Struct):
@@ -139,9 +140,12 @@ async def take(source: PushSource, message: list[Raw] | dict[str, Raw], push: Pu
     items = read_items(message)
     if len(items) > MAX_TICKS:
         raise TooLarge("ticks", MAX_TICKS)
-    ticks, rejected = read_batch(items, clock.now_ms(), source.symbols)
+    now_ms = clock.now_ms()
+    ticks, rejected = read_batch(items, now_ms, source.symbols)
+    # A tick without a time of its own has that of its receipt, which says nothing of any clock.
+    sent_ms = max((tick.time_ms for tick in ticks.values() if tick.time_ms != now_ms), default=0)
     # An empty message is a sign of life; one without a usable tick is none.
-    codes = await push(source.origin, list(ticks.values())) if ticks or not items else []
+    codes = await push(source.origin, list(ticks.values()), sent_ms) if ticks or not items else []
     for index, code in zip(ticks, codes, strict=True):
         if code is not None:
             rejected.append(RejectedTick(index, code, sentence(code)))

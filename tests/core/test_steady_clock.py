@@ -181,7 +181,7 @@ def test_tick_that_was_right_before_a_step_back_ends_the_half_speed(machine: Mac
     machine.set(-STEP_MS)
     machine.go(60_000)
     slow_ms = machine.clock.now_ms()
-    machine.clock.weigh(machine.true_ms)
+    machine.hear(40)
 
     assert (slow_ms < machine.true_ms - 5_000, machine.clock.now_ms()) == (True, machine.true_ms)
     assert machine.go(600_000)[-1] == machine.true_ms
@@ -193,7 +193,7 @@ def test_tick_that_is_right_by_no_clock_moves_none(machine: Machine) -> None:
     machine.go(60_000)
     before_ms = machine.clock.now_ms()
     for time_ms in (machine.true_ms + 6_000, machine.true_ms + 3_600_000, machine.wall_ms, 0, 1 << 60):
-        machine.clock.weigh(time_ms)
+        machine.clock.hear(time_ms, machine.clock.now_ms())
 
     assert machine.clock.now_ms() == before_ms
 
@@ -203,7 +203,7 @@ def test_pushed_tick_does_not_outweigh_a_venue(machine: Machine) -> None:
     machine.go(1_000, then=machine.hear)
     machine.set(STEP_MS)
     machine.go(10_000, then=machine.hear)
-    machine.clock.weigh(machine.wall_ms)
+    machine.hear(STEP_MS)
 
     assert machine.clock.now_ms() == machine.true_ms
 

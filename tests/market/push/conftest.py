@@ -34,7 +34,7 @@ def engine_beside(server: Server) -> Iterator[None]:
         yield
         return
 
-    def take(origin: str, ticks: list[Any]) -> list[str | None]:
+    def take(origin: str, ticks: list[Any], sent_ms: int) -> list[str | None]:
         return market.engine.take(origin, ticks, clock.now_ms())
 
     async def serve() -> tuple[PushQueue, asyncio.Task[None]]:

@@ -12,11 +12,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from core.background import cancel_and_wait
 from core.redis.connections import key_of
-from market.engine.push_queue import MAX_WAITING, REQUESTS, IngestUnavailable, PushQueue
+from market.engine.push_queue import (
+    MAX_WAITING,
+    REQUESTS,
+    IngestUnavailable,
+    PushQueue,
+    PushRequest,
+    encode,
+    read_request,
+)
 from market.prices.records import Tick
 from tests.patience import PATIENCE_S, until
 from tests.reliability.services.private_servers import PrivateRedis
@@ -30,7 +39,7 @@ import asyncio, sys, time
 from core.redis.connections import key_of
 from market.engine.push_queue import PushQueue
 from tests.patience import PATIENCE_S
-def take(origin, ticks):
+def take(origin, ticks, sent_ms):
     print(origin, flush=True)
     time.sleep(30 if origin == "slow" else 0)
     return [None] * len(ticks)
@@ -60,9 +69,11 @@ class Engine:
 
     def __init__(self) -> None:
         self.worked: list[tuple[str, list[Tick]]] = []
+        self.sent_ms = 0
 
-    def take(self, origin: str, ticks: list[Tick]) -> list[str | None]:
+    def take(self, origin: str, ticks: list[Tick], sent_ms: int) -> list[str | None]:
         self.worked.append((origin, ticks))
+        self.sent_ms = sent_ms
         if origin == "faulty":
             raise ValueError("this one cannot be worked")
         return ["crossed" if tick.ask < tick.bid else None for tick in ticks]
@@ -101,8 +112,25 @@ async def test_verdicts_come_back_in_the_order_of_the_ticks(redis: PrivateRedis)
     engine, crossed = Engine(), Tick("EURUSD", 2.0, 1.0, 1)
     async with sending(redis) as inbox, serving(redis, engine):
         assert await inbox.send("push:desk", [TICK, crossed, TICK]) == [None, "crossed", None]
-        assert await inbox.send("push:desk", []) == []
+        assert await inbox.send("push:desk", [], TICK.time_ms) == []
     assert engine.worked == [("push:desk", [TICK, crossed, TICK]), ("push:desk", [])]
+    assert engine.sent_ms == TICK.time_ms
+
+
+class FormerRequest(msgspec.Struct, array_like=True):
+    """As release 0.1.0 has it."""
+
+    number: int
+    reply_to: str
+    origin: str
+    ticks: list[Tick]
+
+
+def test_requests_pass_between_this_version_and_the_one_before() -> None:
+    old, new = FormerRequest(1, "here", "desk", [TICK]), PushRequest(1, "here", "desk", [TICK], TICK.time_ms)
+
+    assert read_request(encode(old)) == PushRequest(1, "here", "desk", [TICK], 0)
+    assert msgspec.msgpack.decode(encode(new), type=FormerRequest) == old
 
 
 async def test_two_engines_work_each_request_once_and_each_sender_gets_its_own(redis: PrivateRedis) -> None:
