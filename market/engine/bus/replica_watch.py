@@ -63,8 +63,11 @@ class ReplicaWatch:
             self._owed.append((now_s, JournalPosition(epoch.decode(), int(number))))
 
     def _has(self, asked: JournalPosition) -> bool:
-        here = self._position()
-        return here.epoch == asked.epoch and here.number >= asked.number
+        here, newest = self._position(), self._owed[-1][1]
+        if here.epoch == asked.epoch:
+            return here.number >= asked.number
+        # Nothing more comes of a numbering that has ended.
+        return here.epoch == newest.epoch
 
     def _turn(self, is_late: bool) -> None:
         if is_late != self._is_late:

@@ -177,6 +177,32 @@ def test_late_replica_is_told_though_ticks_come(pair: tuple[RedisNode, RedisNode
     assert watch(pair, act).missed == []
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_only_who_does_not_follow_to_a_new_numbering_is_late(
+    pair: tuple[RedisNode, RedisNode], follows: bool
+) -> None:
+    url, told = f"redis://127.0.0.1:{pair[0].port}/0", list[bool]()
+
+    async def run() -> None:
+        first = await opened(url)
+        read = first
+        replica_watch = ReplicaWatch(url, lambda: read.journal_position, told.append)
+        await replica_watch.look()
+        second = await opened(url)
+        assert second.journal_position.epoch != first.journal_position.epoch
+        read = second if follows else first
+        await replica_watch.look()
+        await asyncio.sleep(LATE_S)
+        await replica_watch.look()
+        await replica_watch.stop()
+        await first.close()
+        await second.close()
+
+    asyncio.run(run())
+
+    assert told == ([] if follows else [True])
+
+
 def test_replica_that_stands_still_is_told_and_read_on(pair: tuple[RedisNode, RedisNode]) -> None:
     async def act(machine: Machine) -> None:
         await machine.publish(10)
