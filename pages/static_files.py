@@ -1,20 +1,28 @@
-"""In production a static file is named by its content, so that browsers keep it for good."""
+"""In production a static file is named by its content, so that browsers keep it for good. Versions that run
+side by side share the folder: each has a list of its own there, and serves the files of the others too."""
 
+import asyncio
 import fcntl
 import hashlib
-from collections.abc import Iterator
+import re
+import shutil
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.management.commands.collectstatic import Command
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
 from core.program.commands import command
 
-MADE_OF = "made-of.txt"
+HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)?$")
+HALF = ".half"
 
 
 class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
@@ -22,18 +30,34 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     # and pages of a new version share a worker of the old one.
     support_js_module_import_aggregation = True
 
-    def post_process(self, *args: Any, dry_run: bool = False, **options: Any) -> Iterator[Any]:
-        yield from super().post_process(*args, dry_run=dry_run, **options)
-        if not dry_run:
-            Path(self.path(MADE_OF)).write_text(digest_of_sources())
+    @cached_property
+    def manifest_name(self) -> str:
+        return list_of_this_version().name
+
+    def add_stats_to_manifest(self) -> None:
+        """Left out: another version may have written a file of the same name since."""
+
+
+class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
+    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        path = request.path_info
+        found = None
+        if self.use_manifest and path not in self.files and HASHED.search(path):
+            # Another version may have put it there, before this process started or since.
+            found = await asyncio.to_thread(self.find_file, path)
+        answer: HttpResponseBase = await (
+            super().__call__(request) if found is None else self.aserve(found, request)
+        )
+        return answer
+
+
+def list_of_this_version() -> Path:
+    return settings.STATIC_ROOT / f"staticfiles-{digest_of_sources()}.json"
 
 
 def are_collected() -> bool:
     """Whether what pages name is there, made of the files of this very version and its libraries."""
-    try:
-        return (settings.STATIC_ROOT / MADE_OF).read_text() == digest_of_sources()
-    except OSError:
-        return False
+    return list_of_this_version().exists()
 
 
 def digest_of_sources() -> str:
@@ -48,7 +72,7 @@ def digest_of_sources() -> str:
 
 
 def collect() -> bool:
-    """Where they are missing or of another version; a second process waits meanwhile. True if it had to."""
+    """Where they are missing; a second process waits meanwhile. True if it had to."""
     if are_collected():
         return False
     try:
@@ -57,7 +81,7 @@ def collect() -> bool:
         with settings.STATIC_ROOT.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not are_collected():
-                call_command("collectstatic", interactive=False, verbosity=0)
+                collect_beside_others()
     except OSError as error:
         again = command("collectstatic --no-input")
         raise CommandError(
@@ -65,3 +89,18 @@ def collect() -> bool:
             f" written ({error.strerror}). Run `{again}` as somebody who may write there."
         ) from None
     return True
+
+
+def collect_beside_others() -> None:
+    """Each file comes whole and at once, because another version may serve it; the list comes last."""
+    half = settings.STATIC_ROOT / HALF
+    shutil.rmtree(half, ignore_errors=True)
+    collecting = Command()
+    collecting.storage = HashedFiles(location=half)
+    call_command(collecting, interactive=False, verbosity=0)
+    last = half / list_of_this_version().name
+    for file in [*(path for path in half.rglob("*") if path.is_file() and path != last), last]:
+        to = settings.STATIC_ROOT / file.relative_to(half)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(to)
+    shutil.rmtree(half)

@@ -72,7 +72,7 @@ def test_pages_name_files_that_it_has_collected(serving: Serve, home: Path) -> N
         style = client.get(found[1]).raise_for_status()
     assert "immutable" in style.headers["Cache-Control"]
     assert "Collected the static files of this version." in serving.output
-    assert (home / "D" / "static" / "staticfiles.json").exists()
+    assert list((home / "D" / "static").glob("staticfiles-*.json"))
 
 
 def test_it_has_written_nothing_beside_its_code(

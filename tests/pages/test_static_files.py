@@ -3,18 +3,22 @@ collected when those of this version are missing."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage
 from django.core.management.base import CommandError
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
 from pytest_django.fixtures import Settings
 
-from pages.static_files import HashedFiles, are_collected, collect
+from pages.static_files import HashedFiles, StaticFiles, are_collected, collect
 
 IMPORTED = re.compile(r"""^(?:import|export)\s.*?from\s*"([./][^"]+)";""", re.MULTILINE | re.DOTALL)
 HASHED = re.compile(r"\.[0-9a-f]{12}\.m?js$")
@@ -78,7 +82,7 @@ def test_files_are_collected_once(source: Path, settings: Settings) -> None:
     assert len(list(settings.STATIC_ROOT.glob("page.*.css"))) == 1
 
 
-def test_files_of_another_version_are_collected_anew(source: Path) -> None:
+def test_files_of_another_version_are_collected_too(source: Path) -> None:
     collect()
     # Of the same length, and a clock of the past.
     source.write_text("body { color: white }")
@@ -86,6 +90,79 @@ def test_files_of_another_version_are_collected_anew(source: Path) -> None:
     assert not are_collected()
     assert collect()
     assert are_collected()
+
+
+def test_version_before_finds_its_own_when_it_starts_again(source: Path) -> None:
+    collect()
+    before = HashedFiles().hashed_files
+    black = source.read_text()
+    source.write_text("body { color: white }")
+    collect()
+    after = HashedFiles().hashed_files
+    source.write_text(black)
+    assert not collect()
+    assert HashedFiles().hashed_files == before != after
+
+
+def test_nothing_that_others_may_be_serving_is_away_for_a_moment(
+    source: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.with_name("same.css").write_text("body { margin: 0 }")
+    collect()
+    source.write_text("body { color: white }")
+    removed: list[Path] = []
+    remove = os.remove
+
+    def note_and_remove(path: str) -> None:
+        removed.append(Path(path))
+        remove(path)
+
+    monkeypatch.setattr("os.remove", note_and_remove)
+    collect()
+    half = settings.STATIC_ROOT / ".half"
+    assert [path for path in removed if not path.is_relative_to(half)] == []
+    assert not half.exists()
+
+
+def test_what_a_killed_process_left_half_is_collected_anew(source: Path, settings: Settings) -> None:
+    half = settings.STATIC_ROOT / ".half"
+    half.mkdir(parents=True)
+    (half / "page.css").write_text("body {")
+    collect()
+    assert (settings.STATIC_ROOT / "page.css").read_text() == source.read_text()
+
+
+TEXTS = ("body { color: black }", "body { color: white }")
+
+
+async def served(files: StaticFiles, path: str) -> tuple[int, bytes]:
+    answer: Any = await files(RequestFactory().get(path))
+    pieces = [piece async for piece in answer] if answer.streaming else [answer.content]
+    return answer.status_code, b"".join(pieces)
+
+
+async def nothing_there(_: HttpRequest) -> HttpResponse:
+    return HttpResponse(status=404)
+
+
+async def test_each_version_serves_the_files_of_the_other(source: Path, monkeypatch: Any) -> None:
+    names, running = [], []
+    for text in TEXTS:
+        await asyncio.to_thread(source.write_text, text)
+        await asyncio.to_thread(collect)
+        own = HashedFiles()
+        monkeypatch.setattr("servestatic.middleware.staticfiles_storage", own)
+        running.append(StaticFiles(nothing_there))
+        names.append(own.url("page.css"))
+    assert [[await served(files, name) for name in names] for files in running] == [
+        [(200, text.encode()) for text in TEXTS]
+    ] * 2
+    for unknown in (
+        "/static/page.0123456789ab.css",
+        "/static/../0123456789ab.0123456789ab",
+        "/static/%00.0123456789ab.css",
+    ):
+        assert await served(running[0], unknown) == (404, b"")
 
 
 def test_a_folder_where_they_cannot_be_written_is_one_sentence(source: Path, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ PRODUCTION = {
 def test_serve_collects_the_static_files_itself(installation: Installation) -> None:
     with installation.serve(1, **PRODUCTION) as (server,):
         until_ready(server)
-    assert (installation.directory / "static" / "staticfiles.json").exists()
+    assert list((installation.directory / "static").glob("staticfiles-*.json"))
 
 
 def test_static_files_that_nobody_collected_are_a_reason(installation: Installation) -> None:
