@@ -3,9 +3,12 @@
 import errno
 import sqlite3
 
+import psycopg
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 from django.db.utils import OperationalError, ProgrammingError
 
+from core.process import connect_once, first_line
 from core.program.commands import command
 
 NO_TABLES = "The database has no tables yet."
@@ -49,6 +52,16 @@ def _explain_database(error: Exception) -> str | None:
     if "does not exist" in text and "relation" in text:
         return f"{NO_TABLES} Run `{command('migrate')}` first."
     if isinstance(error, OperationalError):
-        reason = text.splitlines()[0].rstrip(".")
+        reason = _asked_directly() or text.splitlines()[0].rstrip(".")
         return f"The database does not answer: {reason}. Check DATABASE_URL and that it is running."
     return None
+
+
+def _asked_directly() -> str:
+    """Why the database lets nobody in, for example a wrong password; the pool says only that it waited."""
+    if connection.vendor == "postgresql":
+        try:
+            connect_once()
+        except psycopg.Error as error:
+            return first_line(error)
+    return ""

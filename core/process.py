@@ -51,18 +51,28 @@ PASSES = (
 )
 
 
-def wait_for_database(who: str, *, whatever_it_says: bool = False) -> None:
+def connect_once() -> None:
+    """Past the pool, which would only say that it waited in vain. Raises psycopg.Error."""
+    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
+    psycopg.connect(**wishes).close()
+
+
+def first_line(error: psycopg.Error) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")
+
+
+def wait_for_database(who: str, *, whatever_it_says: bool = False, within_s: float = float("inf")) -> None:
     """Bypasses the pool, whose attempts come further and further apart. A lasting refusal is raised."""
     if connection.vendor != "postgresql":
         return
-    wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-    logged_at = float("-inf")
+    until, logged_at = time.monotonic() + within_s, float("-inf")
     while True:
         try:
-            psycopg.connect(**wishes).close()
+            connect_once()
         except psycopg.OperationalError as error:
-            reason = str(error).strip().splitlines()[0]
-            if not whatever_it_says and not any(words in str(error) for words in PASSES):
+            reason = first_line(error)
+            passes = whatever_it_says or any(words in str(error) for words in PASSES)
+            if not passes or time.monotonic() >= until:
                 raise OperationalError(reason) from error
             if time.monotonic() - logged_at > LOG_EVERY_S:
                 logged_at = time.monotonic()

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from core.process import pending_migrations
+from core.process import connect_once, pending_migrations
 from core.program.commands import command
 
 from .clocks import compare
@@ -20,7 +20,9 @@ RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reac
 
 def look_at_database() -> Iterator[Diagnosis]:
     try:
-        _connect()
+        if connection.vendor == "postgresql":
+            connect_once()
+        connection.ensure_connection()
     except NotSupportedError as error:
         yield fail(ABOUT, f"{str(error).rstrip('.')}.", "Upgrade the database server.")
         return
@@ -32,14 +34,6 @@ def look_at_database() -> Iterator[Diagnosis]:
     yield from _migrations()
     if connection.vendor == "postgresql":
         yield from _postgresql()
-
-
-def _connect() -> None:
-    """Past the pool first, which would only say that it waited in vain."""
-    if connection.vendor == "postgresql":
-        wishes = {name: wish for name, wish in connection.get_connection_params().items() if name != "pool"}
-        psycopg.connect(**wishes).close()
-    connection.ensure_connection()
 
 
 def _version() -> str:

@@ -1,10 +1,20 @@
+"""What commands say of what an operator can mend; and how long `migrate` waits for a database."""
+
 from __future__ import annotations
 
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from tests.patience import PATIENCE_S, wait_until
+from tests.programs import services
 from tests.programs.commands import manage
+from tests.programs.running import environment
 
 
 def test_production_names_what_it_misses(tmp_path: Path) -> None:
@@ -86,3 +96,85 @@ def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> N
         "The database has no tables yet. Run `.venv/bin/python manage.py migrate` first; "
         "`.venv/bin/python manage.py serve` does it, too.",
     )
+
+
+PRODUCTION = {
+    "PRODUCTION": "1",
+    "SECRET_KEY": secrets.token_urlsafe(48),
+    "KEY_PEPPER": secrets.token_urlsafe(48),
+    "ALLOWED_HOSTS": "tickwire.example",
+    "REDIS_URL": "redis://127.0.0.1:1/0",
+    "EMAIL_URL": "dummymail://",
+}
+WRONG_PASSWORD = 'password authentication failed for user "trader"'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where it is, for a user who needs a password."""
+    folder = tmp_path_factory.mktemp("server")
+    with services.postgres(folder) as url:
+        rules = folder / "postgres" / "pg_hba.conf"
+        rules.write_text(f"host all trader 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        with psycopg.connect(url, autocommit=True) as staff:
+            staff.execute("CREATE ROLE trader LOGIN PASSWORD 'right'")
+            staff.execute("SELECT pg_reload_conf()")
+        place = url.rpartition("@")[2].partition("/")[0]
+        wait_until(lambda: is_refused(f"postgresql://trader:wrong@{place}/postgres"))
+        yield place
+
+
+def is_refused(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("words", "login", "says"),
+    [
+        (["migrate"], "trader:wrong@{}/postgres", WRONG_PASSWORD),
+        (["createsuperuser"], "trader:wrong@{}/postgres", WRONG_PASSWORD),
+        (
+            ["issue_key", "alice"],
+            "postgres@{}/nobody_made_this",
+            'database "nobody_made_this" does not exist',
+        ),
+    ],
+)
+def test_why_the_database_refuses_is_said_in_its_own_words(
+    server: str, tmp_path_factory: pytest.TempPathFactory, words: list[str], login: str, says: str
+) -> None:
+    url = f"postgresql://{login.format(server)}"
+    ended = manage(tmp_path_factory.mktemp("data") / "var", *words, DATABASE_URL=url)
+    (line,) = ended.stderr.strip().splitlines()
+    assert ended.returncode == 1
+    assert line.startswith("The database does not answer: ")
+    assert f"{says}. Check DATABASE_URL" in line
+
+
+def test_migrate_of_production_does_not_wait_for_a_wrong_password_to_pass(
+    server: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    names = PRODUCTION | {"DATABASE_URL": f"postgresql://trader:wrong@{server}/postgres"}
+    ended = manage(tmp_path_factory.mktemp("data") / "var", "migrate", **names)
+    assert (ended.returncode, WRONG_PASSWORD in ended.stderr) == (1, True)
+    assert "waits for the database" not in ended.stderr
+
+
+def test_migrate_of_production_waits_for_a_database_that_is_still_starting(tmp_path: Path) -> None:
+    port = services.free_port()
+    names = PRODUCTION | {"DATABASE_URL": f"postgresql://postgres@127.0.0.1:{port}/postgres"}
+    command = [sys.executable, "manage.py", "migrate", "--plan"]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(
+            command, env=environment(tmp_path / "var", **names), stdout=log, stderr=subprocess.STDOUT
+        ) as migrate,
+    ):
+        wait_until(lambda: b"`migrate` waits for the database" in (tmp_path / "log").read_bytes())
+        with services.postgres(tmp_path, port):
+            assert migrate.wait(PATIENCE_S) == 0
+    assert b"Planned operations" in (tmp_path / "log").read_bytes()

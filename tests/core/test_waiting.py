@@ -56,6 +56,13 @@ def test_a_refusal_that_stays_is_raised_at_once(database: list[str], answer: str
     assert database == ["never asked again"]
 
 
+def test_whoever_waits_for_so_long_is_told_why_at_the_end(database: list[str]) -> None:
+    database += ["FATAL:  the database system is starting up", "never asked again"]
+    with pytest.raises(OperationalError, match="is starting up"):
+        process.wait_for_database("`migrate`", within_s=0)
+    assert database == ["never asked again"]
+
+
 def test_worker_waits_whatever_it_says(database: list[str]) -> None:
     database += ['FATAL:  database "nobody_made_this" does not exist']
     process.wait_for_database("This worker", whatever_it_says=True)

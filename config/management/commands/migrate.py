@@ -11,9 +11,12 @@ from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from core.process import wait_for_database
 from core.program.commands import command
 
 LOCK_NOT_AVAILABLE = "55P03"
+# On a machine that has just started PostgreSQL may still be replaying its log.
+DATABASE_WITHIN_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
 
 
@@ -26,6 +29,12 @@ class Command(MigrateCommand):
         parser.add_argument(
             "--attempts", type=int, default=30, help="How often a table that is in use is tried. Default: 30."
         )
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        # The checks before `handle` ask the database already.
+        if settings.PRODUCTION:
+            wait_for_database("`migrate`", within_s=DATABASE_WITHIN_S)
+        return super().execute(*args, **options)
 
     def handle(self, *args: Any, attempts: int = 30, **options: Any) -> None:
         database = connections[options["database"]]
