@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from core.database import TRANSIENT
@@ -50,6 +51,32 @@ async def is_done_within(asked: asyncio.Future[Any], seconds: float) -> bool:
         if (await asyncio.wait((asked,), timeout=seconds / SLICES))[0]:
             return True
     return False
+
+
+class TimeoutInSlices:
+    """Like `asyncio.timeout`, but a standstill of this process uses up only one slice: what arrived meanwhile
+    is read before the next one ends."""
+
+    def __init__(self, seconds: float) -> None:
+        self._slice_s, self._left = seconds / SLICES, SLICES
+        self._limit, self._loop = asyncio.timeout(None), asyncio.get_running_loop()
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        self._timer = self._loop.call_later(self._slice_s, self._pass_slice)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    def _pass_slice(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._timer = self._loop.call_later(self._slice_s, self._pass_slice)
+        else:
+            self._limit.reschedule(self._loop.time())
 
 
 Wait = float | Callable[[], Awaitable[object]]

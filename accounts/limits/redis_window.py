@@ -9,7 +9,7 @@ from typing import NamedTuple
 from prometheus_client import Counter
 from redis.exceptions import RedisError
 
-from core.background import cancel_and_wait
+from core.background import TimeoutInSlices, cancel_and_wait
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
@@ -136,7 +136,7 @@ class RedisWindow(MemoryWindow):
         keys = [f"{self._root}{question.key}" for question in asked]
         args = [number for question in asked for number in (question.limit, question.cost)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
-        async with asyncio.timeout(self.PATIENCE_S):
+        async with TimeoutInSlices(self.PATIENCE_S):
             flat = await self._script(keys=keys, args=args)
         answers = zip(asked, flat[::3], flat[1::3], flat[2::3], strict=True)
         return [

@@ -14,7 +14,7 @@ import msgspec
 from prometheus_client import Counter
 from redis.exceptions import RedisError
 
-from core.background import BackgroundLoop
+from core.background import BackgroundLoop, TimeoutInSlices
 from core.fault_log import LastingFault
 from core.redis.connections import connect_redis, key_of
 
@@ -273,6 +273,6 @@ class RedisSlots:
     async def call(self, asks: list[Ask]) -> SlotAnswers:
         packed = [msgspec.msgpack.encode(part) for part in (self._heard, asks)]
         # Around the whole of it: timeouts of the socket hold for connecting and for each read anew.
-        async with asyncio.timeout(self.PATIENCE_S):
+        async with TimeoutInSlices(self.PATIENCE_S):
             answered = await self._script(keys=[self._root], args=[self._process, *packed])
         return msgspec.msgpack.decode(answered, type=SlotAnswers)

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from core.background import cancel_and_wait, first_done, is_done_within
+from core.background import TimeoutInSlices, cancel_and_wait, first_done, is_done_within
 from tests.patience import PATIENCE_S
 
 
@@ -92,3 +92,15 @@ async def test_answer_right_after_a_standstill_is_in_time() -> None:
 
 async def test_answer_that_never_comes_is_not_waited_for() -> None:
     assert not await is_done_within(asyncio.get_running_loop().create_future(), 0.01)
+
+
+async def test_timeout_in_slices_ends_what_does_not() -> None:
+    with pytest.raises(TimeoutError):
+        async with TimeoutInSlices(0.01):
+            await asyncio.Event().wait()
+
+
+async def test_standstill_uses_up_one_slice_of_a_timeout() -> None:
+    async with TimeoutInSlices(0.4):
+        time.sleep(0.5)  # noqa: ASYNC251 - the standstill
+        await asyncio.sleep(0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,6 +171,18 @@ async def test_what_redis_admitted_counts_here_once_it_is_gone(tmp_path: Path) -
     for window in windows:
         await window.close()
     assert (before, after) == ([30, 10], [10, 30])
+
+
+async def test_standstill_of_this_process_is_no_silence_of_redis(window: RedisWindow, store: Any) -> None:
+    await admitted_of(window, 1, 60)
+    before = value_of(limit_fallbacks)
+    # Redis answers in the middle of the standstill.
+    store.execute_command("CLIENT", "PAUSE", 200, "ALL")
+    asked = asyncio.create_task(window.ask("account:1", 60, cost=1))
+    await asyncio.sleep(0.05)
+    time.sleep(1.2 * RedisWindow.PATIENCE_S)  # noqa: ASYNC251 - the standstill
+    assert (await asked).used == 2
+    assert value_of(limit_fallbacks) == before
 
 
 @pytest.fixture
