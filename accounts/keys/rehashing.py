@@ -57,14 +57,23 @@ class Rehasher(BackgroundLoop):
 
 
 def write(model: Any, digests: dict[int, str]) -> None:
-    name = current_name()
-    rows = model.objects.filter(pk__in=digests.keys()).exclude(pepper_name=name)
-    for key in sorted(rows.values_list("pk", flat=True)):
+    for key, found in to_be_replaced(model, digests):
         try:
-            with transaction.atomic():
-                model.objects.filter(pk=key).update(digest=digests[key], pepper_name=name)
+            replace(model, key, found, digests[key])
         except IntegrityError:
             logger.error("%s %d is not hashed anew: another row has the same secret", model.__name__, key)
+
+
+def to_be_replaced(model: Any, digests: dict[int, str]) -> list[tuple[int, str]]:
+    """Those that were not made with the current pepper, and what they are."""
+    rows = model.objects.filter(pk__in=digests.keys()).exclude(pepper_name=current_name())
+    return list(rows.order_by("pk").values_list("pk", "digest"))
+
+
+@transaction.atomic
+def replace(model: Any, key: int, found: str, digest: str) -> None:
+    """Unless the row has changed since: then what is there now is somebody else's to judge."""
+    model.objects.filter(pk=key, digest=found).update(digest=digest, pepper_name=current_name())
 
 
 def slices(whole: dict[int, str]) -> Iterator[dict[int, str]]:

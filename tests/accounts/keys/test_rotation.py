@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 from accounts.key_text import digest_of, generate_key, prefix_of
 from accounts.keys.cache import ApiKeyCache
 from accounts.keys.issuing import revoke_key
-from accounts.keys.rehashing import Rehasher
+from accounts.keys.rehashing import Rehasher, replace, to_be_replaced
 from accounts.models import ApiKey
 from accounts.peppers import name_of
 from core.events.event_feed import EventFeed
@@ -140,6 +140,15 @@ async def test_key_that_another_process_hashed_back_is_hashed_anew_again(
     await in_thread(lambda: ApiKey.objects.update(**back))
     await rehasher.rehash()
     assert (await in_thread(row, key)).digest == digest_of(key, NEW)
+
+
+def test_row_that_changes_twice_meanwhile_is_left_as_it_is(key: str) -> None:
+    number, anew = row(key).pk, digest_of(key, NEW)
+    ((_, found),) = to_be_replaced(ApiKey, {number: anew})
+    for pepper in (NEW, "the pepper after that"):
+        ApiKey.objects.update(digest=digest_of(key, pepper), pepper_name=name_of(pepper))
+    replace(ApiKey, number, found, anew)
+    assert row(key).pepper_name == name_of("the pepper after that")
 
 
 @pytest.mark.parametrize("is_used_first", [True, False])
