@@ -1,4 +1,3 @@
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.db import transaction
 from accounts.keys.issuing import TooManyKeys, issue_key
 from accounts.limits.tiers import change_tier
 from accounts.models import Account, Tier, User
+from core.program.operators import operator
 
 
 class Command(BaseCommand):
@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="issued by command", help="What the key is for.")
 
     def handle(self, *, username: str, tier: str | None, name: str, **options: Any) -> None:
-        by = getpass.getuser()
+        by = operator()
         try:
             with transaction.atomic():
                 account = open_account(username)

@@ -1,4 +1,3 @@
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -8,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.key_text import prefix_of
 from accounts.keys.issuing import revoke_key
 from accounts.models import ApiKey
+from core.program.operators import operator
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         key = ApiKey.objects.select_related("account__user").filter(prefix=prefix_of(prefix)).first()
         if key is None:
             raise CommandError("No key has this prefix. The settings panel and the admin list the prefixes.")
-        if not revoke_key(key, by=getpass.getuser()):
+        if not revoke_key(key, by=operator()):
             raise CommandError("This key was revoked before.")
         self.stdout.write(
             f"Revoked {key.prefix}…, a key of {key.account}. It stops working within two seconds."

@@ -1,4 +1,3 @@
-import getpass
 from argparse import ArgumentParser
 from collections import Counter
 from pathlib import Path
@@ -7,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from core.program.operators import operator
 from instruments.saving import CALENDARS, INSTRUMENTS, NEW, SHIPPED, SKIP, UPDATE, BadRows, Table, load
 from instruments.sheets import BadSheet, read_sheet
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
 def take(table: Table, path: Path) -> str:
     try:
         rows = read_sheet(path.read_bytes(), table.columns)
-        kinds = Counter(change.kind for change in load(table, rows, by=getpass.getuser()))
+        kinds = Counter(change.kind for change in load(table, rows, by=operator()))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
     except BadSheet as error:

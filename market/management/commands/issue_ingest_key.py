@@ -1,4 +1,3 @@
-import getpass
 from argparse import ArgumentParser
 from typing import Any
 
@@ -6,6 +5,7 @@ from django.core.checks import Tags
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
+from core.program.operators import operator
 from market.models import IngestKey
 from market.push.keys import check_symbols, issue_ingest_key
 
@@ -25,5 +25,5 @@ class Command(BaseCommand):
             allowed = check_symbols(" ".join(symbols))
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
-        _, secret = issue_ingest_key(name, allowed, by=getpass.getuser())
+        _, secret = issue_ingest_key(name, allowed, by=operator())
         self.stdout.write(secret)
