@@ -247,6 +247,8 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/settings/keys"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
+# Under these the service itself does things; operators have a blank in theirs.
+ACCOUNT_USERNAME_BLACKLIST = ["demo", "market", "system", "tickwire"]
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
 vars().update(env.parsed("EMAIL_URL"))
 # Otherwise the pages that need mails are closed, and an address is taken as it is.

@@ -8,6 +8,7 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
@@ -126,7 +127,11 @@ def without_objects(message: str, pseudonym: str) -> str:
 
 def forget_in_events(name: str, pseudonym: str, account_id: int | None) -> None:
     """The rows stay: by them every process sees that the database is still the one it knows."""
-    ControlEvent.objects.filter(by=name).update(by=pseudonym)
+    own = ControlEvent.objects.filter(by=name)
+    if name.lower() in settings.ACCOUNT_USERNAME_BLACKLIST:
+        # From before it was reserved: what the service did under that name for others stays as it is.
+        own = own.filter(account_id=account_id)
+    own.update(by=pseudonym)
     for event in ControlEvent.objects.filter(account_id=account_id, kind=EventKind.TIER_DECLINED):
         event.facts["answer"] = ""
         event.save(update_fields=["facts"])

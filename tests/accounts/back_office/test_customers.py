@@ -100,6 +100,15 @@ def test_a_user_can_be_added(office: Office) -> None:
     assert User.objects.get(username="grace").check_password("a long walk 7")
 
 
+def test_a_name_of_the_service_can_be_kept_and_not_taken(office: Office) -> None:
+    office.post(add_to(User), username="Demo", **NEW_PASSWORD)
+    ada, older = make_user("ada"), make_user("market")
+    office.post(change(ada), **PROFILE | {"username": "system"})
+    office.post(change(older), **PROFILE | {"username": "market", "first_name": "Ann"})
+    names = set(User.objects.exclude(username="boss").values_list("username", "first_name"))
+    assert names == {("ada", ""), ("market", "Ann")}
+
+
 def test_a_password_can_be_changed_and_the_change_is_logged(office: Office) -> None:
     ada = make_user("ada")
     office.post(password_of(ada), **NEW_PASSWORD)

@@ -121,6 +121,22 @@ def test_nobody_takes_the_name_of_a_publisher_who_is_gone(account: Account) -> N
     assert not User.objects.filter(email="new@example.com").exists()
 
 
+@pytest.mark.parametrize("name", ["demo", "Market"])
+def test_nobody_signs_up_under_a_name_of_the_service(name: str) -> None:
+    form = {"username": name, "email": "new@example.com", "password1": PASSWORD, "password2": PASSWORD}
+    assert "can not be used" in Client().post("/accounts/signup/", form).text
+    assert not User.objects.exists()
+
+
+def test_what_the_service_did_is_not_taken_for_what_somebody_of_its_name_did() -> None:
+    """They signed up before the name was reserved."""
+    account = make_account(make_user("demo"))
+    service = ControlEvent.objects.publish(EventKind.INSTRUMENTS_CHANGED, by="demo")
+    issue_key(account, "laptop", by="demo")
+    delete_account(account.user)
+    assert list(ControlEvent.objects.filter(by="demo")) == [service]
+
+
 def test_what_staff_did_stays_on_record(account: Account) -> None:
     user = account.user
     LogEntry.objects.create(user=user, action_flag=2, object_repr="EURUSD")
