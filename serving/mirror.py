@@ -10,6 +10,8 @@ from django.core import signing
 
 from core.program.version import VERSION
 
+from .http.connections import descriptor_limit
+
 HTTP_PATH, SOCKET_PATH = "/.well-known/tickwire", "/ws/mirror"
 TICKET_HEADER = "x-tickwire-ticket"
 FORWARDED_FOR, FORWARDED_PROTO = "x-forwarded-for", "x-forwarded-proto"
@@ -27,6 +29,8 @@ class SeenRequest(NamedTuple):
     forwarded_for: str
     """As it came, whoever wrote it; empty where it did not."""
     forwarded_proto: str
+    open_files: int
+    """How many the process may have."""
 
 
 class NotOfThisInstallation(ValueError):
@@ -97,5 +101,6 @@ def _answer(scope: dict[str, Any]) -> str | None:
         headers.get("host", ""),
         headers.get(FORWARDED_FOR, ""),
         headers.get(FORWARDED_PROTO, ""),
+        descriptor_limit(),
     )
     return signing.dumps([ticket, *seen], salt="tickwire.mirror.answer")

@@ -9,7 +9,7 @@ from .data_folder import look_at_folder
 from .database import look_at_database
 from .diagnosis import FAIL, Diagnosis
 from .mail_server import look_at_mail
-from .program import look_at_descriptors, look_at_static_files
+from .program import look_at_static_files
 from .redis_server import look_at_redis
 from .system_checks import look_at_settings
 
@@ -25,4 +25,3 @@ def look_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from look_at_mail(mail_to)
     yield from look_at_static_files()
     yield from look_at_clock()
-    yield from look_at_descriptors()

@@ -1,6 +1,5 @@
 """What the program itself needs: its static files, and room for connections."""
 
-import resource
 from collections.abc import Iterator
 
 from django.conf import settings
@@ -27,17 +26,14 @@ def look_at_static_files() -> Iterator[Diagnosis]:
         )
 
 
-def look_at_descriptors() -> Iterator[Diagnosis]:
+def judge_descriptors(most: int) -> Diagnosis:
+    """`most`: what the service itself says, because this command was started by somebody else."""
     about = "connections"
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = FOR_ITSELF + settings.API_THREADS + settings.PAGE_THREADS + settings.CONNECTIONS_PER_ADDRESS
     mend = "Raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -Hn 65536 in the shell that starts it."
-    if most == resource.RLIM_INFINITY or most >= ENOUGH:
-        yield ok(
-            about, "There is room for " + (f"{most:,}" if most > 0 else "any number of") + " open files."
-        )
-    elif most < needed:
-        says = f"A process may open {most:,} files, and these settings need {needed:,} for a single client."
-        yield fail(about, says, mend)
-    else:
-        yield warn(about, f"A process may open {most:,} files, so it has fewer than that many clients.", mend)
+    if most >= ENOUGH:
+        return ok(about, f"The service may open {most:,} files.")
+    if most < needed:
+        says = f"The service may open {most:,} files, and its settings need {needed:,} for a single client."
+        return fail(about, says, mend)
+    return warn(about, f"The service may open {most:,} files, so it has fewer than that many clients.", mend)

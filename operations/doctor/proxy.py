@@ -13,6 +13,7 @@ from core.request_headers import is_our_host
 from serving.mirror import STRANGE, NotOfThisInstallation, SeenRequest, make_ticket, read_answer
 
 from .diagnosis import Diagnosis, fail, ok, warn
+from .program import judge_descriptors
 from .proxy_headers import ABOUT, Asking, is_direct, judge_forged, judge_headers
 from .proxy_socket import look_at_socket
 from .public_address import FORGED, Certificate, Heard, ask
@@ -37,6 +38,7 @@ def look_at_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iter
     yield ok(ABOUT, f"{url.geturl()} is answered by this installation.")
     yield from _encryption(url, heard)
     yield from _version(seen)
+    yield judge_descriptors(seen.open_files)
     sent = Asking(url.scheme, url.hostname or "", heard.own_address)
     yield from judge_headers(sent, seen, is_ours=is_our_host(seen.host))
     if not is_direct(sent, seen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from typing import Any
 
@@ -42,8 +43,9 @@ async def test_with_a_ticket_it_says_what_it_saw() -> None:
 
     assert status == 200
     seen = read_answer(ticket, body)
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert seen == SeenRequest(
-        seen.version, "192.0.2.1", 5, "https", "api.example.com", "192.0.2.1, 10.0.0.1", ""
+        seen.version, "192.0.2.1", 5, "https", "api.example.com", "192.0.2.1, 10.0.0.1", "", soft_limit
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.patience import START_PATIENCE_S
 from tests.programs import services
 from tests.programs.commands import manage
-from tests.programs.running import environment
 from tests.reliability.clocks.clock import Clock
 
 PRODUCTION = {
@@ -87,15 +83,6 @@ def test_clocks_of_others_are_compared_with_ours(postgres: str, tmp_path: Path) 
         (says,) = [says for says, level in said_of(about, ended.stdout).items() if level == "fail"]
         assert says.startswith(f"The clock of {who} is ")
         assert says.endswith(" s ahead of ours.")
-
-
-@pytest.mark.parametrize(("most", "level"), [(200, "fail"), (2000, "warn")])
-def test_too_few_open_files_are_told(most: int, level: str, tmp_path: Path) -> None:
-    command = ["prlimit", f"--nofile={most}:{most}", sys.executable, "manage.py", "doctor", "--json"]
-    names = environment(tmp_path / "var")
-    ended = subprocess.run(command, env=names, capture_output=True, text=True, timeout=START_PATIENCE_S)
-    ((says, found),) = said_of("connections", ended.stdout).items()
-    assert (found, f"may open {most:,} files" in says) == (level, True)
 
 
 def test_a_word_that_is_no_mail_address_is_refused(tmp_path: Path) -> None:

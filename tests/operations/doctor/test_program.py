@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pytest_django.fixtures import Settings
 
-from operations.doctor.program import look_at_static_files
+from operations.doctor.program import judge_descriptors, look_at_static_files
 
 from .diagnoses import faults, only_fault
 
@@ -18,3 +19,8 @@ def test_static_files_of_production_that_are_missing_are_told(settings: Settings
 
 def test_outside_production_none_are_needed(settings: Settings) -> None:
     assert faults(look_at_static_files()) == []
+
+
+@pytest.mark.parametrize(("most", "levels"), [(200, ["fail"]), (2_000, ["warn"]), (4_096, [])])
+def test_too_few_open_files_of_the_service_are_told(most: int, levels: list[str]) -> None:
+    assert [level for level, says in faults([judge_descriptors(most)]) if f"{most:,} files" in says] == levels

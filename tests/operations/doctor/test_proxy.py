@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +13,7 @@ from pytest_django.fixtures import Settings
 
 from operations.doctor.diagnosis import Diagnosis
 from operations.doctor.proxy import look_at_proxy
+from serving.http.connections import MOST_DESCRIPTORS
 from tests.certificates import make_certificate
 from tests.programs.running import Serve
 from tests.programs.services import free_port
@@ -73,6 +76,7 @@ def test_a_proxy_in_order_has_no_fault(service: Serve, certificate: Files) -> No
     assert [each.says for each in found] == [
         f"{url} is answered by this installation.",
         "Its certificate is valid for 100 more days.",
+        f"The service may open {allowed_files():,} files.",
         "The service sees clients by their own addresses: this machine is 127.0.0.1.",
         "The service knows that its clients use TLS.",
         "A client cannot choose the address that the service sees.",
@@ -80,6 +84,20 @@ def test_a_proxy_in_order_has_no_fault(service: Serve, certificate: Files) -> No
         "The service sees clients by their own addresses: this machine is 127.0.0.1.",
         "A silent stream stays open, for 0.5 s at least.",
     ]
+
+
+def allowed_files() -> int:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+
+
+def test_open_files_are_those_of_the_service_and_not_of_this_shell(service: Serve, var_dir: Path) -> None:
+    """`service` has made the installation."""
+    few = Serve(var_dir, DEMO="0")
+    words = ["prlimit", "--nofile=200:200", sys.executable, "manage.py", "serve"]
+    with few.as_typed(words, Path.cwd()) as running:
+        level, says = only_fault(look(running.url))
+    assert (level, "may open 200 files" in says) == ("fail", True)
 
 
 def test_a_service_without_a_proxy_has_no_fault(service: Serve) -> None:
