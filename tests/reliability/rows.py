@@ -176,6 +176,7 @@ ELSEWHERE: dict[int, tuple[str, ...]] = {
         "tests/contract/test_hosts.py::test_host_that_is_none_of_ours_is_400",
         "tests/contract/test_hosts.py::test_forged_host_of_a_proxy_comes_back_nowhere",
     ),
+    79: ("tests/deploy/test_old_tls.py::test_tls_before_1_2_is_refused",),
 }
 
 # How a row is shown that no test of this kind can show.
@@ -184,10 +185,6 @@ OTHERWISE: dict[int, str] = {
     " without B104, B308, B608 and B703, which ruff asks for with a reason beside each; pip-audit needs the"
     " network",
     62: "`make soak`: the course of it stands below, under *An hour of mixed load*",
-}
-
-NOT_COVERED: dict[int, str] = {
-    79: "no example of a proxy is shipped",
 }
 
 NUMBERS = re.compile(r"\d+")
