@@ -68,7 +68,7 @@ upgrade-check: $(VENV)/.dev ## From the commit in RELEASE to this code and back,
 image-check: $(VENV)/.dev ## Build the image of deploy/Dockerfile and start it; five minutes, as root.
 	@$(BIN)/python -m pytest -q -s tests/deploy/check_image.py
 
-units-check: $(VENV)/.dev ## Boot the units of deploy/systemd under a systemd of their own; six minutes, as root.
+units-check: $(VENV)/.dev ## Install by docs/operate/install.md on a Debian of its own, boot it and its units; five minutes, as root.
 	@$(BIN)/python -m pytest -q tests/deploy/check_units.py
 
 # In a place of its own: nothing else here needs it. What is left out ruff knows as S104, S308 and S608, with

@@ -11,12 +11,13 @@ INTRODUCTION = """\
 # Settings
 
 Everything is set by environment variables, which are read once, at the start. An empty variable counts as
-unset. With a value that is not allowed nothing starts: each such variable is named, with what was given and
-what is allowed. This page is made of the table that the code reads (`manage.py settings_table --write`).
+unset. Nothing starts with a value that is not allowed: each such variable is named, with what was given and
+what is allowed. `tickwire-server settings-table --write` writes this page from the table that the code reads.
 
 A **secret** may also be in a file that `NAME_FILE` names, such as `SECRET_KEY_FILE=/run/secrets/secret_key`.
-A newline at its end does not count, and setting both is refused. No message and no line of the log shows a
-secret. Variables marked **production** have to be set with `PRODUCTION=1`.
+A newline at its end does not count, and setting both is refused. An empty file counts as unset, but the file
+of a **production** variable must not be empty. Those have to be set with `PRODUCTION=1`. No message and no
+log line shows a secret. The units and `compose.yaml` in `deploy/` name a file for each secret.
 """
 ADDRESSES = """\
 ## How DATABASE_URL is written
@@ -34,8 +35,8 @@ written.
 
 Behind PgBouncer with `pool_mode = transaction` set `DATABASE_POOLER=transaction`: no cursors then that
 outlive a transaction, and no `options`, which PgBouncer refuses. What they would set is set for the role
-instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `manage.py migrate` with
-the address of PostgreSQL itself, because it bounds its waiting for tables by its session.
+instead: `ALTER ROLE tickwire SET idle_in_transaction_session_timeout = '10s'`. Run `tickwire-server
+migrate` with the address of PostgreSQL itself, because it bounds its waiting for tables by its session.
 """
 KINDS = {"text": "text", "whole": "whole number", "number": "number", "switch": "1 or 0", "words": "list"}
 

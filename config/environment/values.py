@@ -84,7 +84,11 @@ class Environment:
             raise ImproperlyConfigured(
                 f"{name} and {name}{FILE} are both set: unset one, so that it is clear which counts."
             )
-        return contents(f"{name}{FILE}", path, may_have_lines=variable.kind == "words") if path else given
+        if not path:
+            return given
+        # Files of secrets that not everybody needs are there all the time, so that units can name them.
+        may_be_empty, may_have_lines = not variable.is_needed, variable.kind == "words"
+        return contents(f"{name}{FILE}", path, may_be_empty=may_be_empty, may_have_lines=may_have_lines)
 
     @cached_property
     def _values(self) -> dict[str, Any]:
@@ -119,7 +123,7 @@ def _refusal(variable: Variable, given: str) -> str:
     return f"{variable.name} should be {variable.allowed}, not {shown}."
 
 
-def contents(name: str, path: str, *, may_have_lines: bool) -> str:
+def contents(name: str, path: str, *, may_be_empty: bool, may_have_lines: bool) -> str:
     """Without the newline at the end, which nearly every editor and `echo` leave there."""
     try:
         with Path(path).open(encoding="utf-8") as file:
@@ -129,8 +133,7 @@ def contents(name: str, path: str, *, may_have_lines: bool) -> str:
         raise ImproperlyConfigured(f"{name} names {path!r}, which cannot be read: {reason}.") from None
     except UnicodeDecodeError:
         raise ImproperlyConfigured(f"{name} names {path!r}, which is not text in UTF-8.") from None
-    # A list may be empty: the file of those of before is there all the time.
-    if (not found and not may_have_lines) or len(found) > LARGEST_FILE:
+    if (not found and not may_be_empty) or len(found) > LARGEST_FILE:
         size = "empty" if not found else f"larger than {LARGEST_FILE:,} characters"
         raise ImproperlyConfigured(f"{name} names {path!r}, which is {size}.")
     if "\n" in found and not may_have_lines:

@@ -1,53 +1,35 @@
-"""`make units-check`: the units under a real systemd, booted by systemd-nspawn on a Debian from debootstrap.
+"""`make units-check`: what docs/operate/install.md says of systemd, on a Debian booted by systemd-nspawn.
 
-The machine within shares the network of this one, so the ports of the units must be free. It takes some six
-minutes, downloads a Debian and all packages, and needs root."""
+The machine within shares the network of this one, so the ports of the units, of PostgreSQL and of Redis must
+be free. It takes some five minutes, downloads a Debian and all packages, and needs root."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.patience import PATIENCE_S, START_PATIENCE_S, wait_until
-from tests.programs import services
 from tests.programs.debian import require_debian
-from tests.programs.packages import build_wheel
 from tests.reliability.services.processes import ROOT
 
-UNITS = ROOT / "deploy/systemd"
-INSIDE = "python3,python3-venv,ca-certificates,systemd,systemd-sysv,dbus,util-linux"
+INSIDE = "ca-certificates,systemd,systemd-sysv,dbus,util-linux"
 PORTS = (8001, 8002)
 PROCESSES = ("web@8001", "web@8002", "engine@1", "engine@2")
-INSTALL = """
-set -e
-cd /opt/build
-python3 -m venv pip
-python3 -m venv --without-pip /opt/tickwire-0
-install="pip/bin/pip --python /opt/tickwire-0/bin/python install --quiet"
-$install --require-hashes --requirement requirements.lock
-$install --no-deps *.whl
-ln -sfn /opt/tickwire-0 /opt/tickwire
-"""
-# As docs/operate/install.md says, before the machine has begun.
-CONFIGURE = """
-set -e
-install -D -m 644 {units}/tickwire.sysusers {tree}/etc/sysusers.d/tickwire.conf
-install -D -m 644 {units}/tickwire.env {tree}/etc/tickwire/tickwire.env
-install -d -m 700 {tree}/etc/tickwire/secrets
-echo '{database}' > {tree}/etc/tickwire/secrets/database_url
-echo '{redis}' > {tree}/etc/tickwire/secrets/redis_url
-EMAIL_URL=dummymail:// {units}/../make-secrets {tree}/etc/tickwire/secrets
-install -m 644 {units}/*.service {units}/*.target {units}/*.slice {tree}/etc/systemd/system/
-install -m 755 {units}/tickwire-admin {tree}/usr/local/sbin/
-systemctl --root {tree} enable tickwire.target
-"""
+PAGE = (ROOT / "docs/operate/install.md").read_text()
+SECTION = PAGE[PAGE.index("## With systemd") : PAGE.index("## A proxy in front")]
+INSTALL, UPGRADE = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
+# It asks for a name and a password.
+ASKS = "tickwire-admin createsuperuser\n"
+CHECKOUT, CERTIFICATES = "/opt/checkout", "/opt/certificates.crt"
+# What root has there, and whose certificates count on this machine.
+ENVIRONMENT = ("-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", f"PIP_CERT={CERTIFICATES}")
 
 
 class Machine:
@@ -56,8 +38,8 @@ class Machine:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process, self._log = process, log
 
-    def run(self, *words: str) -> str:
-        ran = self._try(*words)
+    def run(self, *words: str, within_s: float = PATIENCE_S) -> str:
+        ran = self._try(*words, within_s=within_s)
         assert ran.returncode == 0, f"{words}: {ran.stdout}{ran.stderr}"
         return ran.stdout.strip()
 
@@ -76,14 +58,9 @@ class Machine:
         path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
         return path.read_text().strip() if path.exists() else ""
 
-    def _try(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = ["nsenter", "-t", self._first(), "-m", "-u", "-i", "-p", "-C", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-
-
-def sh(script: str) -> None:
-    ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=START_PATIENCE_S)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    def _try(self, *words: str, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
+        command = ["nsenter", "-t", self._first(), "-m", "-u", "-i", "-p", "-C", "env", *ENVIRONMENT, *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=within_s)
 
 
 def nspawn(tree: Path) -> list[str]:
@@ -95,42 +72,36 @@ def nspawn(tree: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("machine")
-    found, place = folder / "tree", folder / "tree/opt/build"
+    found = folder / "tree"
     bootstrap = [require_debian("debootstrap"), "--variant=minbase", f"--include={INSIDE}"]
     subprocess.run(
         [*bootstrap, "bookworm", found, "http://deb.debian.org/debian"], check=True, capture_output=True
     )
+    place = found / CHECKOUT.removeprefix("/")
     place.mkdir()
-    shutil.copy(build_wheel(ROOT, folder / "built"), place)
-    shutil.copy(ROOT / "requirements.lock", place)
-    # Of this machine: which servers know names, and whose certificates count.
-    options = ["--bind-ro=/etc/ssl/certs", "--resolv-conf=copy-host"]
-    run = [*nspawn(found), *options, "/bin/sh", "-c", INSTALL]
-    ran = subprocess.run(run, capture_output=True, text=True, timeout=START_PATIENCE_S)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    pack = 'git ls-files -z --cached | tar --null --files-from=- --create | tar --extract --directory="$0"'
+    subprocess.run(["sh", "-c", pack, place], cwd=ROOT, check=True)
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", found / CERTIFICATES.removeprefix("/"))
     yield found
     subprocess.run(["rm", "-r", "--one-file-system", folder], check=True)
 
 
 @pytest.fixture(scope="module")
 def machine(tree: Path) -> Iterator[Machine]:
-    with ExitStack() as running:
-        database = running.enter_context(services.postgres(tree.parent))
-        redis = running.enter_context(services.redis(tree.parent))
-        sh(CONFIGURE.format(units=UNITS, tree=tree, database=database, redis=redis))
-        log = tree.parent / "boot.log"
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                [*nspawn(tree), "--boot"], stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
-        try:
-            booted = Machine(process, log)
-            wait_until(booted.has_begun)
-            wait_until(lambda: booted.is_active("tickwire.target"))
-            yield booted
-        finally:
-            process.terminate()
-            process.wait(PATIENCE_S)
+    log = tree.parent / "boot.log"
+    # The names that this machine knows.
+    command = [*nspawn(tree), "--resolv-conf=copy-host", "--boot"]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        booted = Machine(process, log)
+        wait_until(booted.has_begun)
+        booted.run("sh", "-ec", f"cd {CHECKOUT}\n{INSTALL.replace(ASKS, '')}", within_s=START_PATIENCE_S)
+        wait_until(lambda: booted.is_active("tickwire.target"))
+        yield booted
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
 
 
 def test_all_processes_are_ready_when_the_target_is(machine: Machine) -> None:
@@ -174,6 +145,20 @@ def test_restart_returns_when_the_process_serves_again(machine: Machine) -> None
     assert machine.of_unit("web@8001", "MainPID") != before
     # DRAIN_S: the proxy had time to notice.
     assert time.monotonic() - began_s > 5
+
+
+def test_block_of_an_upgrade_leaves_each_process_new_and_ready(machine: Machine) -> None:
+    before = {each: machine.of_unit(each, "MainPID") for each in PROCESSES}
+    machine.run("sh", "-ec", f"cd {CHECKOUT}\n{UPGRADE}", within_s=START_PATIENCE_S)
+
+    assert all(machine.is_active(f"tickwire-{each}") for each in PROCESSES)
+    assert all(machine.of_unit(each, "MainPID") != before[each] for each in PROCESSES)
+
+
+def test_secrets_and_settings_are_root_s_alone(tree: Path, machine: Machine) -> None:
+    assert machine.is_active("tickwire.target")
+    for name in ("secrets", "tickwire.env"):
+        assert (tree / "etc/tickwire" / name).stat().st_mode & 0o077 == 0
 
 
 def test_killed_process_is_started_again(machine: Machine) -> None:

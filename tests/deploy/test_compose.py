@@ -26,6 +26,8 @@ from tests.programs.debian import require_debian
 from tests.programs.services import free_port
 from tests.reliability.services.processes import ROOT
 
+from .installation import DRAIN_S
+
 DEPLOY = ROOT / "deploy"
 TEXT = (DEPLOY / "compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
@@ -34,6 +36,7 @@ OURS = {name: service for name, service in SERVICES.items() if "tickwire" in str
 EXAMPLE = (DEPLOY / ".env.example").read_text()
 # Of compose alone, and not of the service.
 OWN = "TICKWIRE_"
+SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
 MAIL = "smtp+tls://user:password@127.0.0.1:1"
 
 each_service = pytest.mark.parametrize("name", SERVICES)
@@ -43,7 +46,7 @@ each_of_ours = pytest.mark.parametrize("name", OURS)
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("deploy") / "secrets"
-    environment = os.environ | {"EMAIL_URL": MAIL}
+    environment = {"PATH": os.environ["PATH"], "EMAIL_URL": MAIL}
     subprocess.run([DEPLOY / "make-secrets", folder], env=environment, check=True, capture_output=True)
     return folder
 
@@ -76,16 +79,18 @@ def test_its_variables_are_known(name: str) -> None:
 
 
 @each_of_ours
-def test_each_secret_that_it_reads_is_mounted(name: str) -> None:
-    paths = {value for variable, value in OURS[name]["environment"].items() if variable.endswith(FILE)}
-    assert paths == {f"/run/secrets/{secret}" for secret in OURS[name]["secrets"]}
+def test_each_secret_is_mounted_and_named(name: str) -> None:
+    given = OURS[name]["environment"]
+    read = {variable: value for variable, value in given.items() if variable.endswith(FILE)}
+    assert read == {f"{secret}{FILE}": f"/run/secrets/{secret.lower()}" for secret in SECRETS}
+    assert set(OURS[name]["secrets"]) == {secret.lower() for secret in SECRETS}
 
 
 @each_of_ours
 def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
-    given = OURS[name]["environment"]
-    least_s = float(given["DRAIN_S"]) + float(given["STOP_WITHIN_S"])
-    assert least_s < float(OURS[name]["stop_grace_period"].removesuffix("s"))
+    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(OURS[name]["environment"])
+    given_s = float(OURS[name]["stop_grace_period"].removesuffix("s"))
+    assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < given_s
 
 
 @each_service
@@ -112,15 +117,18 @@ def test_its_secrets_and_networks_are_declared(name: str) -> None:
 
 def test_make_secrets_makes_what_is_declared_and_replaces_nothing(secrets: Path) -> None:
     before = {path.name: path.read_text() for path in secrets.iterdir()}
-    command = [DEPLOY / "make-secrets", secrets]
-    subprocess.run(command, env=os.environ | {"EMAIL_URL": "dummymail://"}, check=True, capture_output=True)
+    (secrets / "oanda_token").unlink()
+    for again in ({"EMAIL_URL": "dummymail://"}, {}):
+        environment = {"PATH": os.environ["PATH"]} | again
+        subprocess.run([DEPLOY / "make-secrets", secrets], env=environment, check=True, capture_output=True)
 
     assert {f"./secrets/{name}" for name in before} == {each["file"] for each in COMPOSE["secrets"].values()}
     assert {path.name: path.read_text() for path in secrets.iterdir()} == before
     assert before["email_url"].strip() == MAIL
-    fallbacks = {"secret_key_fallbacks", "key_pepper_fallbacks"}
-    assert {name for name, text in before.items() if not text.strip()} == fallbacks
-    assert len({text for name, text in before.items() if name not in fallbacks}) == len(before) - 2
+    empty = {name for name, text in before.items() if not text.strip()}
+    needed = {name for name in SECRETS if VARIABLES[name].is_needed}
+    assert empty == {name.lower() for name in SECRETS - needed}
+    assert len({text for name, text in before.items() if name not in empty}) == len(before) - len(empty)
 
 
 def test_only_the_owner_opens_the_folder_of_secrets(secrets: Path) -> None:
@@ -181,6 +189,22 @@ def test_postgresql_has_the_password_of_the_address(secrets: Path) -> None:
     environment = SERVICES["postgres"]["environment"]
     url = f"postgresql://{environment['POSTGRES_USER']}:{password}@postgres:5432/{environment['POSTGRES_DB']}"
     assert (secrets / "database_url").read_text().strip() == url
+
+
+def test_postgresql_has_connections_for_as_many_workers_as_the_example_allows() -> None:
+    (workers,) = re.findall(r"up to (\d+) workers", EXAMPLE)
+    (most,) = re.findall(r"max_connections=(\d+)", " ".join(SERVICES["postgres"]["command"]))
+    commands = [service["command"][0] for service in OURS.values()]
+    processes = commands.count("serve") * int(workers) + commands.count("engine")
+    pool = VARIABLES["API_THREADS"].default + VARIABLES["PAGE_THREADS"].default + 4
+    assert pool == 18  # as docs/operate/sizing.md reckons
+    # Ten more for commands, and for who looks.
+    assert processes * pool + 10 <= int(most)
+
+
+def test_postgresql_is_healthy_only_when_it_listens_on_the_network() -> None:
+    """While its image makes the database, it answers on its socket alone."""
+    assert SERVICES["postgres"]["healthcheck"]["test"][1:4] == ["pg_isready", "-h", "127.0.0.1"]
 
 
 def test_only_the_address_of_caddy_is_trusted() -> None:
@@ -253,5 +277,5 @@ def test_each_variable_of_the_example_is_explained() -> None:
     for paragraph in EXAMPLE.strip().split("\n\n")[1:]:
         *comment, variable = paragraph.splitlines()
         assert all(line.startswith("# ") for line in comment)
-        assert " ".join(comment).endswith((".", "FILE."))
+        assert comment[-1].endswith(".")
         assert re.match(r"#?[A-Z_]+=", variable)

@@ -28,10 +28,10 @@ from tests.programs.services import free_port
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT
 
-from .installation import HOST, ProductionInstallation
+from .installation import DRAIN_S, HOST, ProductionInstallation
 
 UNITS = ROOT / "deploy/systemd"
-MAKE_SECRETS = ROOT / "deploy/make-secrets"
+COMMON = "tickwire-.service.d/common.conf"
 SERVICES = ("tickwire-web@.service", "tickwire-engine@.service", "tickwire-migrate.service")
 PROGRAM = "/opt/tickwire/bin/tickwire-server"
 WORST_EXPOSURE = 1.5
@@ -39,12 +39,15 @@ WORST_EXPOSURE = 1.5
 CALL = re.compile(r"^\d+ +(?:<\.\.\. )?(\w+)[( ]", re.M)
 # Writable and executable at once, or made executable after it was written.
 CODE_OF_DATA = re.compile(r"mmap\([^)]*PROT_WRITE\|PROT_EXEC|(?:pkey_)?mprotect\([^)]*PROT_EXEC")
+SECRETS = {name for name, variable in VARIABLES.items() if variable.is_secret}
 
 each_service = pytest.mark.parametrize("name", SERVICES)
 
 
 def values(name: str, key: str) -> list[str]:
-    return re.findall(rf"^{key}=(.*)$", (UNITS / name).read_text(), re.M)
+    """Of the unit and of the drop-in that it shares with the others."""
+    text = "".join((UNITS / each).read_text() for each in (COMMON, name))
+    return re.findall(rf"^{key}=(.*)$", text, re.M)
 
 
 def environment(name: str) -> dict[str, str]:
@@ -57,8 +60,9 @@ def analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_takes_them(tmp_path: Path) -> None:
-    for path in UNITS.iterdir():
-        (tmp_path / path.name).write_text(path.read_text().replace(PROGRAM, sys.executable))
+    shutil.copytree(UNITS, tmp_path, dirs_exist_ok=True)
+    for path in tmp_path.glob("*.service"):
+        path.write_text(path.read_text().replace(PROGRAM, sys.executable))
     names = ["tickwire.target", "tickwire.slice", "tickwire-migrate.service"]
     names += ["tickwire-web@8001.service", "tickwire-engine@1.service"]
     checked = analyze("verify", "--man=no", *(str(tmp_path / name) for name in names))
@@ -86,8 +90,9 @@ def test_its_variables_are_known(name: str) -> None:
 @each_service
 def test_each_secret_is_handed_to_it(name: str) -> None:
     given = {each.partition(":")[0] for each in values(name, "LoadCredential")}
-    read = {value for variable, value in environment(name).items() if variable.endswith(FILE)}
-    assert read == {f"%d/{secret}" for secret in given}
+    read = {variable: value for variable, value in environment(name).items() if variable.endswith(FILE)}
+    assert read == {f"{secret}{FILE}": f"%d/{secret.lower()}" for secret in SECRETS}
+    assert given == {secret.lower() for secret in SECRETS}
 
 
 def test_variables_of_the_file_are_known_and_nothing_needed_is_missing() -> None:
@@ -101,8 +106,8 @@ def test_variables_of_the_file_are_known_and_nothing_needed_is_missing() -> None
 @pytest.mark.parametrize("name", SERVICES[:2])
 def test_it_is_given_the_time_that_it_takes_to_stop(name: str) -> None:
     given = environment(name)
-    least_s = float(given.get("DRAIN_S", 0)) + float(given["STOP_WITHIN_S"])
-    assert least_s < float(values(name, "TimeoutStopSec")[0])
+    assert not {"DRAIN_S", "STOP_WITHIN_S"} & set(given)
+    assert DRAIN_S + VARIABLES["STOP_WITHIN_S"].default < float(values(name, "TimeoutStopSec")[0])
 
 
 def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:
@@ -111,26 +116,9 @@ def test_the_target_wants_the_ports_to_which_the_proxies_pass_on() -> None:
         assert set(re.findall(r"127\.0\.0\.1:(80\d\d)", (ROOT / "deploy" / path).read_text())) == wanted
 
 
-def test_admin_command_has_what_the_units_have(tmp_path: Path) -> None:
-    shutil.copy(UNITS / "tickwire.env", tmp_path)
-    given = os.environ | {"EMAIL_URL": "dummymail://", "TICKWIRE_ETC": str(tmp_path)}
-    subprocess.run([MAKE_SECRETS, tmp_path / "secrets"], env=given, check=True, capture_output=True)
-    (tmp_path / "secrets/key_pepper_fallbacks").write_text("first\nsecond\n")
-    # Who starts this may not be root, and has no user of that name.
-    changes = {"setpriv --reuid=tickwire --regid=tickwire --init-groups ": "", PROGRAM: "/usr/bin/env"}
-    script = (UNITS / "tickwire-admin").read_text()
-    for shipped, here in changes.items():
-        assert shipped in script
-        script = script.replace(shipped, here)
-    ran = subprocess.run(["sh", "-c", script], env=given, capture_output=True, text=True, check=True)
-    seen = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
-
-    read = {name.removesuffix(FILE) for each in SERVICES for name in environment(each) if name.endswith(FILE)}
-    secrets = {name: (tmp_path / "secrets" / name.lower()).read_text().strip() for name in read}
-    assert {name: seen[name] for name in read} == secrets | {"KEY_PEPPER_FALLBACKS": "first,second"}
-    assert seen["DEFAULT_FROM_EMAIL"] == "Tickwire <no-reply@example.com>"
-    for name in ("PRODUCTION", "VAR_DIR"):
-        assert seen[name] == environment(SERVICES[0])[name]
+def test_admin_command_is_a_unit_for_which_the_drop_in_holds() -> None:
+    (name,) = re.findall(r'--unit="([^"]+)"', (UNITS / "tickwire-admin").read_text())
+    assert name.startswith(COMMON.partition(".")[0])
 
 
 class Traced(NamedTuple):

@@ -1,7 +1,7 @@
 """All variables that Tickwire reads, in the order in which docs/operate/settings.md shows them.
 
-A new one is a row in its group and a line in config/settings.py; `manage.py settings_table --write` renews
-the page."""
+A new one is a row in its group and a line in config/settings.py; `tickwire-server settings-table --write`
+renews the page."""
 
 from ..variable import Variable, VariableGroup
 from . import accounts, market, monitoring, news, process, storage

@@ -14,7 +14,7 @@ MONITORING = VariableGroup(
         whole(
             "ENGINE_PORT",
             0,
-            "The same for `run_engine`: its metrics and probes; 0 is none.",
+            "The same for `engine`: its metrics and probes; 0 is none.",
             highest=HIGHEST_PORT,
         ),
         text("METRICS_HOST", "127.0.0.1", "The address on which these ports listen."),

@@ -3,7 +3,7 @@ from ..variable import VariableGroup, address, number, secret, switch, text, who
 NEWS = VariableGroup(
     "News and models",
     (
-        switch("NEWS_POLLING", True, "0 leaves asking the sources of news to `manage.py poll_news`."),
+        switch("NEWS_POLLING", True, "0 leaves asking the sources of news to `tickwire-server poll-news`."),
         text("SENTIMENT_MODEL", "", "The model that scores headlines; none is the built-in one."),
         text("ONNX_MODEL_DIR", "", "A folder with model.onnx, tokenizer.json and config.json."),
         address(

@@ -13,7 +13,7 @@ PROCESS = VariableGroup(
             "Fills the service with instruments, a past, people and prices that are simulated.",
             otherwise="1, in production 0",
         ),
-        switch("DEBUG", False, "Shows Django's pages of faults, with the code and the values in it."),
+        switch("DEBUG", False, "Shows Django's error pages, which contain code and values."),
         text(
             "VAR_DIR",
             None,
@@ -47,7 +47,7 @@ PROCESS = VariableGroup(
         words(
             "SECRET_KEY_FALLBACKS",
             (),
-            "Keys of before, whose sessions and links still count.",
+            "Previous keys, whose sessions and links still count.",
             is_secret=True,
         ),
         secret(
@@ -60,7 +60,7 @@ PROCESS = VariableGroup(
         words(
             "KEY_PEPPER_FALLBACKS",
             None,
-            "Peppers of before, whose API keys and second factors still count.",
+            "Previous peppers, whose API keys and second factors still count.",
             otherwise="follow from `SECRET_KEY_FALLBACKS` where the pepper follows from `SECRET_KEY`",
             is_secret=True,
         ),
