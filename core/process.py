@@ -86,9 +86,13 @@ UNFINISHED = "tickwire_unfinished"
 """A table that stands while the database is being filled with another's rows."""
 
 
+def is_unfinished() -> bool:
+    return UNFINISHED in connection.introspection.table_names()
+
+
 def refuse_unfinished() -> None:
     """What was killed while it filled the database left a part, which must not be taken for the whole."""
-    if UNFINISHED in connection.introspection.table_names():
+    if is_unfinished():
         raise CommandError(
             "The database is not whole: a `restore` or `move` into it has not ended. Run that command again."
         )

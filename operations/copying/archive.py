@@ -41,6 +41,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """Position and hash of the last entry."""
     pepper_mark: str
     """Tells whether KEY_PEPPER is the same, without telling it."""
+    numbers: dict[str, int] = {}
+    """The last that each table gave to a row."""
 
     @property
     def rows(self) -> int:

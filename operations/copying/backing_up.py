@@ -2,7 +2,6 @@
 
 import hmac
 import shlex
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from . import archive
 from .archive import ArchiveReader, Manifest
 from .stores import Refused, Store
 from .tables import Schema, StoredTable, schema_after, unknown_migrations
+from .unfinished import Say
 
 CANDLES, LEDGER_HEAD = "market_candle", "signals_feed_ledgerhead"
 MINUTES = "timeframe = '1m'"
-Say = Callable[[str], None]
 
 
 def default_file() -> Path:
@@ -42,6 +41,7 @@ def back_up(store: Store, path: Path, say: Say) -> Manifest:
             minute_months=tuple(months_of(store, schema.tables)),
             ledger=ledger_head(store),
             pepper_mark=pepper_mark(settings.KEY_PEPPER),
+            numbers=store.numbers(),
         )
         written.finish(manifest)
     reader = ArchiveReader(path)

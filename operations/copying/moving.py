@@ -2,38 +2,24 @@
 
 import hashlib
 import time
-from collections.abc import Callable
-from itertools import islice
 
-import msgspec
-from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from core.process import UNFINISHED
 from core.program.commands import command
 
-from .backing_up import months_of, schema_of
+from .backing_up import ledger_head, months_of, schema_of
 from .restoring import filled_tables, make_months_named
 from .schemas import drop_everything
 from .stores import Key, Refused, Store, digest
 from .tables import Schema, StoredTable
 from .text import fields_of
+from .unfinished import Ending, Say, Unfinished, finish, found, greater, note
 
 AT_ONCE = 50_000
-Say = Callable[[str], None]
 
 
-class Progress(msgspec.Struct):
-    """Stands in the target until all is there, written in the transaction of its rows."""
-
-    source: str
-    done: dict[str, int] = {}
-    """Rows of each table."""
-    last: dict[str, Key] = {}
-
-
-def move(source: Store, target: Store, name: str, *, anew: bool, say: Say) -> None:
+def move(source: Store, target: Store, name: str, *, anew: bool, despite_ledger: bool, say: Say) -> None:
     """`name` tells this source from others."""
     schema = schema_of(source)
     refuse_unready(source, schema)
@@ -44,12 +30,9 @@ def move(source: Store, target: Store, name: str, *, anew: bool, say: Say) -> No
     say("Comparing both, table by table.")
     with source.snapshot(), target.snapshot():
         compare(source, target, schema)
-    with target.writing():
-        for table in schema.tables:
-            target.number_on(table)
-        target.tell(f"DROP TABLE {UNFINISHED}")
-    # It puts up what guards the ledger.
-    call_command("migrate", verbosity=0, interactive=False)
+        numbers = greater(progress.numbers, source.numbers())
+        ending = Ending(numbers, ledger_head(source), despite_ledger)
+    finish(target, ending, say)
 
 
 def compare(source: Store, target: Store, schema: Schema) -> None:
@@ -76,46 +59,39 @@ def refuse_unready(source: Store, schema: Schema) -> None:
         )
 
 
-def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Progress:
-    if UNFINISHED in target.names() and not anew:
-        # Without a row only tables were made, and all of them are made again.
-        for (what,) in target.ask(f"SELECT what FROM {UNFINISHED}"):  # noqa: S608 - a name of our own
-            progress = msgspec.json.decode(str(what), type=Progress)
-            if progress.source == name:
-                return progress
-            raise Refused(
-                "The target is a part of another copy that has not ended. Finish that, or give --anew to"
-                " delete it."
-            )
+def begin(source: Store, target: Store, schema: Schema, name: str, *, anew: bool) -> Unfinished:
+    begun = found(target)
+    # Without a source only tables were made, and all of them are made again.
+    if begun and begun.source and not anew:
+        if begun.source == name:
+            return begun
+        raise Refused(
+            "The target is a part of another copy that has not ended. Finish that, or give --anew to"
+            " delete it."
+        )
     if not anew and (filled := filled_tables(target)):
         raise Refused(f"The target is not empty: {filled[0]} has rows. Name an empty database.")
-    if anew and UNFINISHED not in target.names() and filled_tables(target):
+    if anew and begun is None and filled_tables(target):
         raise Refused("--anew deletes only what a move left unfinished, and the target is whole.")
-    drop_everything(target)
+    numbers = drop_everything(target)
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
     make_months_named(target, months_of(source, schema.tables))
     connection.close()
-    progress = Progress(name)
+    progress = Unfinished(name, numbers)
     with target.writing():
         target.empty(schema.tables)
-        target.tell(f"INSERT INTO {UNFINISHED} VALUES ('')")  # noqa: S608 - a name of our own
         note(target, progress)
     return progress
 
 
-def note(target: Store, progress: Progress) -> None:
-    text = msgspec.json.encode(progress).decode().replace("'", "''")
-    target.tell(f"UPDATE {UNFINISHED} SET what = '{text}'")  # noqa: S608 - quoted
-
-
-def carry(source: Store, target: Store, schema: Schema, progress: Progress, say: Say) -> None:
+def carry(source: Store, target: Store, schema: Schema, progress: Unfinished, say: Say) -> None:
     counts = {table.name: source.count(table) for table in schema.tables}
     total, before, began_at = sum(counts.values()), sum(progress.done.values()), time.monotonic()
     if before:
         say(f"Going on after {before:,} of {total:,} rows.")
     for table in schema.tables:
-        while lines := list(islice(source.read(table, progress.last.get(table.name), AT_ONCE), AT_ONCE)):
+        while lines := list(source.read(table, progress.last.get(table.name), AT_ONCE)):
             with target.writing():
                 target.write(table, lines)
                 progress.last[table.name] = key_of(table, lines[-1])

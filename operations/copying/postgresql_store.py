@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,20 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "0",
     "statement_timeout": "0",
 }
+# With the table and the column that each numbers; the number is none before the first was given.
+SEQUENCES = """
+    SELECT t.relname, quote_ident(a.attname), q.oid::regclass, pg_sequence_last_value(q.oid)
+    FROM pg_class q
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = q.oid AND d.deptype IN ('a', 'i')
+    JOIN pg_class t ON t.oid = d.refobjid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+    WHERE q.relkind = 'S' AND q.relnamespace = current_schema()::regnamespace
+"""
+
+
+def place_of(server: psycopg.ConnectionInfo) -> str:
+    """The one that answered, of several."""
+    return f"PostgreSQL at {server.host}:{server.port}, database {server.dbname}"
 
 
 class PostgresqlStore:
@@ -31,6 +45,7 @@ class PostgresqlStore:
     def __init__(self, wishes: dict[str, Any]) -> None:
         """`wishes` go to libpq."""
         self._connection = psycopg.connect(**wishes, autocommit=True)
+        self.place = place_of(self._connection.info)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -120,12 +135,14 @@ class PostgresqlStore:
     def empty(self, tables: Iterable[StoredTable]) -> None:
         self.tell(f"TRUNCATE {', '.join(quoted(table.name) for table in tables)}")
 
-    def number_on(self, table: StoredTable) -> None:
-        if table.counts:
-            self.ask(
-                f"SELECT setval(pg_get_serial_sequence('{quoted(table.name)}', '{table.key}'),"  # noqa: S608 - names of our own
-                f" coalesce((SELECT max({quoted(table.key)}) FROM {quoted(table.name)}), 0) + 1, false)"
-            )
+    def numbers(self) -> dict[str, int]:
+        return {str(table): int(str(number or 0)) for table, _, _, number in self.ask(SEQUENCES)}
+
+    def number_after(self, given: Mapping[str, int]) -> None:
+        for table, key, sequence, number in self.ask(SEQUENCES):
+            before = max(given.get(str(table), 0), int(str(number or 0)))
+            last = f"SELECT greatest(max({key}), {before}) AS last FROM {quoted(str(table))}"  # noqa: S608 - names of our own
+            self.ask(f"SELECT setval('{sequence}', greatest(last, 1), last > 0) FROM ({last}) AS of_rows")  # noqa: S608 - names of our own
 
     def close(self) -> None:
         self._connection.close()

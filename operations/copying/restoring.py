@@ -2,11 +2,10 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
@@ -19,15 +18,18 @@ from .archive import ArchiveReader, Manifest
 from .backing_up import pepper_mark
 from .schemas import drop_everything
 from .stores import Digest, Refused, Store, digest, quoted
-from .tables import StoredTable, last_migrations, unknown_migrations
+from .tables import last_migrations, unknown_migrations
 from .text import NONE, plain_json
+from .unfinished import Ending, Say, Unfinished, finish, found, greater, note, numbers_given
 
-Say = Callable[[str], None]
 # Rows that migrating makes, and those that a service leaves behind at once.
 MADE_BY_MIGRATING = {
     *("django_content_type", "auth_permission", "accounts_tier", "accounts_attempt"),
     *("market_enginestate", "status_processreport"),
 }
+EVENTS = ControlEvent._meta.db_table
+# Beside it one for each microsecond, which is more than there are events: what was told after the same backup
+# was restored before lies below.
 POSITIONS_APART = 1_000_000
 
 
@@ -39,21 +41,26 @@ def refuse_newer(manifest: Manifest) -> None:
         )
 
 
-def restore(archive: ArchiveReader, store: Store, *, replace: bool, say: Say) -> None:
+def restore(archive: ArchiveReader, store: Store, *, replace: bool, despite_ledger: bool, say: Say) -> None:
     manifest = archive.manifest
     refuse_newer(manifest)
-    if not replace and (filled := filled_tables(store)):
+    begun = found(store)
+    is_begun = begun is not None and not begun.source
+    if not (replace or is_begun) and (filled := filled_tables(store)):
         raise Refused(
             f"The database is not empty: {filled[0]} has rows. --replace deletes everything in it first."
         )
+    # They may belong to rows that are younger than the backup.
+    numbers = greater(manifest.numbers, numbers_given(store))
     make_schema(store, manifest)
     make_months_named(store, manifest.minute_months)
     connection.close()
     with store.writing():
         store.empty(each.table for each in manifest.contents)
         load(archive, store, say)
-        begin_anew(store, [each.table for each in manifest.contents])
-        store.tell(f"DROP TABLE IF EXISTS {UNFINISHED}")
+        begin_anew(store, manifest, numbers)
+        note(store, Unfinished(numbers=numbers))
+    finish(store, Ending(numbers, manifest.ledger, despite_ledger), say)
 
 
 def filled_tables(store: Store) -> list[str]:
@@ -91,7 +98,6 @@ def load(archive: ArchiveReader, store: Store, say: Say) -> None:
         store.write(each.table, archive.lines(each.table))
         if digest(store.read(each.table)) != Digest(each.rows, each.sha256):
             raise Refused(f"{each.table.name} did not arrive as it was written. Nothing was changed.")
-        store.number_on(each.table)
         done += each.rows
         if each.rows:
             rate = done / max(time.monotonic() - began_at, 0.001)
@@ -99,28 +105,25 @@ def load(archive: ArchiveReader, store: Store, say: Say) -> None:
             say(f"{each.rows:>12,}  {each.table.name}  ({total})")
 
 
-def begin_anew(store: Store, tables: Iterable[StoredTable]) -> None:
+def begin_anew(store: Store, manifest: Manifest, numbers: Mapping[str, int]) -> None:
     """Numbers that were given after the backup will be given again, to something else: so in another epoch,
     and events after positions that were given out once. No client goes on from one of them unnoticed."""
     epoch = uuid.uuid4().hex[:12]
     store.tell(f"UPDATE market_enginestate SET writer = '', epoch = '{epoch}'")  # noqa: S608 - made of digits
-    events = next(table for table in tables if table.name == ControlEvent._meta.db_table)
-    last = int(str(store.ask(f"SELECT coalesce(max(position), 0) FROM {events.name}")[0][0]))  # noqa: S608 - a name of our own
+    events = next(each.table for each in manifest.contents if each.table.name == EVENTS)
+    last = int(str(store.ask(f"SELECT coalesce(max(position), 0) FROM {EVENTS}")[0][0]))  # noqa: S608 - a name of our own
+    now = datetime.now(UTC)
+    age = max((now - manifest.made_at) // timedelta(microseconds=1), 0)
+    given = max(last, numbers.get(EVENTS, 0))
     values = {
-        "position": str(last + POSITIONS_APART),
+        "position": str(given + POSITIONS_APART + age),
         "kind": EventKind.DATABASE_RESTORED.value,
         "facts": plain_json(f'{{"after": {last}}}'),
         "by": "",
-        "created_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
+        "created_at": f"{now:%Y-%m-%d %H:%M:%S.%f}",
     }
     line = "\t".join(values.get(column.name, NONE) for column in events.columns)
     store.write(events, [f"{line}\n".encode()])
-    store.number_on(events)
-
-
-def bring_up_to_date(say: Say) -> None:
-    say("Migrating to this version.")
-    call_command("migrate", verbosity=0, interactive=False)
 
 
 def warnings(manifest: Manifest) -> Iterator[str]:

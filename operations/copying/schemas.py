@@ -3,6 +3,7 @@
 from core.process import UNFINISHED
 
 from .stores import Store, quoted
+from .unfinished import Unfinished, note, numbers_given
 
 FUNCTIONS = (
     "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace"
@@ -11,13 +12,15 @@ FUNCTIONS = (
 )
 
 
-def drop_everything(store: Store) -> None:
-    """The tables and the functions of their triggers; what is not finished stays marked."""
+def drop_everything(store: Store) -> dict[str, int]:
+    """The tables and the functions of their triggers; what is not finished stays marked. Returns the numbers
+    that were given."""
+    numbers = numbers_given(store)
     names = sorted(store.names() - {UNFINISHED, "sqlite_sequence"})
     if store.vendor == "sqlite":
         store.tell("PRAGMA foreign_keys = OFF")
     store.tell("BEGIN")
-    store.tell(f"CREATE TABLE IF NOT EXISTS {UNFINISHED} (what text)")
+    note(store, Unfinished(numbers=numbers))
     for name in names:
         cascade = "" if store.vendor == "sqlite" else " CASCADE"
         store.tell(f"DROP TABLE IF EXISTS {quoted(name)}{cascade}")
@@ -25,3 +28,4 @@ def drop_everything(store: Store) -> None:
         for (function,) in store.ask(FUNCTIONS):
             store.tell(f"DROP FUNCTION {function}")
     store.tell("COMMIT")
+    return numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from .text import (
 )
 
 AT_ONCE = 2_000
+NUMBERS = "sqlite_sequence"
 
 
 class SqliteStore:
@@ -33,6 +34,7 @@ class SqliteStore:
 
     def __init__(self, database: DatabaseWrapper, *, create: bool = False) -> None:
         path = Path(str(database.settings_dict["NAME"]))
+        self.place = f"SQLite at {path}"
         try:
             if create:
                 path.touch(mode=0o600)
@@ -135,8 +137,19 @@ class SqliteStore:
         for table in reversed(list(tables)):
             self.tell(f"DELETE FROM {quoted(table.name)}")  # noqa: S608 - names of our own
 
-    def number_on(self, table: StoredTable) -> None:
-        """AUTOINCREMENT counts on from the highest number that was ever given, also by a copy."""
+    def numbers(self) -> dict[str, int]:
+        # SQLite makes it with the first table that is numbered.
+        found = self.ask(f"SELECT name, seq FROM {NUMBERS}") if NUMBERS in self.names() else []  # noqa: S608 - a name of our own
+        return {str(name): int(str(number)) for name, number in found}
+
+    def number_after(self, given: Mapping[str, int]) -> None:
+        """AUTOINCREMENT itself goes on after the rows that were copied."""
+        before, names = self.numbers(), self.names()
+        for table in sorted(given.keys() & names):
+            if table not in before:
+                self.tell(f"INSERT INTO {NUMBERS} VALUES ('{table}', {given[table]:d})")  # noqa: S608 - names of our own
+            elif before[table] < given[table]:
+                self.tell(f"UPDATE {NUMBERS} SET seq = {given[table]:d} WHERE name = '{table}'")  # noqa: S608 - names of our own
 
     def close(self) -> None:
         self._connection.close()

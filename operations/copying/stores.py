@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -17,13 +17,10 @@ class Refused(Exception):
     """What cannot be carried as it is; the message is for the operator."""
 
 
-class Written(NamedTuple):
-    rows: int
-    last: Key
-
-
 class Store(Protocol):
     vendor: str
+    place: str
+    """What database it is, for people: without a password."""
     a_minute_ago: str
     """In its own language."""
 
@@ -52,8 +49,11 @@ class Store(Protocol):
 
     def empty(self, tables: Iterable[StoredTable]) -> None: ...
 
-    def number_on(self, table: StoredTable) -> None:
-        """The next row gets a number after the last one."""
+    def numbers(self) -> dict[str, int]:
+        """The last that each table gave to a row, whether the row is still there or not."""
+
+    def number_after(self, given: Mapping[str, int]) -> None:
+        """Each table gives the next row a number after its rows, what it gave before, and `given`."""
 
     def close(self) -> None: ...
 

@@ -43,8 +43,6 @@ class StoredTable(msgspec.Struct, frozen=True):
     name: str
     key: str
     columns: tuple[Column, ...]
-    counts: bool = False
-    """The database numbers its rows."""
 
     @property
     def key_kind(self) -> str:
@@ -102,7 +100,7 @@ def needs(model: type[models.Model]) -> set[str]:
 def table_of(model: type[models.Model]) -> StoredTable:
     meta = model._meta
     columns = tuple(column_of(field) for field in meta.concrete_fields)
-    return StoredTable(meta.db_table, str(meta.pk.column), columns, isinstance(meta.pk, models.AutoField))
+    return StoredTable(meta.db_table, str(meta.pk.column), columns)
 
 
 def column_of(field: models.Field[object, object]) -> Column:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import Error, NotSupportedError, connection
 from django.db.migrations.loader import MigrationLoader
 
-from core.process import connect_once, pending_migrations
+from core.process import connect_once, is_unfinished, pending_migrations
 from core.program.commands import command
 
 from .clocks import compare
@@ -31,6 +31,10 @@ def look_at_database() -> Iterator[Diagnosis]:
         yield fail(ABOUT, f"The database does not answer: {reason}.", RUNS)
         return
     yield ok(ABOUT, f"{_version()} answers.")
+    if is_unfinished():
+        says = "The database is not whole: a `restore` or `move` into it has not ended."
+        yield fail(ABOUT, says, "Run that command again.")
+        return
     yield from _migrations()
     if connection.vendor == "postgresql":
         yield from _postgresql()

@@ -28,7 +28,7 @@ OTHERWISE = {
     "core/events/outbox.py": "between processes",
     "core/plain_json.py": "the place",
     "operations/copying/archive.py": "the manifest of a backup",
-    "operations/copying/moving.py": "a note of whole numbers",
+    "operations/copying/unfinished.py": "a note of whole numbers",
     "operations/copying/text.py": "between databases",
     "pages/streams_page.py": "spelled out",
     "serving/readiness/monitor.py": "between processes",

@@ -3,13 +3,12 @@ import sys
 from argparse import SUPPRESS, ArgumentParser
 from typing import Any, NoReturn
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from operations.copying.backing_up import ledger_head
 from operations.copying.moving import move
 from operations.copying.opening import faults_as_sentences, is_same, open_default, open_url
 from operations.copying.presence import refuse_if_in_use
+from operations.copying.unfinished import DESPITE_LEDGER
 
 ON_TARGET = "--on-target"
 
@@ -30,6 +29,9 @@ class Command(BaseCommand):
             action="store_true",
             help="Delete what was left unfinished there, and begin again.",
         )
+        parser.add_argument(
+            DESPITE_LEDGER, action="store_true", help="Finish even if the ledger does not verify."
+        )
 
         # How it starts itself, so that nobody types it.
         parser.add_argument(ON_TARGET, action="store_true", help=SUPPRESS)
@@ -38,9 +40,14 @@ class Command(BaseCommand):
         if not options["on_target"]:
             begin_on(options["target"])
         with faults_as_sentences():
-            self.move(options["source"], options["target"], anew=options["anew"])
+            self.move(
+                options["source"],
+                options["target"],
+                anew=options["anew"],
+                despite_ledger=options["despite_ledger"],
+            )
 
-    def move(self, source_url: str, target_url: str, *, anew: bool) -> None:
+    def move(self, source_url: str, target_url: str, **options: bool) -> None:
         if is_same(source_url, target_url):
             raise CommandError("Source and target are the same database.")
         source = open_url(source_url)
@@ -48,14 +55,10 @@ class Command(BaseCommand):
         try:
             refuse_if_in_use(source, "the source", self.stdout.write)
             refuse_if_in_use(target, "the target", self.stdout.write)
-            move(source, target, source_url, anew=anew, say=self.say)
-            position, head = ledger_head(source)
+            move(source, target, source_url, **options, say=self.say)
         finally:
             source.close()
             target.close()
-        call_command(
-            "verify_ledger", *([f"--head={position}:{head}"] if position else []), stdout=self.stdout
-        )
         self.stdout.write(
             "Everything is in the target. Set DATABASE_URL to it, and keep the source for a while."
         )

@@ -2,13 +2,13 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from operations.copying.archive import ArchiveReader
 from operations.copying.opening import faults_as_sentences, open_default
 from operations.copying.presence import refuse_if_in_use
-from operations.copying.restoring import bring_up_to_date, restore, warnings
+from operations.copying.restoring import restore, warnings
+from operations.copying.unfinished import DESPITE_LEDGER
 
 
 class Command(BaseCommand):
@@ -23,28 +23,27 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace", action="store_true", help="Delete everything that is in the database first."
         )
+        parser.add_argument(
+            DESPITE_LEDGER, action="store_true", help="Finish even if the ledger does not verify."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with faults_as_sentences():
-            self.restore(options["file"], replace=options["replace"])
+            self.restore(
+                options["file"], replace=options["replace"], despite_ledger=options["despite_ledger"]
+            )
 
-    def restore(self, path: Path, *, replace: bool) -> None:
+    def restore(self, path: Path, **options: bool) -> None:
         archive = ArchiveReader(path)
         try:
             archive.verify()
             store = open_default(create=True)
             try:
                 refuse_if_in_use(store, "the database", self.stdout.write)
-                restore(archive, store, replace=replace, say=self.stdout.write)
+                restore(archive, store, **options, say=self.stdout.write)
             finally:
                 store.close()
-            bring_up_to_date(self.stdout.write)
-            self.check_ledger(*archive.manifest.ledger)
             for warning in warnings(archive.manifest):
                 self.stdout.write(warning)
         finally:
             archive.close()
-
-    def check_ledger(self, position: int, head: str) -> None:
-        noted = [f"--head={position}:{head}"] if position else []
-        call_command("verify_ledger", *noted, stdout=self.stdout)

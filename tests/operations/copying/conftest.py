@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory
@@ -8,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.core.management import call_command
 
 from tests.databases import prepared
 from tests.market.postgresql import in_place
@@ -60,6 +62,17 @@ def filled(new_database: Callable[..., str]) -> Callable[[str], str]:
         return url
 
     return fill
+
+
+@pytest.fixture
+def backup(filled: Callable[[str], str], tmp_path: Path) -> Callable[[str], Path]:
+    def take(kind: str) -> Path:
+        path = tmp_path / f"{kind}.zip"
+        with in_place(filled(kind)):
+            call_command("backup", str(path), stdout=StringIO())
+        return path
+
+    return take
 
 
 KINDS: Any = ("sqlite", "postgresql")

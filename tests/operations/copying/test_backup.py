@@ -44,17 +44,6 @@ def contents(path: Path) -> dict[str, Contents]:
     return {each.table.name: each for each in reader.manifest.contents}
 
 
-@pytest.fixture
-def backup(filled: Callable[[str], str], tmp_path: Path) -> Callable[[str], Path]:
-    def take(kind: str) -> Path:
-        path = tmp_path / f"{kind}.zip"
-        with in_place(filled(kind)):
-            run("backup", path)
-        return path
-
-    return take
-
-
 @contextmanager
 def restored(new_database: New, kind: str, path: Path, *words: str) -> Iterator[None]:
     with in_place(new_database(kind)):

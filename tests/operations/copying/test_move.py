@@ -13,7 +13,7 @@ from django.db import connection
 
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle, EngineState
-from operations.copying import moving
+from operations.copying import moving, unfinished
 from operations.copying.opening import open_url
 from operations.copying.stores import digest
 from operations.copying.tables import schema_after
@@ -78,7 +78,7 @@ def test_a_killed_move_goes_on(
 ) -> None:
     source, target = filled("sqlite"), new_database(to, is_migrated=False)
     monkeypatch.setattr(moving, "AT_ONCE", 2)
-    note, notes = moving.note, 0
+    note, notes = unfinished.note, 0
 
     def note_and_die(*words: Any) -> None:
         nonlocal notes

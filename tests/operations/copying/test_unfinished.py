@@ -1,0 +1,151 @@
+"""Nobody starts on a copy before its last step, and no step is lost when the command is given again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.core.management.base import CommandError
+from django.db import connection
+from django.db.models import F
+
+from core.process import UNFINISHED, is_unfinished, refuse_unfinished
+from operations.copying import unfinished
+from operations.doctor.database import look_at_database
+from signals_feed.ledger.guards import missing_triggers
+from signals_feed.ledger.verify import verify
+from signals_feed.models import Signal
+from tests.market.postgresql import in_place
+from tests.operations.doctor.diagnoses import only_fault
+from tests.programs.commands import manage
+
+from .conftest import KINDS
+from .test_backup import run
+from .test_move import Killed, rows_of
+
+New = Callable[..., str]
+# Before the triggers are put up, and before the ledger is verified.
+LAST_STEPS = ("call_command", "check_ledger")
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Runs a command that is killed at one of its last steps."""
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    def run_and_die(step: str, *words: object) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(unfinished, step, die)
+            with pytest.raises(Killed):
+                run(*map(str, words))
+
+    return run_and_die
+
+
+def see_that_nobody_starts() -> None:
+    with pytest.raises(CommandError, match="has not ended. Run that command again"):
+        refuse_unfinished()
+    assert only_fault(look_at_database()) == (
+        "fail",
+        "The database is not whole: a `restore` or `move` into it has not ended.",
+    )
+
+
+def see_that_it_is_whole() -> None:
+    assert not is_unfinished()
+    assert missing_triggers() == set()
+    assert (verify().entries, verify().fault) == (3, "")
+
+
+@pytest.mark.parametrize("step", LAST_STEPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restore_killed_near_its_end_is_made_again(
+    kind: str, step: str, backup: Callable[[str], Path], new_database: New, killed: Callable[..., None]
+) -> None:
+    path = backup("sqlite")
+    with in_place(new_database(kind)):
+        killed(step, "restore", path)
+        see_that_nobody_starts()
+        run("restore", path)
+        see_that_it_is_whole()
+
+
+@pytest.mark.parametrize("step", LAST_STEPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_move_killed_near_its_end_goes_on(
+    kind: str, step: str, filled: Callable[[str], str], new_database: New, killed: Callable[..., None]
+) -> None:
+    source, target = filled("sqlite"), new_database(kind, is_migrated=False)
+    move = ("move", source, target, "--on-target")
+    with in_place(target):
+        killed(step, *move)
+        see_that_nobody_starts()
+        assert "Going on after" in run(*move)
+        see_that_it_is_whole()
+    assert rows_of(target) == rows_of(source)
+
+
+def test_neither_takes_the_unfinished_copy_of_the_other_for_its_own(
+    backup: Callable[[str], Path],
+    filled: Callable[[str], str],
+    new_database: New,
+    killed: Callable[..., None],
+) -> None:
+    path, source, target = backup("sqlite"), filled("sqlite"), new_database("sqlite")
+    move = ("move", source, target, "--on-target")
+    with in_place(target):
+        killed("check_ledger", "restore", path)
+        with pytest.raises(CommandError, match="not empty: .* has rows"):
+            run(*move)
+        run(*move, "--anew")
+    other = new_database("sqlite")
+    with in_place(other):
+        killed("check_ledger", "move", source, other, "--on-target")
+        with pytest.raises(CommandError, match="not empty: .* --replace deletes"):
+            run("restore", path)
+        run("restore", path, "--replace")
+        see_that_it_is_whole()
+
+
+def test_the_service_does_not_start_on_it(new_database: New, tmp_path: Path) -> None:
+    url = new_database("sqlite")
+    with in_place(url), connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {UNFINISHED} (what text)")
+    done = manage(tmp_path / "var", "serve", DATABASE_URL=url)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("has not ended. Run that command again.")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def altered(filled: Callable[[str], str]) -> str:
+    """A database whose ledger does not verify."""
+    url = filled("sqlite")
+    with in_place(url), connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER signal_is_frozen")
+        Signal.objects.update(take_profit=F("take_profit") + 1)
+    return url
+
+
+def test_a_ledger_that_does_not_verify_is_finished_only_when_asked(
+    altered: str, new_database: New, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "altered.zip", new_database("sqlite", is_migrated=False)
+    with in_place(altered):
+        run("backup", path)
+    with in_place(new_database("sqlite")):
+        with pytest.raises(CommandError, match="was altered.* unless --despite-ledger finishes it"):
+            run("restore", path)
+        see_that_nobody_starts()
+        assert "was altered" in run("restore", path, "--despite-ledger")
+        assert not is_unfinished()
+    with in_place(target):
+        move = ("move", altered, target, "--on-target")
+        with pytest.raises(CommandError, match="unless --despite-ledger"):
+            run(*move)
+        see_that_nobody_starts()
+        run(*move, "--despite-ledger")
+        assert not is_unfinished()
