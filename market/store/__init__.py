@@ -8,7 +8,7 @@ from .candle_rows import (
     write_prepared,
 )
 from .checkpoints import tick_of, write_quote
-from .lease import LeaseLost
+from .lease import LeaseLost, has_writer
 from .partitions import make_months
 from .process_names import is_alive, own_name
 from .series import change_kind, hold_series, lock_series, present_kind, wanted_kind
@@ -17,6 +17,7 @@ __all__ = [
     "LeaseLost",
     "CandleToWrite",
     "change_kind",
+    "has_writer",
     "hold_series",
     "is_alive",
     "lock_series",

@@ -26,6 +26,7 @@ STEADY_S, BEAT_S = 2.0, 1.0
 # A writer that has been silent for this long is gone, even if nobody watched it. Not on a database that is
 # shared: the database itself may have been away, which a process that has just started does not know.
 LONG_GONE = timedelta(seconds=60)
+SILENT = timedelta(seconds=15)
 
 
 class LeaseLost(Exception):
@@ -112,6 +113,14 @@ class Lease:
             return state.beat_at is not None and database_now() - state.beat_at > LONG_GONE
         self._silent_s += gap_s if gap_s <= STEADY_S else BEAT_S
         return self._silent_s > GONE_S
+
+
+def has_writer() -> bool:
+    """Whether some process holds it and has not been silent for longer than a busy database explains."""
+    state = EngineState.objects.filter(pk=1).exclude(writer="").first()
+    if state is None or state.beat_at is None or is_alive(state.writer) is False:
+        return False
+    return database_now() - state.beat_at <= SILENT
 
 
 def database_now() -> datetime:

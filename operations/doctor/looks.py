@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from django.conf import settings
 
+from core.process import pending_migrations
+
 from .clocks import look_at_clock
 from .data_folder import look_at_folder
 from .database import look_at_database
 from .diagnosis import FAIL, Diagnosis
 from .mail_server import look_at_mail
+from .prices import look_at_prices
 from .program import look_at_static_files
 from .redis_server import look_at_redis
 from .system_checks import look_at_settings
@@ -22,6 +25,8 @@ def look_here(mail_to: str) -> Iterator[Diagnosis]:
     yield from look_at_settings(has_database=has_database)
     yield from in_database
     yield from look_at_redis()
+    if has_database and not pending_migrations():
+        yield from look_at_prices()
     yield from look_at_mail(mail_to)
     yield from look_at_static_files()
     yield from look_at_clock()

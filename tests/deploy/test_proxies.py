@@ -88,7 +88,7 @@ def test_the_doctor_finds_no_fault(
     found = list(look_at_proxy(address, is_named=True, silence_s=1))
 
     assert [each.says for each in found if each.level != OK] == []
-    assert len(found) == 8
+    assert len(found) == 9
 
 
 @each_proxy

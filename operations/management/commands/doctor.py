@@ -18,9 +18,9 @@ SILENCE = "How long a stream is silent to see whether the proxy bears it; 0 leav
 
 class Command(BaseCommand):
     help = (
-        "Look whether this installation is in order: settings, data folder, database, Redis, mail, static "
-        "files, clock, limits, and the proxy in front, through which it asks itself. Each fault comes with "
-        "its mend; with one the exit status is 1."
+        "Look whether this installation is in order: settings, data folder, database, Redis, prices, mail, "
+        "static files, clock, limits, and the proxy in front, through which it asks itself. Each fault "
+        "comes with its mend; with one the exit status is 1."
     )
     # It looks at them itself, and goes on where they fail.
     requires_system_checks: list[str] = []
