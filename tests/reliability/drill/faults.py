@@ -13,19 +13,19 @@ import psycopg
 from tests.patience import wait_until
 from tests.programs.redis_group import RedisGroup
 from tests.reliability.clocks.clock import Clock
-from tests.reliability.drill.stage import Stage
+from tests.reliability.drill.loaded import LoadedInstallation
 from tests.reliability.services.cable import Cable
 from tests.reliability.services.engine_processes import RUNS, EngineProcess
 from tests.reliability.services.postgres_pair import PostgresPair
 from tests.reliability.services.private_servers import PrivatePostgres, PrivateRedis
 from tests.reliability.services.supervised import Supervised
 
-AWAY_S, STEP_S = 5.0, 10
+AWAY_S, STEP_S, STEP_AT_S = 5.0, 10, 50
 READ_ONLY = "ALTER DATABASE postgres SET default_transaction_read_only = {}"
 
 
 class Servers:
-    """The database and the Redis of a stage, which stop and start again on their ports."""
+    """The database and the Redis of an installation, which stop and start again on their ports."""
 
     def __init__(self, database: PrivatePostgres, redis: PrivateRedis) -> None:
         self.database, self.redis = database, redis
@@ -42,27 +42,27 @@ class Servers:
 # The engine
 
 
-def kill_leader(played: Stage) -> None:
-    before = played.leader
+def kill_leader(loaded: LoadedInstallation) -> None:
+    before = loaded.leader
     before.kill()
-    await_successor(played, before)
+    await_successor(loaded, before)
 
 
-def stop_leader(played: Stage) -> None:
-    before = played.leader
+def stop_leader(loaded: LoadedInstallation) -> None:
+    before = loaded.leader
     os.kill(before.pid, signal.SIGTERM)
-    await_successor(played, before)
+    await_successor(loaded, before)
 
 
-def freeze_leader(played: Stage) -> None:
+def freeze_leader(loaded: LoadedInstallation) -> None:
     """Until long after its lease was taken by the other, which it learns when it wakes up."""
-    with played.leader.stopped():
+    with loaded.leader.stopped():
         time.sleep(2 * AWAY_S)
 
 
-def await_successor(played: Stage, before: EngineProcess) -> None:
-    wait_until(lambda: any(engine.said(RUNS) for engine in played.engines if engine is not before))
-    played.engines.remove(before)
+def await_successor(loaded: LoadedInstallation, before: EngineProcess) -> None:
+    wait_until(lambda: any(engine.said(RUNS) for engine in loaded.engines if engine is not before))
+    loaded.engines.remove(before)
 
 
 # Redis
@@ -187,7 +187,9 @@ def restart_workers(workers: Supervised) -> None:
 
 
 def step_clock(clock: Clock) -> None:
-    """Of all processes but the servers': ahead, and back. What is pushed has the right time all along."""
+    """Of all processes but the servers': ahead, and back. What is pushed has the right time all along. While
+    the clock is ahead, another minute begins by it."""
+    time.sleep((STEP_AT_S - time.time()) % 60)
     clock.step(STEP_S)
     time.sleep(AWAY_S)
     clock.step(0)

@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -124,15 +124,23 @@ class Asker:
 
     def __init__(self, ports: Sequence[int], key: str, path: str, a_second: float) -> None:
         self._ports, self._path = list(ports), path
-        self._key, self._a_second = key, a_second
-        self.admitted_at: list[float] = []
+        self._a_second = a_second
+        self.use(key)
         self.forget()
 
     def forget(self) -> None:
         self.statuses: Counter[int] = Counter()
-        self.silent_s, self._answered_s = 0.0, time.monotonic()
-        # A minute of the limit may have begun before.
-        self.admitted_at = [at for at in self.admitted_at if self._answered_s - at < 60]
+        self._silent_s, self._answered_s = 0.0, time.monotonic()
+
+    @property
+    def unanswered_s(self) -> float:
+        """The longest time without an answer, also if it has not ended."""
+        return max(self._silent_s, time.monotonic() - self._answered_s)
+
+    def use(self, key: str) -> None:
+        """From now on, and count what is let in anew."""
+        self._key = key
+        self.admitted_at: list[float] = []
 
     async def ask(self, number: int) -> None:
         """Until cancelled."""
@@ -142,31 +150,33 @@ class Asker:
         await asyncio.sleep(number / self._a_second)
         while True:
             turn += 1
-            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+            try:
                 async with asyncio.timeout(CONNECT_S):
                     streams = await asyncio.open_connection("127.0.0.1", self._ports[turn % len(self._ports)])
                 try:
                     await self._converse(*streams, every_s)
                 finally:
                     streams[1].transport.abort()
-            self.statuses[0] += 1
-            await asyncio.sleep(AGAIN_S)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError, ValueError):
+                self.statuses[0] += 1
+                await asyncio.sleep(AGAIN_S)
 
     async def _converse(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, every_s: float
     ) -> None:
-        head = f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {self._key}\r\n\r\n".encode()
-        next_s = time.monotonic()
-        while True:
-            next_s = max(next_s + every_s, time.monotonic())
-            writer.write(head)
+        """Until the server closes in order: with an answer that says so, or between two of them."""
+        next_s, is_open = time.monotonic(), True
+        while is_open and not reader.at_eof():
+            next_s, key = max(next_s + every_s, time.monotonic()), self._key
+            head = f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {key}\r\n\r\n"
+            writer.write(head.encode())
             async with asyncio.timeout(10.0):
                 lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines()
                 fields = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
                 await reader.readexactly(int(fields.get("content-length", 0)))
-            self._note(int(lines[0].split()[1]))
-            if fields.get("connection") == "close":
-                return
+            if key == self._key:
+                self._note(int(lines[0].split()[1]))
+            is_open = fields.get("connection") != "close"
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
 
     def _note(self, status: int) -> None:
@@ -174,7 +184,7 @@ class Asker:
         if status == 200:
             now_s = time.monotonic()
             self.admitted_at.append(now_s)
-            self.silent_s, self._answered_s = max(self.silent_s, now_s - self._answered_s), now_s
+            self._silent_s, self._answered_s = max(self._silent_s, now_s - self._answered_s), now_s
 
     def most_in_a_minute(self) -> int:
         """Requests that were let in within any sixty seconds."""
@@ -224,10 +234,15 @@ class Readers:
         # Whatever was aborted closes in the next turns of the loop.
         await asyncio.sleep(AGAIN_S)
 
-    def forget(self) -> None:
-        self._run(self._forget())
+    def call(self, act: Callable[[], None]) -> None:
+        """In their loop, while none of them does anything."""
 
-    async def _forget(self) -> None:
+        async def run() -> None:
+            act()
+
+        self._run(run())
+
+    def forget(self) -> None:
         for client in self.clients:
             client.forget()
         for asker in self.askers:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from .stage import LIMIT, Damage
+from .damage import LIMIT, Damage, harm_of
 
 BEGIN, END = "<!-- drill -->", "<!-- /drill -->"
 HEAD = (
@@ -13,37 +14,64 @@ HEAD = (
     "Messages lost untold / doubled",
     "Clients told: stale / of a gap",
     "Acknowledged ticks lost / doubled",
+    "Ticks refused",
     "Acknowledged signals lost",
     "Silent streams (s)",
     "No answer (s)",
     f"Let in within a minute, of {LIMIT}",
     "Answers",
 )
+Row = tuple[str, ...]
 
 
-def row_of(damage: Damage, sockets: int) -> tuple[str, ...]:
-    answers = ", ".join(
-        f"{count} × {status or 'broken'}" for status, count in sorted(damage.statuses.items())
-    )
+class NotTried(Exception):
+    """A fault that cannot be made here."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(why)
+        self.name = name
+
+
+class Result(NamedTuple):
+    row: Row
+    harm: list[str]
+
+
+def results_of(case: str, damages: Iterable[Damage]) -> Iterator[Result]:
+    """Of each fault as it is over, and of what kept the case from its end."""
+    try:
+        for damage in damages:
+            yield Result(row_of(damage), harm_of(damage))
+    except NotTried as fault:
+        yield Result(row_without_numbers(fault.name, f"**not tried**: {fault}"), [])
+    except AssertionError as error:
+        yield Result(row_without_numbers(case, f"**not got over**: {error}"), [str(error)])
+
+
+def row_of(damage: Damage) -> Row:
     return (
         damage.name,
         f"{damage.missed} / {damage.doubled}",
-        f"{damage.stale} / {damage.gaps} of {sockets}",
+        f"{damage.stale} / {damage.gaps} of {damage.sockets}",
         f"{damage.ticks_lost} / {damage.ticks_doubled}",
+        counted(damage.ticks_refused) or "0",
         f"{damage.signals_lost}" + (f": {damage.ledger_fault}" if damage.ledger_fault else ""),
         f"{damage.silent_s:.1f}",
         f"{damage.unanswered_s:.1f}",
         f"{damage.most_in_a_minute}",
-        answers,
+        counted({status or "broken": count for status, count in sorted(damage.statuses.items())}),
     )
 
 
-def row_not_over(scene: str, why: str) -> tuple[str, ...]:
-    """A scene that ended before its time."""
-    return (scene, f"**not got over**: {why}", *[""] * (len(HEAD) - 2))
+def counted(counts: Mapping[str, int] | Mapping[int | str, int]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in counts.items())
 
 
-def table(rows: Sequence[tuple[str, ...]]) -> str:
+def row_without_numbers(name: str, why: str) -> Row:
+    return (name, why, *[""] * (len(HEAD) - 2))
+
+
+def table(rows: Sequence[Row]) -> str:
     lines = [HEAD, ("---",) * len(HEAD), *rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
@@ -55,9 +83,3 @@ def write(path: Path, text: str) -> None:
     if not mark:
         raise ValueError(f"{path} has no line {BEGIN}, behind which the table goes.")
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
-def is_harmless(damage: Damage) -> bool:
-    """Nothing was lost or doubled without a word, and nothing that was acknowledged."""
-    numbers = damage.missed, damage.doubled, damage.ticks_lost, damage.ticks_doubled, damage.signals_lost
-    return not any(numbers) and not damage.ledger_fault

@@ -4,57 +4,73 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
+from django.db import connection
 
-from tests.reliability.drill import report
-from tests.reliability.drill.stage import SYMBOLS, Damage, Size, Stage, furnish, stage
+from tests.reliability.drill.damage import harm_of
+from tests.reliability.drill.loaded import SYMBOLS, LoadedInstallation, Size, furnish, under_load
 from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import stopped
 
-SIZE = Size(sockets=4, requests_a_second=20.0)
-PAUSE_S = 2.0
-pytestmark = [pytest.mark.usefixtures("rows")]
+SIZE = Size(sockets=6, requests_a_second=20.0)
+PAUSE_S = 6.0
+pytestmark = [
+    pytest.mark.usefixtures("rows"),
+    pytest.mark.row("5–8", "lost, doubled and interrupted are seen"),
+]
 
 
-def harm(played: Stage, pids: list[int]) -> None:
-    name = SYMBOLS[0].encode()
-    first, second, *_ = (client.session for client in played.readers.clients)
-    assert first is not None
-    assert second is not None
-    # As if a message had not come, and as if one had come before.
-    first.positions[name] -= 1
-    second.positions[name] += 1
-    # As if more had been acknowledged than was written.
-    played.ticks.acknowledged[SYMBOLS[1]] += 1
-    played.signals.acknowledged.append("none")
-    with ExitStack() as frozen:
-        for pid in pids:
-            frozen.enter_context(stopped(pid))
-        time.sleep(PAUSE_S)
+def do_harm(loaded: LoadedInstallation) -> None:
+    one, other = SYMBOLS[0].encode(), SYMBOLS[1]
+    missing, doubled, gap, *_ = [client.session for client in loaded.readers.clients if client.session]
+    # As if a message had not come, as if one had come before, and as if one were told of a gap.
+    missing.positions[one] -= 1
+    doubled.positions[one] += 1
+    gap.gaps.append("another")
+    # As if of one symbol more had been acknowledged than was written, and of another less.
+    loaded.ticks.acknowledged[other] += 1
+    loaded.ticks.acknowledged[SYMBOLS[2]] -= 1
+    loaded.ticks.refused["too_late"] += 2
+    loaded.signals.acknowledged.append("none")
+    loaded.quotes.statuses[500] += 1
 
 
-@pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
+def tell_one_it_is_stale(loaded: LoadedInstallation) -> None:
+    session = loaded.readers.clients[0].session
+    assert session is not None
+    session.notices["stale"] = session.notices.get("stale", 0) + 1
+
+
+def break_ledger(installation: Installation) -> None:
+    with installation.orm(), connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER signal_is_frozen")
+
+
 def test_control_harm_is_counted(embedded: Installation) -> None:
     furnish(embedded)
-    with embedded.web_process() as server, stage(embedded, SIZE, engines=0, ports=[server.port]) as played:
-        found = played.meet("harm", lambda: harm(played, [server.pid]))
-    assert (found.missed, found.doubled, found.ticks_lost, found.signals_lost) == (1, 1, 1, 1)
+    with (
+        embedded.web_process() as server,
+        under_load(embedded, SIZE, engines=0, ports=[server.port]) as loaded,
+    ):
+
+        def fault() -> None:
+            loaded.readers.call(lambda: do_harm(loaded))
+            break_ledger(embedded)
+            with ExitStack() as frozen:
+                frozen.enter_context(stopped(server.pid))
+                time.sleep(PAUSE_S)
+
+        found = loaded.measure("harm", fault)
+        told = loaded.measure("stale", lambda: loaded.readers.call(lambda: tell_one_it_is_stale(loaded)))
+    assert (found.missed, found.doubled, found.gaps) == (1, 1, 1)
+    assert (found.ticks_lost, found.ticks_doubled, found.signals_lost) == (1, 1, 1)
+    assert found.ticks_refused == {"too_late": 2}
+    assert "signal_is_frozen" in found.ledger_fault
     assert found.silent_s >= PAUSE_S
     assert found.unanswered_s >= PAUSE_S
-    assert not report.is_harmless(found)
-
-
-def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
-    damage = Damage("Redis", 0, 0, 1, 2, 0, 0, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, 60)
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    report.write(page, report.table([report.row_of(damage, 4)]))
-    before, _, rest = page.read_text().partition(report.BEGIN)
-    rows, _, after = rest.partition(report.END)
-    assert (before, after) == ("before\n", "\nafter\n")
-    assert (
-        rows.splitlines()[-1]
-        == "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 0 | 1.2 | 0.1 | 60 | 1 × broken, 7 × 200 |"
-    )
+    assert found.statuses[500] == 1
+    assert len(harm_of(found)) == 8
+    assert (told.stale, told.gaps) == (1, 0)
+    # What was counted of one fault does not count for the next; what is broken stays broken.
+    assert harm_of(told) == ["acknowledged signals lost: 1", f"ledger: {found.ledger_fault}"]

@@ -12,8 +12,8 @@ from tests.patience import wait_until
 from tests.programs.pgbouncer import CONNECTIONS, PgBouncer
 from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.reliability.conftest import Tell
-from tests.reliability.drill.report import is_harmless
-from tests.reliability.drill.stage import Size, stage
+from tests.reliability.drill.damage import harm_of
+from tests.reliability.drill.loaded import Size, under_load
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import Installation
 
@@ -33,13 +33,12 @@ def test_few_connections_serve_all_and_may_break(tmp_path: Path, tell: Tell) -> 
             time.sleep(AWAY_S)
             pooling.enter_context(bouncer.running())
 
-        with stage(installation, SIZE, environment={"DATABASE_POOLER": "transaction"}) as played:
-            damage = played.meet("PgBouncer restarted", restart)
-            before = len(played.signals.acknowledged)
-            wait_until(lambda: len(played.signals.acknowledged) > before)
+        with under_load(installation, SIZE, environment={"DATABASE_POOLER": "transaction"}) as loaded:
+            damage = loaded.measure("PgBouncer restarted", restart)
+            before = len(loaded.signals.acknowledged)
+            wait_until(lambda: len(loaded.signals.acknowledged) > before)
             # Those of the program are more than PgBouncer has of its own.
             clients, servers = (len(bouncer.shown(what)) for what in ("CLIENTS", "SERVERS"))
     tell(f"{clients} connections of ours over {servers} to PostgreSQL; away for {AWAY_S:.0f} s: {damage}")
     assert servers <= CONNECTIONS + 1 < clients
-    assert is_harmless(damage)
-    assert 500 not in damage.statuses
+    assert harm_of(damage) == []

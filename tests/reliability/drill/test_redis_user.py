@@ -11,7 +11,7 @@ import pytest
 
 from tests.programs.redis_group import FORGETFUL, RedisNode
 from tests.reliability.conftest import Tell
-from tests.reliability.drill.stage import SYMBOLS, Size, stage
+from tests.reliability.drill.loaded import SYMBOLS, Size, under_load
 from tests.reliability.services.private_servers import PrivatePostgres
 from tests.reliability.services.processes import ROOT, Installation
 
@@ -43,11 +43,11 @@ def test_rule_of_the_page_suffices(tmp_path: Path, tell: Tell) -> None:
         urls = [f"redis://tickwire:change-me@127.0.0.1:{node.port}/0" for node in nodes]
         installation = Installation(tmp_path, database.url, urls[0])
         environment = {"REDIS_PREFIX": "eu", "BUS_REDIS_URL": urls[1]}
-        with stage(installation, SIZE, environment=environment) as played:
-            damage = played.meet("nothing", lambda: None)
-            server = played.ports[0]
+        with under_load(installation, SIZE, environment=environment) as loaded:
+            damage = loaded.measure("nothing", lambda: None)
+            server = loaded.ports[0]
             found = names(limits), names(bus)
-            analysis = played.ask(f"http://127.0.0.1:{server}/api/analysis/{SYMBOLS[0]}")
+            analysis = loaded.ask(f"http://127.0.0.1:{server}/api/analysis/{SYMBOLS[0]}")
         refused = [refusals(node) for node in nodes]
     tell(f"keys begin with {found}, refused {sum(map(len, refused))}, an analysis {analysis}")
     assert found == ({"eu"}, {"eu"})

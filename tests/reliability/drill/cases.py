@@ -1,4 +1,4 @@
-"""The stages of the drill, and what fails on each, one thing after the other."""
+"""The cases of the drill: each starts an installation and lets one thing after the other fail."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from tests.reliability.services.processes import Installation
 from tests.reliability.services.supervised import supervised
 
 from . import faults
-from .stage import Damage, Size, furnish, stage
+from .damage import Damage
+from .loaded import Size, furnish, under_load
+from .report import NotTried
 
-CROWD = Size(1_000, 200.0, 20)
+FAILOVER_SIZE = Size(1_000, 200.0, 20)
 DISK = "size=640m"
-Scene = Callable[[Path, Size], Iterator[tuple[Damage, int]]]
+Case = Callable[[Path, Size], Iterator[Damage]]
 
 
 def servers_of(directory: Path, running: ExitStack) -> tuple[Installation, faults.Servers]:
@@ -34,24 +36,24 @@ def servers_of(directory: Path, running: ExitStack) -> tuple[Installation, fault
     return Installation(directory, servers.database.url, servers.redis.url), servers
 
 
-def engines_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def engines_fail(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, _ = servers_of(directory, running)
-        played = running.enter_context(stage(installation, size))
+        loaded = running.enter_context(under_load(installation, size))
         for name, fault in (
             ("The leading engine is killed", faults.kill_leader),
             ("The leading engine is stopped", faults.stop_leader),
             ("The leading engine is frozen for 10 s", faults.freeze_leader),
         ):
-            yield played.meet(name, partial(fault, played)), size.sockets
-            if len(played.engines) < 2:
-                played.start_engine()
+            yield loaded.measure(name, partial(fault, loaded))
+            if len(loaded.engines) < 2:
+                loaded.start_engine()
 
 
-def servers_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def servers_fail(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, servers = servers_of(directory, running)
-        played = running.enter_context(stage(installation, size))
+        loaded = running.enter_context(under_load(installation, size))
         for name, fault in (
             ("Redis is restarted, empty after 5 s", faults.restart_redis),
             ("Redis is flushed", faults.flush_redis),
@@ -60,13 +62,13 @@ def servers_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
             ("PostgreSQL is restarted, away for 5 s", faults.restart_postgresql),
             ("PostgreSQL is read-only for 5 s", faults.make_postgresql_read_only),
         ):
-            yield played.meet(name, partial(fault, servers)), size.sockets
+            yield loaded.measure(name, partial(fault, servers))
 
 
-def disk_is_full(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
-    """Only root can give PostgreSQL a disk that is small."""
+def disk_is_full(directory: Path, size: Size) -> Iterator[Damage]:
+    name = "PostgreSQL's disk is full for 10 s"
     if os.geteuid() != 0:
-        return
+        raise NotTried(name, "only root can give PostgreSQL a small disk")
     with ExitStack() as running:
         disk = directory / "disk"
         disk.mkdir()
@@ -78,14 +80,11 @@ def disk_is_full(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
             servers.start(name)
             running.callback(servers.stop, name)
         installation = Installation(directory, servers.database.url, servers.redis.url)
-        played = running.enter_context(stage(installation, size))
-        yield (
-            played.meet("PostgreSQL's disk is full for 10 s", partial(faults.fill_postgresql, servers)),
-            size.sockets,
-        )
+        loaded = running.enter_context(under_load(installation, size))
+        yield loaded.measure(name, partial(faults.fill_postgresql, servers))
 
 
-def redis_fails_over(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def redis_fails_over(directory: Path, size: Size) -> Iterator[Damage]:
     for number, (name, fault) in enumerate(
         (
             ("Redis is killed, Sentinel names another", faults.fail_over_redis),
@@ -100,32 +99,36 @@ def redis_fails_over(directory: Path, size: Size) -> Iterator[tuple[Damage, int]
             running.enter_context(database.running())
             running.enter_context(group.running())
             installation = Installation(place, database.url, group.url)
-            played = running.enter_context(stage(installation, CROWD))
-            yield played.meet(name, partial(fault, group)), CROWD.sockets
+            loaded = running.enter_context(under_load(installation, FAILOVER_SIZE))
+            yield loaded.measure(name, partial(fault, group))
 
 
-def postgresql_fails_over(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def postgresql_fails_over(directory: Path, size: Size) -> Iterator[Damage]:
     pair, redis = PostgresPair(directory), PrivateRedis(directory)
-    with pair.running(), redis.running(), stage(Installation(directory, pair.url, redis.url), size) as played:
+    with (
+        pair.running(),
+        redis.running(),
+        under_load(Installation(directory, pair.url, redis.url), size) as loaded,
+    ):
         fault = partial(faults.fail_over_postgresql, pair)
-        yield played.meet("PostgreSQL dies, its standby is promoted after 5 s", fault), size.sockets
+        yield loaded.measure("PostgreSQL dies, its standby is promoted after 5 s", fault)
 
 
-def workers_fail(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def workers_fail(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, _ = servers_of(directory, running)
         furnish(installation)
         workers = running.enter_context(supervised(installation, 2))
         port = workers.server.port
-        played = running.enter_context(stage(installation, size, ports=[port]))
+        loaded = running.enter_context(under_load(installation, size, ports=[port]))
         for name, fault in (
             ("A worker is killed", faults.kill_worker),
             ("The workers are restarted one by one", faults.restart_workers),
         ):
-            yield played.meet(name, partial(fault, workers)), size.sockets
+            yield loaded.measure(name, partial(fault, workers))
 
 
-def machine_is_cut_off(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def machine_is_cut_off(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, servers = servers_of(directory, running)
         cables = [Cable(servers.database.port), Cable(servers.redis.port)]
@@ -135,26 +138,22 @@ def machine_is_cut_off(directory: Path, size: Size) -> Iterator[tuple[Damage, in
             "DATABASE_URL": servers.database.url.replace(str(servers.database.port), str(cables[0].port)),
             "REDIS_URL": servers.redis.url.replace(str(servers.redis.port), str(cables[1].port)),
         }
-        played = running.enter_context(stage(installation, size, second=second))
-        yield (
-            played.meet("One of two machines is cut off for 10 s", partial(faults.cut_machine_off, cables)),
-            size.sockets,
+        loaded = running.enter_context(under_load(installation, size, second=second))
+        yield loaded.measure(
+            "One of two machines is cut off for 10 s", partial(faults.cut_machine_off, cables)
         )
 
 
-def clock_is_set(directory: Path, size: Size) -> Iterator[tuple[Damage, int]]:
+def clock_is_set(directory: Path, size: Size) -> Iterator[Damage]:
     with ExitStack() as running:
         installation, _ = servers_of(directory, running)
         clock = Clock(directory)
-        played = running.enter_context(stage(installation, size, environment=clock.environment))
+        loaded = running.enter_context(under_load(installation, size, environment=clock.environment))
         fault = partial(faults.step_clock, clock)
-        yield (
-            played.meet(f"The machines' clock is set {faults.STEP_S} s ahead, and back", fault),
-            size.sockets,
-        )
+        yield loaded.measure(f"The machines' clock is set {faults.STEP_S} s ahead, and back", fault)
 
 
-SCENES: tuple[Scene, ...] = (
+CASES: tuple[Case, ...] = (
     engines_fail,
     servers_fail,
     disk_is_full,

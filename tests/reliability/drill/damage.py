@@ -1,0 +1,59 @@
+"""What a fault did to those who read and write, and what of that must never be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LIMIT, PROCESSES = 60, 2
+MOST_IN_A_MINUTE = (PROCESSES + 1) * LIMIT
+"""As docs/operate/redis-and-postgresql.md promises."""
+BACK_WITHIN_S, ANSWERED_WITHIN_S = 10.0, 5.0
+
+
+class Damage(NamedTuple):
+    """What one fault did, and what those whom it met were told."""
+
+    name: str
+    sockets: int
+    missed: int
+    """Messages that a client did not get, and was not told of."""
+    doubled: int
+    gaps: int
+    """Clients that were told of a gap."""
+    stale: int
+    """Clients that were told that what they hear is old."""
+    ticks_lost: int
+    """Acknowledged, and not there."""
+    ticks_doubled: int
+    ticks_refused: dict[str, int]
+    """By the code of why."""
+    signals_lost: int
+    ledger_fault: str
+    silent_s: float
+    """The longest time in which some client heard nothing."""
+    unanswered_s: float
+    """The longest time in which no request was answered."""
+    back_s: float
+    """From the end of the fault until all heard again."""
+    statuses: dict[int, int]
+    most_in_a_minute: int
+    """Requests of one account that were let in within a minute."""
+
+
+def harm_of(damage: Damage) -> list[str]:
+    """Nothing may be lost or doubled without a word, or once it was acknowledged, nor be away for long."""
+    found = {
+        "messages lost untold": damage.missed,
+        "messages doubled": damage.doubled,
+        "acknowledged ticks lost": damage.ticks_lost,
+        "acknowledged ticks doubled": damage.ticks_doubled,
+        "acknowledged signals lost": damage.signals_lost,
+        "answers 500": damage.statuses.get(500, 0),
+        "let in beyond what is promised": max(0, damage.most_in_a_minute - MOST_IN_A_MINUTE),
+        "seconds until all heard again": round(damage.back_s) if damage.back_s > BACK_WITHIN_S else 0,
+        "seconds without an answer": round(damage.unanswered_s)
+        if damage.unanswered_s > ANSWERED_WITHIN_S
+        else 0,
+    }
+    ledger = [f"ledger: {damage.ledger_fault}"] if damage.ledger_fault else []
+    return [f"{what}: {count}" for what, count in found.items() if count] + ledger

@@ -1,0 +1,70 @@
+"""What is harm, and how the drill's page says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reliability.drill import report
+from tests.reliability.drill.damage import MOST_IN_A_MINUTE, Damage, harm_of
+
+pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
+HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, 60)
+ROW = "| Redis | 0 / 0 | 2 / 1 of 4 | 0 / 0 | 3 × too_late | 0 | 1.2 | 0.1 | 60 | 1 × broken, 7 × 200 |"
+
+
+def harmed(**changes: Any) -> Damage:
+    return HARMLESS._replace(**changes)
+
+
+def test_whoever_is_told_or_refused_is_not_harmed() -> None:
+    assert harm_of(harmed(most_in_a_minute=MOST_IN_A_MINUTE)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "harm"),
+    [
+        ({"missed": 1}, "messages lost untold: 1"),
+        ({"doubled": 1}, "messages doubled: 1"),
+        ({"ticks_lost": 1}, "acknowledged ticks lost: 1"),
+        ({"ticks_doubled": 1}, "acknowledged ticks doubled: 1"),
+        ({"signals_lost": 1}, "acknowledged signals lost: 1"),
+        ({"ledger_fault": "no trigger"}, "ledger: no trigger"),
+        ({"statuses": {200: 7, 500: 1}}, "answers 500: 1"),
+        ({"most_in_a_minute": MOST_IN_A_MINUTE + 1}, "let in beyond what is promised: 1"),
+        ({"back_s": 11.0}, "seconds until all heard again: 11"),
+        ({"unanswered_s": 6.0}, "seconds without an answer: 6"),
+    ],
+)
+def test_harm_is_named(changes: dict[str, Any], harm: str) -> None:
+    assert harm_of(harmed(**changes)) == [harm]
+
+
+def test_what_kept_a_case_from_its_end_has_a_row() -> None:
+    def breaks() -> Iterator[Damage]:
+        yield HARMLESS
+        raise AssertionError("3 of 4 clients hear nothing")
+
+    def is_not_tried() -> Iterator[Damage]:
+        yield from ()
+        raise report.NotTried("A full disk", "only root can make one")
+
+    first, second = report.results_of("case", breaks())
+    (left_out,) = report.results_of("case", is_not_tried())
+    assert (first.harm, second.harm, left_out.harm) == ([], ["3 of 4 clients hear nothing"], [])
+    assert second.row[:2] == ("case", "**not got over**: 3 of 4 clients hear nothing")
+    assert left_out.row[:2] == ("A full disk", "**not tried**: only root can make one")
+    assert {len(result.row) for result in (first, second, left_out)} == {len(report.HEAD)}
+
+
+def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.write(page, report.table([report.row_of(HARMLESS)]))
+    before, _, rest = page.read_text().partition(report.BEGIN)
+    rows, _, after = rest.partition(report.END)
+    assert (before, after) == ("before\n", "\nafter\n")
+    assert rows.splitlines()[-1] == ROW
