@@ -35,7 +35,7 @@ SEQUENCES = """
 
 def place_of(server: psycopg.ConnectionInfo) -> str:
     """The one that answered, of several."""
-    return f"PostgreSQL at {server.host}:{server.port}, database {server.dbname}"
+    return f"{server.host}:{server.port}, database {server.dbname}"
 
 
 class PostgresqlStore:
@@ -45,7 +45,7 @@ class PostgresqlStore:
     def __init__(self, wishes: dict[str, Any]) -> None:
         """`wishes` go to libpq."""
         self._connection = psycopg.connect(**wishes, autocommit=True)
-        self.place = place_of(self._connection.info)
+        self.place = f"PostgreSQL at {place_of(self._connection.info)}"
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

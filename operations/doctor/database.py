@@ -10,6 +10,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from core.process import connect_once, is_unfinished, pending_migrations
 from core.program.commands import command
+from operations.copying.postgresql_store import place_of
 
 from .clocks import compare
 from .diagnosis import Diagnosis, fail, ok, warn
@@ -30,7 +31,7 @@ def look_at_database() -> Iterator[Diagnosis]:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         yield fail(ABOUT, f"The database does not answer: {reason}.", RUNS)
         return
-    yield ok(ABOUT, f"{_version()} answers.")
+    yield ok(ABOUT, f"{_version()} answers at {_place()}.")
     if is_unfinished():
         says = "The database is not whole: a `restore` or `move` into it has not ended."
         yield fail(ABOUT, says, "Run that command again.")
@@ -38,6 +39,12 @@ def look_at_database() -> Iterator[Diagnosis]:
     yield from _migrations()
     if connection.vendor == "postgresql":
         yield from _postgresql()
+
+
+def _place() -> str:
+    if connection.vendor == "postgresql":
+        return place_of(connection.connection.info)
+    return str(connection.settings_dict["NAME"])
 
 
 def _version() -> str:

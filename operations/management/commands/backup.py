@@ -53,6 +53,7 @@ class Command(BaseCommand):
 
     def back_up(self, path: Path, *, with_secrets: bool) -> None:
         store = open_default()
+        self.stdout.write(f"The database is {store.place}.")
         try:
             manifest = back_up(store, path, self.stdout.write)
         finally:

@@ -52,6 +52,7 @@ class Command(BaseCommand):
             raise CommandError("Source and target are the same database.")
         source = open_url(source_url)
         target = open_default(create=True)
+        self.say(f"The source is {source.place}; the target is {target.place}.")
         try:
             refuse_if_in_use(source, "the source", self.stdout.write)
             refuse_if_in_use(target, "the target", self.stdout.write)

@@ -38,6 +38,7 @@ class Command(BaseCommand):
         try:
             archive.verify()
             store = open_default(create=True)
+            self.stdout.write(f"The database is {store.place}.")
             try:
                 refuse_if_in_use(store, "the database", self.stdout.write)
                 restore(archive, store, **options, say=self.stdout.write)

@@ -176,6 +176,29 @@ def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path:
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_line_names_the_database_without_a_password(
+    kind: str, new_database: New, tmp_path: Path
+) -> None:
+    path, source, target = tmp_path / "a.zip", new_database(kind), new_database(kind, is_migrated=False)
+    with in_place(with_password(source)):
+        for said in (run("backup", path), run("restore", path)):
+            assert said.splitlines()[0] == f"The database is {place_in(source)}."
+    with in_place(with_password(target)):
+        said = run("move", with_password(source), with_password(target), "--on-target")
+    assert said.splitlines()[0] == f"The source is {place_in(source)}; the target is {place_in(target)}."
+
+
+def with_password(url: str) -> str:
+    return url.replace("postgres@", "postgres:hunter2@")
+
+
+def place_in(url: str) -> str:
+    server, _, name = url.rpartition("@")[2].partition("/")
+    sqlite = f"SQLite at {url.removeprefix('sqlite:///')}"
+    return sqlite if url.startswith("sqlite") else f"PostgreSQL at {server}, database {name}"
+
+
 def test_secrets_are_written_apart_and_only_when_asked(
     filled: Callable[[str], str], tmp_path: Path, settings: Any
 ) -> None:

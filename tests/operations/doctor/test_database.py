@@ -17,6 +17,11 @@ def test_one_in_order_has_no_fault() -> None:
     assert faults(look_at_database()) == []
 
 
+def test_it_says_which_database_answers() -> None:
+    place = str(connection.settings_dict["NAME"])
+    assert place in next(iter(look_at_database())).says
+
+
 @pytest.mark.parametrize(("production", "level"), [(False, "warn"), (True, "fail")])
 def test_a_missing_migration_is_told(production: bool, level: str, settings: Settings) -> None:
     settings.PRODUCTION = production
