@@ -162,15 +162,15 @@ class SentinelGroup:
         return choose(name, named, faults)
 
     async def _ask(self, name: str, host: str, port: int) -> NamedMaster:
-        once = Retry(NoBackoff(), 0)
-        async with (
-            asyncio.timeout(SENTINEL_WITHIN_S),
-            Redis(host=host, port=port, retry=once, **self._options) as sentinel,
-            sentinel.pipeline(transaction=False) as asked,
-        ):
-            for question in ASKED:
-                asked.execute_command(question, name)
-            return read_named(await asked.execute(raise_on_error=False))
+        sentinel = Redis(host=host, port=port, retry=Retry(NoBackoff(), 0), **self._options)
+        try:
+            async with asyncio.timeout(SENTINEL_WITHIN_S), sentinel.pipeline(transaction=False) as asked:
+                for question in ASKED:
+                    asked.execute_command(question, name)
+                return read_named(await asked.execute(raise_on_error=False))
+        finally:
+            # The others have answered, or time is up, perhaps just now: it is closed all the same.
+            await asyncio.shield(sentinel.aclose())
 
 
 class SentinelGroupOfThreads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from redis.exceptions import RedisError
 
-from core.redis.connections import connect_redis, connect_redis_of_threads
+from core.background import cancel_and_wait
+from core.redis.connections import SentinelGroup, connect_redis, connect_redis_of_threads
+from core.redis.urls import read_redis_address
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.redis_group import RedisGroup, RedisNode
 
@@ -33,6 +36,15 @@ async def written(client: Any, value: str) -> None:
                 async with asyncio.timeout(0.5):
                     await client.set("fact", value)
                     return
+            await asyncio.sleep(0.05)
+
+
+async def answer(client: Any) -> bytes:
+    """As soon as somebody gives one."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(*AWAY):
+                return bytes(await client.get("fact"))
             await asyncio.sleep(0.05)
 
 
@@ -61,7 +73,7 @@ async def test_master_that_wakes_up_late_is_not_written_to(group: RedisGroup) ->
         await written(client, "new")
     # It is awake and still takes itself for the master, until the Sentinels tell it otherwise.
     fresh = connect_redis(group.url)
-    assert await fresh.get("fact") == b"new"
+    assert await answer(fresh) == b"new"
     await fresh.aclose()
     await client.aclose()
 
@@ -76,6 +88,20 @@ async def test_sentinels_that_are_gone_are_not_waited_for(group: RedisGroup) -> 
         of_threads = connect_redis_of_threads(group.url)
         assert of_threads.ping()
         of_threads.close()
+
+
+async def test_whenever_nobody_waits_any_more_nothing_is_left_open(
+    group: RedisGroup, recwarn: pytest.WarningsRecorder
+) -> None:
+    address = read_redis_address(group.url)
+    for turns in range(60):
+        asking = asyncio.create_task(SentinelGroup(address).discover_master("prices"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await cancel_and_wait(asking)
+    gc.collect()
+
+    assert [str(each.message) for each in recwarn if issubclass(each.category, ResourceWarning)] == []
 
 
 async def test_without_a_master_it_is_said_why(group: RedisGroup) -> None:
