@@ -30,11 +30,13 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]
 del os.environ["STEADY_CLOCK"]
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import TransactionTestCase  # noqa: E402
 from httpx._config import DEFAULT_TIMEOUT_CONFIG  # noqa: E402
+from hypothesis import HealthCheck  # noqa: E402
 from redis import Redis  # noqa: E402
 from xdist.remote import Producer  # noqa: E402
 from xdist.scheduler import LoadScopeScheduling  # noqa: E402
@@ -52,6 +54,14 @@ from .databases import prepared  # noqa: E402
 from .made_once import make_once  # noqa: E402
 from .patience import PATIENCE_S  # noqa: E402
 from .programs import services  # noqa: E402
+
+# How long an example takes is the machine's affair; what its fixtures make is the same for all examples.
+hypothesis.settings.register_profile(
+    "any machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("any machine")
 
 # What tests ask for without saying how long they wait.
 for each in ("connect", "read", "write", "pool"):

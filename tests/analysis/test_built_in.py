@@ -97,7 +97,7 @@ def test_nothing_known_is_neutral_without_any_confidence() -> None:
 
 
 @given(facts)
-@examples(max_examples=30, deadline=None)
+@examples(max_examples=30)
 def test_mirror_image_of_the_facts_mirrors_the_answer(one: Facts) -> None:
     answer, mirror = analyse(one), analyse(mirrored(one))
 
@@ -109,7 +109,7 @@ def test_mirror_image_of_the_facts_mirrors_the_answer(one: Facts) -> None:
 
 
 @given(facts)
-@examples(max_examples=30, deadline=None)
+@examples(max_examples=30)
 def test_answer_follows_from_itself(one: Facts) -> None:
     analysis = analyse(one)
 
@@ -122,7 +122,7 @@ def test_answer_follows_from_itself(one: Facts) -> None:
 
 
 @given(facts)
-@examples(max_examples=15, deadline=None)
+@examples(max_examples=15)
 def test_same_facts_give_the_same_answer(one: Facts) -> None:
     encode = msgspec.json.encode
 
@@ -135,7 +135,7 @@ def test_same_facts_give_the_same_answer(one: Facts) -> None:
     st.lists(ANY_NUMBER, max_size=3),
     st.tuples(ANY_NUMBER, ANY_NUMBER),
 )
-@examples(max_examples=60, deadline=None)
+@examples(max_examples=60)
 def test_whatever_comes_in_no_answer_holds_what_is_no_number(
     candles: list[tuple[float, float, float]],
     quote: tuple[float, float],
@@ -162,7 +162,7 @@ def test_whatever_comes_in_no_answer_holds_what_is_no_number(
 
 
 @given(facts, st.integers(1, 10 * HOUR_MS))
-@examples(max_examples=15, deadline=None)
+@examples(max_examples=15)
 def test_what_comes_later_changes_nothing(one: Facts, later_ms: int) -> None:
     seen = {
         "bars": {

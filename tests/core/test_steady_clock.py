@@ -253,7 +253,7 @@ def test_what_waited_to_be_read_says_nothing_of_another_process_time(machine: Ma
     assert (machine.ahead_ms, machine.told) == (0, [])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.tuples(st.integers(-400_000, 400_000), st.integers(0, 20_000), st.sampled_from([None, 0, 290_000]))
@@ -269,7 +269,7 @@ def test_it_never_goes_back_whoever_is_heard(steps: list[tuple[int, int, int | N
     assert said == sorted(said)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(-400_000, 400_000), st.integers(0, 20_000)), max_size=8))
 def test_it_meets_the_machines_in_the_end_where_nobody_is_heard(steps: list[tuple[int, int]]) -> None:
     machine = Machine()

@@ -75,7 +75,7 @@ async def come_back(
     return heard(always), due(rows, began_at, topics), after
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.data(),
     journals(),

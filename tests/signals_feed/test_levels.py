@@ -21,7 +21,7 @@ def take(highs: Highs, value: float) -> None:
         highs.rise(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(values | st.none(), max_size=60))
 def test_the_highest_since_each_mark_is_known(story: list[int | None]) -> None:
     """None is a mark, a number a value."""
@@ -82,7 +82,7 @@ class Naive:
         return met
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(placings | ticks | removals, max_size=80))
 def test_book_finds_whom_each_tick_meets_and_how_far_it_went(story: list[tuple[str, ...]]) -> None:
     watch, naive = SymbolWatch(), Naive()

@@ -190,7 +190,7 @@ def stored(ticks: Sequence[Tick]) -> list[StoredMinute]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps, directions, distances, distances, st.integers(0, 400_000))
 def test_ticks_end_a_signal_as_the_contract_says(
     changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int, ends_ms: int
@@ -204,7 +204,7 @@ def earned(direction: str, price: int) -> int:
     return price if direction == "buy" else -price
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps, directions, distances, distances)
 def test_minutes_never_pay_more_than_their_ticks_would_have(
     changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int
@@ -219,7 +219,7 @@ def test_minutes_never_pay_more_than_their_ticks_would_have(
         assert by_minutes[0].reason == "stop_loss" or by_minutes[0].reason == by_ticks[0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps, directions, distances, distances, st.integers(0, 300_000), st.integers(0, 400_000))
 def test_passing_signals_over_finds_the_same_as_looking_at_every_minute(
     changes: list[tuple[int, int, int]], direction: str, risk: int, reward: int, since_ms: int, ends_ms: int

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -75,7 +75,7 @@ async def admitted_of(window: RedisWindow, asked: int, limit: int) -> int:
     return sum(standing.admitted for standing in standings)
 
 
-@examples(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=150)
 @given(turns)
 def test_redis_and_memory_give_the_same_standings(store: Any, turns: list[tuple[int, list[Ask]]]) -> None:
     store.flushall()

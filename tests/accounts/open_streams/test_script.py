@@ -99,7 +99,7 @@ def client(own_redis: str) -> Any:
         yield connected
 
 
-@examples(max_examples=150, deadline=None)
+@examples(max_examples=150)
 @given(steps)
 def test_redis_and_memory_decide_the_same(client: Any, taken: list[Claim | Release | Enforce]) -> None:
     async def take() -> Twins:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 
 from core.times import MINUTE_MS
 from market.engine.engine import Engine
@@ -26,9 +26,7 @@ from tests.market.trading_days import (
 
 pytestmark = pytest.mark.django_db
 LONGEST_MS = 12 * MINUTE_MS
-quickly = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quickly = settings(max_examples=30)
 
 
 @pytest.fixture(autouse=True)

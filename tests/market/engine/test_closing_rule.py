@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
@@ -114,7 +114,7 @@ def _minute(row: dict[str, Any]) -> int:
     return round(datetime.fromisoformat(row["time"]).timestamp()) // 60
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(steps)
 @example([Step(59_000, 0, 0.5), Step(1_500, 600, 0.2), Step(1_600, 2_300, 0.1)])
 @example([Step(59_000, 0, 0.5), Step(1_500, 0, 0.2), Step(100, 1_000, 0.1)])

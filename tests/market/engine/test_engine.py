@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.times import MINUTE_MS
@@ -251,7 +251,7 @@ def test_nothing_is_flat_while_the_market_is_closed(metal: Instrument) -> None:
     assert times == ["21:57", "21:58", "21:59", "23:00", "23:01"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 25 * 60), st.integers(1, 900)), min_size=1, max_size=12),
     st.integers(1, 50),

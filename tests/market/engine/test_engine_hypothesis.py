@@ -30,7 +30,6 @@ gaps = st.sampled_from((0, 1, 700, 20_000, MINUTE_MS, 4 * MINUTE_MS)) | st.integ
 STEPS = settings(
     max_examples=40,
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from market.engine.files.format import BadFile, FilePosition
@@ -163,7 +163,7 @@ def test_zip_that_is_packed_in_an_unknown_way_is_refused(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=300)
 def test_damaged_archive_is_a_sentence_whatever_is_wrong(path: Path, data: st.DataObject) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, nan
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from instruments.catalogue import catalogue
@@ -50,7 +50,7 @@ def ticks_of(moves: list[Move]) -> list[Tick]:
     return ticks
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(st.lists(good_moves | any_moves, max_size=20), st.integers(1, 7))
 def test_ticks_are_refused_for_the_reasons_of_the_live_door(
     facts: InstrumentFacts, moves: list[Move], batch: int

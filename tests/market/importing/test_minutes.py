@@ -48,7 +48,7 @@ def closed(candles: list[Closed]) -> dict[int, PriceBar]:
     return {candle.opened_ms: candle for timeframe, candle in candles if timeframe == "1m"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     tick_sequences(),
     st.integers(1, 50),
@@ -66,7 +66,7 @@ def test_minutes_are_those_of_the_live_market(
     assert made == tick_by_tick(facts, sequence.ticks, price)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(tick_sequences(), st.data())
 def test_files_named_together_are_as_one(sequence: TickSequence, data: st.DataObject) -> None:
     facts, cut = facts_of(sequence), data.draw(st.integers(0, len(sequence.ticks)))

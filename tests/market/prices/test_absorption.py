@@ -191,7 +191,7 @@ def test_fractions_are_given_without_binary_noise() -> None:
 volumes = st.lists(st.integers(0, 10**14) | st.sampled_from([0, 1, 10**16]), min_size=61, max_size=400)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(volumes)
 def test_mean_and_deviation_stay_exact_over_a_long_run(made: list[int]) -> None:
     known = RecentVolumes(60)

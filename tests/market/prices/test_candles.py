@@ -28,13 +28,13 @@ def ticks_at(hours: str, *ticks: tuple[str, float]) -> TickSequence:
     return TickSequence(HOURS[hours], made, [300] * len(made))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(tick_sequences())
 def test_every_interval_is_what_its_ticks_say(sequence: TickSequence) -> None:
     assert candles_of(sequence) == expected(sequence.ticks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tick_sequences(), st.sampled_from(list(COARSER)))
 def test_every_interval_is_the_aggregate_of_its_minutes(sequence: TickSequence, timeframe: str) -> None:
     rows = candles_of(sequence)
@@ -45,7 +45,7 @@ def test_every_interval_is_the_aggregate_of_its_minutes(sequence: TickSequence, 
     assert coarser == list(aggregate(minutes, TIMEFRAMES[timeframe]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tick_sequences())
 def test_low_is_lowest_and_high_is_highest(sequence: TickSequence) -> None:
     for candle in candles_of(sequence).values():
@@ -53,7 +53,7 @@ def test_low_is_lowest_and_high_is_highest(sequence: TickSequence) -> None:
         assert candle.ask_low <= candle.ask_high
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tick_sequences(), st.data())
 def test_restart_at_any_point_changes_nothing(sequence: TickSequence, data: st.DataObject) -> None:
     """Only what is stored survives: closed candles, the forming minute and the last price."""
@@ -74,7 +74,7 @@ def test_restart_at_any_point_changes_nothing(sequence: TickSequence, data: st.D
     assert rows == expected(sequence.ticks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tick_sequences())
 def test_closed_candle_is_never_changed_in_place(sequence: TickSequence) -> None:
     """It may be waiting for the database in another thread."""

@@ -112,7 +112,7 @@ def test_volumes_add_up_without_binary_noise() -> None:
 minutes = st.tuples(st.integers(0, 3_000), st.integers(1, 9), st.integers(0, 10**9))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(minutes, min_size=1, max_size=60), st.integers(0, 1_500))
 def test_any_order_gives_the_aggregate_of_what_is_left(made: list[tuple[int, int, int]], wait: int) -> None:
     day, rows = RollingDay(2), dict[int, PriceBar]()

@@ -80,7 +80,7 @@ class Engine:
 
 
 @asynccontextmanager
-async def sending(redis: PrivateRedis, patience_s: float = 10.0) -> AsyncIterator[PushQueue]:
+async def sending(redis: PrivateRedis, patience_s: float = PATIENCE_S) -> AsyncIterator[PushQueue]:
     inbox = PushQueue(redis.url, patience_s)
     await inbox.start()
     try:

@@ -32,7 +32,7 @@ def test_rate_is_exact_over_time(rate: float) -> None:
 moments = st.integers(START_MS, START_MS + 600)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.tuples(moments, moments, moments), st.sampled_from([7, 150, 3_000]))
 def test_ticks_of_a_span_are_those_of_its_parts(chosen: tuple[int, int, int], rate: int) -> None:
     start, middle, end = sorted(chosen)

@@ -22,7 +22,7 @@ from .simulation import (
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 1_200), min_size=3, max_size=3), st.sampled_from([1_000, MINUTE_MS, HOUR_MS]))
 def test_bars_of_a_span_are_those_of_its_parts(chosen: list[int], step_ms: int) -> None:
     start, middle, end = (START_MS + steps * step_ms for steps in sorted(chosen))

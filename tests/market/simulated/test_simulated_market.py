@@ -47,7 +47,7 @@ def test_what_was_asked_before_changes_nothing() -> None:
     assert used.ticks_between(START_MS, START_MS + MINUTE_MS) == make_ticks(span_ms=MINUTE_MS)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["EURUSD", "BTCUSD", "UK100"]), st.lists(moments, min_size=3, max_size=3))
 def test_ticks_of_a_span_are_those_of_its_parts(symbol: str, chosen: list[int]) -> None:
     start, middle, end = sorted(chosen)
@@ -57,7 +57,7 @@ def test_ticks_of_a_span_are_those_of_its_parts(symbol: str, chosen: list[int]) 
 
 
 @given(moments, st.integers(0, 20_000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_ticks_lie_within_the_span_asked(start: int, length: int) -> None:
     ticks = make_market("BTCUSD").ticks_between(start, start + length)
     assert all(start <= tick.time_ms < start + length for tick in ticks)

@@ -122,7 +122,7 @@ class World:
             assert (symbol not in unrecovered) == is_whole
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.booleans(), steps)
 def test_sessions_together_are_the_source(has_all: bool, lived: list[Step]) -> None:
     world = World(has_all)

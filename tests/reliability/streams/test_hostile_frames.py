@@ -183,7 +183,6 @@ def test_whatever_comes_is_answered_with_a_reply_or_a_refusal(
     @settings(
         max_examples=EXAMPLES // len(PATHS) + 1,
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(messages)

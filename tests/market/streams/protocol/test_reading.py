@@ -204,7 +204,7 @@ actions = st.sampled_from(["subscribe", "unsubscribe", "list", "ping"])
 nearly = st.builds(lambda action, more: {**more, "action": action}, actions, values)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=60) | (values | nearly).map(lambda sent: json.dumps(sent).encode()))
 def test_whatever_comes_is_a_message_or_a_refusal(text: bytes) -> None:
     for kind in KINDS:
