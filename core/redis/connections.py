@@ -138,7 +138,8 @@ def choose(name: str, named: Sequence[NamedMaster], faults: Sequence[str]) -> tu
 
 
 class SentinelGroup:
-    """Asks all Sentinels at once, and heeds the newest of what more than half of them say."""
+    """Asks all Sentinels at once, and heeds the newest answer: of those who came first, if they are more than
+    half, and otherwise of however many answer."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._sentinels, self._most = address.sentinels, len(address.sentinels) // 2 + 1
@@ -174,7 +175,7 @@ class SentinelGroup:
 
 
 class SentinelGroupOfThreads:
-    """The same one after the other, until more than half have answered."""
+    """The same one after the other, until more than half have answered or all were asked."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._sentinels, self._most = address.sentinels, len(address.sentinels) // 2 + 1
