@@ -13,7 +13,10 @@ def is_ready(port: int) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
     try:
         connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
+        answer = connection.getresponse()
+        # `docker inspect` keeps it, and it names the reasons.
+        sys.stdout.write(answer.read().decode())
+        return answer.status == 200
     except (OSError, http.client.HTTPException):
         return False
     finally:

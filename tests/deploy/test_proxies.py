@@ -204,9 +204,12 @@ def test_probes_answer(fronts: Fronts, name: str, path: str) -> None:
 def test_health_check_of_the_image_tells_ready_from_not(fronts: Fronts) -> None:
     command = [sys.executable, str(ROOT / "deploy/ready.py")]
     ports = (fronts.pair.first.port, free_port())
-    codes = [subprocess.run(command, env={"PORT": str(port)}, check=False).returncode for port in ports]
-
-    assert codes == [0, 1]
+    ready, away = (
+        subprocess.run(command, env={"PORT": str(port)}, capture_output=True, text=True, check=False)
+        for port in ports
+    )
+    assert (ready.returncode, away.returncode) == (0, 1)
+    assert ready.stdout == httpx.get(f"http://127.0.0.1:{ports[0]}/readyz").text
 
 
 @each_proxy
