@@ -84,7 +84,7 @@ def _fallbacks() -> Iterator[CheckMessage]:
     for name, code in (("SECRET_KEY", "E009"), ("KEY_PEPPER", "E010")):
         before = getattr(settings, f"{name}_FALLBACKS")
         if getattr(settings, name) in before or len(set(before)) < len(before):
-            hint = f"Put the one of before there, and the new one into {name}."
+            hint = f"Put the previous one there, and the new one into {name}."
             yield Error(
                 f"{name}_FALLBACKS has {name} itself, or one twice.", hint=hint, id=f"tickwire.{code}"
             )

@@ -5,7 +5,7 @@ from core.program.commands import DATA_OPTION, NAME, SHORT_NAMES
 GROUPS: dict[str, dict[str, str]] = {
     "Running it": {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
-        "run_engine": "Run the market engine beside several web processes; twice for a stand-in.",
+        "run_engine": "Run the market engine beside several web processes; twice for a standby.",
         "migrate": "Bring the database to this version, beside a running service.",
         "doctor": "Look whether everything is in order; each fault comes with its mend.",
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
@@ -21,7 +21,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "changepassword": "Set somebody's password.",
         "issue_key": "Print a new API key, and nothing else.",
         "revoke_key": "Revoke an API key, in running services too.",
-        "rotate_secrets": "Seal anew with a new KEY_PEPPER, and say when the one of before may go.",
+        "rotate_secrets": "Seal anew with a new KEY_PEPPER, and say when the previous one may go.",
         "export_account": "Write everything that is kept about one person into a file.",
         "delete_account": "Delete somebody's account for good.",
         "issue_ingest_key": "Print a new key for sending prices.",

@@ -1,4 +1,4 @@
-"""What `run_engine` says of itself on a port of its own: probes, and figures while it leads or stands in."""
+"""What `run_engine` says of itself on a port of its own: probes, and figures while it leads or stands by."""
 
 import asyncio
 from collections.abc import Iterator
@@ -60,17 +60,17 @@ class EngineHealth(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        text = "1 while this engine holds the lease and makes prices, 0 while it stands in."
+        text = "1 while this engine holds the lease and makes prices, 0 while it stands by."
         yield GaugeMetricFamily("tickwire_engine_leads", text, value=self.role == "leader")
         if self.role == "leader":
-            # A stand-in hears no prices: to it all of them would be stale.
+            # A standby hears no prices: to it all of them would be stale.
             yield from self._market.collect()
 
     def _text(self) -> bytes:
         return generate_latest(self.registry)
 
     async def readiness(self) -> tuple[int, dict[str, Any]]:
-        """A leader is ready while it makes prices, a stand-in while it could take over."""
+        """A leader is ready while it makes prices, a standby while it could take over."""
         database, redis = await asyncio.gather(self._look_at_database(), self._look_at_redis())
         checks = {"database": database, "redis": redis}
         if self.role == "leader":

@@ -31,7 +31,7 @@ start_waits = LastingFault(logger, "The engine cannot start, trying again")
 class Command(BaseCommand):
     help = (
         "Run the market engine beside the web processes: feeds, candles, order flow. Start a second one as "
-        "a stand-in; it takes over within seconds when the first ends."
+        "a standby; it takes over within seconds when the first ends."
     )
     requires_system_checks = "__all__"
 
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         await control_events.start()
         await catalogue.load()
         await engine_health.start()
-        # Whether it leads or stands in.
+        # Whether it leads or stands by.
         tell_ready()
         try:
             while not ending.is_set():
