@@ -14,7 +14,7 @@ MAIL = VariableGroup(
         whole(
             "EMAIL_TIMEOUT",
             10,
-            "A mail waits for so many seconds for a mail server that is silent.",
+            "How many seconds a mail waits for a mail server that does not answer.",
             lowest=1,
         ),
         text("DEFAULT_FROM_EMAIL", "Tickwire <no-reply@localhost>", "The sender of all mails."),
@@ -28,7 +28,7 @@ ACCOUNTS = VariableGroup(
         whole(
             "UNCONFIRMED_KEPT_DAYS",
             7,
-            "Users who never confirm their address are deleted after so many days; 0 is never.",
+            "After so many days users who never confirmed their address are deleted; 0 means never.",
         ),
         whole("PUBLICATIONS_PER_MINUTE", 10, "Signals that a publisher may publish a minute; 0 is no limit."),
         whole(

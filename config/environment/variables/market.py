@@ -3,7 +3,7 @@ from ..variable import VariableGroup, address, number, secret, switch, text, who
 MARKET = VariableGroup(
     "The market",
     (
-        text("CANDLE_PRICE", "bid", "Of which price candles are made.", among=("bid", "mid")),
+        text("CANDLE_PRICE", "bid", "The price from which candles are made.", among=("bid", "mid")),
         whole(
             "CLOSE_GRACE_MS",
             2_000,
@@ -12,14 +12,12 @@ MARKET = VariableGroup(
         switch(
             "STEADY_CLOCK", True, "The market's time stays in order when the clock is set; 0 is for tests."
         ),
-        whole("CANDLE_DAYS_1M", 400, "For how many days candles of a minute are kept; 0 is for good."),
-        whole("CANDLE_DAYS_5M", 800, "For how many days candles of five minutes are kept; 0 is for good."),
-        whole(
-            "CANDLE_DAYS_15M", 1600, "For how many days candles of fifteen minutes are kept; 0 is for good."
-        ),
-        whole("CANDLE_DAYS_1H", 0, "For how many days candles of an hour are kept; 0 is for good."),
-        whole("CANDLE_DAYS_4H", 0, "For how many days candles of four hours are kept; 0 is for good."),
-        whole("CANDLE_DAYS_1D", 0, "For how many days candles of a day are kept; 0 is for good."),
+        whole("CANDLE_DAYS_1M", 400, "How many days candles of a minute are kept; 0 means forever."),
+        whole("CANDLE_DAYS_5M", 800, "How many days candles of five minutes are kept; 0 means forever."),
+        whole("CANDLE_DAYS_15M", 1600, "How many days candles of fifteen minutes are kept; 0 means forever."),
+        whole("CANDLE_DAYS_1H", 0, "How many days candles of an hour are kept; 0 means forever."),
+        whole("CANDLE_DAYS_4H", 0, "How many days candles of four hours are kept; 0 means forever."),
+        whole("CANDLE_DAYS_1D", 0, "How many days candles of a day are kept; 0 means forever."),
         whole("DEMO_SEED", 7, "Another number, another simulated market."),
         whole(
             "DEMO_RATE",

@@ -21,7 +21,7 @@ MONITORING = VariableGroup(
         text(
             "LOG_LEVEL",
             "INFO",
-            "From which level on lines are logged.",
+            "The lowest level that is logged.",
             among=("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
         ),
         text(
@@ -32,6 +32,6 @@ MONITORING = VariableGroup(
             otherwise="`json` in production, else `text`",
         ),
         switch("ACCESS_LOG", False, "Logs each success of `/api` and `/ingest` too, and not refusals alone."),
-        whole("SLOW_REQUEST_MS", 1_000, "A request that takes so long is logged as slow; 0 is none."),
+        whole("SLOW_REQUEST_MS", 1_000, "A request that takes this long is logged as slow; 0 logs none."),
     ),
 )

@@ -20,7 +20,7 @@ NEWS = VariableGroup(
         ),
         text("ANTHROPIC_MODEL", "", "The model to ask there; without it nobody is asked."),
         secret("ANTHROPIC_API_KEY", "The key for that endpoint."),
-        number("LANGUAGE_TIMEOUT_S", 20.0, "A model may take so many seconds for a call, all in all."),
+        number("LANGUAGE_TIMEOUT_S", 20.0, "The most seconds that a call of a model may take, in all."),
         whole("LANGUAGE_DAILY_BUDGET", 500, "Calls of each model a UTC day, over all processes."),
     ),
 )

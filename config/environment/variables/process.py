@@ -102,10 +102,10 @@ HTTP = VariableGroup(
         number(
             "DRAIN_S",
             None,
-            "For so many seconds after SIGTERM `/readyz` answers 503 before the port closes.",
+            "How many seconds after SIGTERM `/readyz` answers 503 before the port closes.",
             otherwise="5 in production, else 0",
         ),
-        number("STOP_WITHIN_S", 20.0, "After that a process ends within so many seconds, whatever hangs."),
+        number("STOP_WITHIN_S", 20.0, "The most seconds that a process then takes to end, whatever hangs."),
         whole("API_THREADS", 8, "Threads of a process in which the API asks the database.", lowest=1),
         whole("PAGE_THREADS", 6, "Threads of a process in which pages are made.", lowest=1),
     ),

@@ -31,17 +31,17 @@ DATABASE = VariableGroup(
         number(
             "DATABASE_IDLE_TRANSACTION_S",
             10.0,
-            "PostgreSQL ends a transaction idle for so many seconds, 0 is never; not behind a pooler.",
+            "Seconds after which PostgreSQL ends an idle transaction; 0 means never. Not behind a pooler.",
         ),
         number(
             "KEYS_TRUSTED_FOR_S",
             900.0,
-            "Without the database known keys and open streams go on so long; a revocation may be as late.",
+            "Seconds that known keys and open streams outlast the database; a revocation may be as late.",
         ),
         whole(
             "MIGRATION_LOCK_MS",
             1_000,
-            "A migration waits so long for a table that is in use, and whoever comes later waits behind it.",
+            "How long a migration waits for a table that is in use; later queries queue behind it meanwhile.",
         ),
     ),
 )
