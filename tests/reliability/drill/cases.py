@@ -23,7 +23,7 @@ from .loaded import Size, furnish, under_load
 from .report import NotTried
 
 FAILOVER_SIZE = Size(1_000, 200.0, 20)
-DISK = "size=640m"
+DISK, FULL_DISK = "size=640m", "PostgreSQL's disk is full for 10 s"
 Case = Callable[[Path, Size], Iterator[Damage]]
 
 
@@ -66,9 +66,8 @@ def servers_fail(directory: Path, size: Size) -> Iterator[Damage]:
 
 
 def disk_is_full(directory: Path, size: Size) -> Iterator[Damage]:
-    name = "PostgreSQL's disk is full for 10 s"
     if os.geteuid() != 0:
-        raise NotTried(name, "only root can give PostgreSQL a small disk")
+        raise NotTried(FULL_DISK, "only root can give PostgreSQL a small disk")
     with ExitStack() as running:
         disk = directory / "disk"
         disk.mkdir()
@@ -81,7 +80,7 @@ def disk_is_full(directory: Path, size: Size) -> Iterator[Damage]:
             running.callback(servers.stop, name)
         installation = Installation(directory, servers.database.url, servers.redis.url)
         loaded = running.enter_context(under_load(installation, size))
-        yield loaded.measure(name, partial(faults.fill_postgresql, servers))
+        yield loaded.measure(FULL_DISK, partial(faults.fill_postgresql, servers))
 
 
 def redis_fails_over(directory: Path, size: Size) -> Iterator[Damage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.reliability.drill import report
+from tests.reliability.drill.cases import FULL_DISK, disk_is_full
 from tests.reliability.drill.damage import MOST_IN_A_MINUTE, Damage, harm_of
+from tests.reliability.drill.loaded import Size
 
 pytestmark = pytest.mark.row("5–8", "lost, doubled and interrupted are seen")
 HARMLESS = Damage("Redis", 4, 0, 0, 1, 2, 0, 0, {"too_late": 3}, 0, "", 1.24, 0.06, 3.0, {200: 7, 0: 1}, 60)
@@ -58,6 +61,12 @@ def test_what_kept_a_case_from_its_end_has_a_row() -> None:
     assert second.row[:2] == ("case", "**not got over**: 3 of 4 clients hear nothing")
     assert left_out.row[:2] == ("A full disk", "**not tried**: only root can make one")
     assert {len(result.row) for result in (first, second, left_out)} == {len(report.HEAD)}
+
+
+def test_full_disk_is_not_tried_without_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (result,) = report.results_of("disk_is_full", disk_is_full(tmp_path, Size()))
+    assert result.row[:2] == (FULL_DISK, "**not tried**: only root can give PostgreSQL a small disk")
 
 
 def test_page_is_written_between_its_marks(tmp_path: Path) -> None:
