@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+from pathlib import Path
 
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
@@ -9,7 +10,7 @@ from django.db import connection
 from django.db.utils import OperationalError, ProgrammingError
 
 from core.process import connect_once, first_line
-from core.program.commands import command
+from core.program.commands import ROOT, command
 
 NO_TABLES = "The database has no tables yet."
 
@@ -25,18 +26,32 @@ def explain(error: BaseException) -> str | None:
     return None
 
 
+ANOTHER_FOLDER = "choose another folder with --data or VAR_DIR."
+
+
 def _explain_os(error: OSError) -> str | None:
     where = f" ({error.filename})" if error.filename else ""
     match error.errno:
         case errno.ENOSPC:
             return f"The disk is full{where}. Free some space and start again; nothing was lost."
-        case errno.EACCES | errno.EROFS | errno.ENOTDIR | errno.EEXIST:
-            way_out = "Make it writable, or choose another folder with --data or VAR_DIR."
-            return f"Tickwire may not write here{where}. {way_out}"
+        case errno.EDQUOT:
+            return f"This user's share of the disk is used up{where}. Free some of it, or have it raised."
+        case errno.EACCES | errno.EPERM | errno.EROFS | errno.ENOTDIR | errno.EEXIST if where:
+            return f"Tickwire may not write here{where}. Make it writable, or {ANOTHER_FOLDER}"
+        case errno.ENOENT | errno.EISDIR if _is_elsewhere(error.filename):
+            what = "is a folder and not a file" if error.errno == errno.EISDIR else "cannot be made or found"
+            return f"{error.filename} {what}. Mend the path, or {ANOTHER_FOLDER}"
+        case errno.EMFILE | errno.ENFILE:
+            return "Too many files are open. Raise the limit: ulimit -n, or LimitNOFILE of systemd."
         case errno.EADDRINUSE:
             other = command("serve --port 8001")
             return f"{error.strerror}. Stop what is using the port, or choose another: `{other}`"
     return None
+
+
+def _is_elsewhere(path: object) -> bool:
+    """Not beside our code, where a missing file is a fault of ours."""
+    return isinstance(path, str) and not Path(path).resolve().is_relative_to(ROOT)
 
 
 def _explain_database(error: Exception) -> str | None:

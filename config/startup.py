@@ -88,10 +88,13 @@ SEPARATE_ENGINE = """
 """
 
 
+DEFAULT_PORT = 8000
+
+
 def banner(host: str, port: int, staff_link: str | None = None) -> str:
     """What a newcomer needs to know."""
     address = shown_address(host, port)
-    more = _demo(address, staff_link) if settings.DEMO else _first_steps()
+    more = _demo(address, port, staff_link) if settings.DEMO else _first_steps()
     if settings.DEMO and not host_is_loopback(host):
         more += FROM_HERE_ONLY
     if settings.REDIS_URL:
@@ -99,13 +102,13 @@ def banner(host: str, port: int, staff_link: str | None = None) -> str:
     return BANNER.format(address=address, more=more)
 
 
-def _demo(address: str, staff_link: str | None) -> str:
+def _demo(address: str, port: int, staff_link: str | None) -> str:
     keys = demo_keys()
     shown = "\n".join(f"    {tier:<8} {key}" for tier, key in keys.items())
     login = f"{address}{staff_link}" if staff_link else NO_LOGIN
-    return DEMO.format(
-        keys=shown, login=login, pro_key=keys["pro"], address=address, another=command("demo_login")
-    )
+    # Another shell may have another PORT, or none.
+    another = command("demo_login" if port == DEFAULT_PORT else f"demo_login --port {port}")
+    return DEMO.format(keys=shown, login=login, pro_key=keys["pro"], address=address, another=another)
 
 
 def _first_steps() -> str:

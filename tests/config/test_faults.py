@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import secrets
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from config.failures import explain
+from core.program.commands import ROOT
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs import services
 from tests.programs.commands import manage
@@ -86,6 +90,47 @@ def test_a_folder_that_cannot_be_written_is_one_clear_sentence(tmp_path: Path) -
 
     assert ended.returncode == 1
     assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_a_folder_where_none_can_be_made_is_one_clear_sentence() -> None:
+    ended = manage(Path("/proc/tickwire"), "check")
+
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        "/proc/tickwire cannot be made or found. "
+        "Mend the path, or choose another folder with --data or VAR_DIR.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "The disk is full (/srv/tickwire)."),
+        (errno.EDQUOT, "This user's share of the disk is used up (/srv/tickwire)."),
+        (errno.EPERM, "Tickwire may not write here (/srv/tickwire)."),
+        (errno.EISDIR, "/srv/tickwire is a folder and not a file."),
+        (errno.EMFILE, "Too many files are open."),
+    ],
+)
+def test_what_the_system_refuses_is_one_clear_sentence(number: int, says: str) -> None:
+    explained = explain(OSError(number, os.strerror(number), "/srv/tickwire"))
+    assert explained is not None
+    assert explained.startswith(f"{says} ")
+
+
+def test_a_file_of_ours_that_is_missing_keeps_its_traceback() -> None:
+    missing = str(ROOT / "templates" / "none.html")
+    assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory", missing)) is None
+    assert explain(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None
+
+
+def test_no_processes_serve_nothing(tmp_path: Path) -> None:
+    ended = manage(tmp_path, "serve", "--workers", "0")
+
+    assert (ended.returncode, ended.stderr.strip()) == (
+        1,
+        "CommandError: --workers is how many processes serve: 1 or more.",
+    )
 
 
 def test_commands_before_the_first_migration_say_what_to_do(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
+        if workers < 1:
+            raise CommandError("--workers is how many processes serve: 1 or more.")
         if workers > 1 and not settings.REDIS_URL:
             raise CommandError(
                 "Several processes share their limits over Redis: set REDIS_URL, or use one worker."
