@@ -8,7 +8,11 @@ from pathlib import Path
 
 def own_name() -> str:
     """Another one each time."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_namespace()}.{uuid.uuid4().hex[:8]}"
+    return name_of(os.getpid())
+
+
+def name_of(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}:{_namespace()}.{uuid.uuid4().hex[:8]}.{_started(pid)}"
 
 
 def is_alive(name: str) -> bool | None:
@@ -16,7 +20,8 @@ def is_alive(name: str) -> bool | None:
     if not name:
         return None
     host, pid, mark = name.rsplit(":", 2)
-    namespace = mark.partition(".")[0]
+    # A name that an earlier version gave does not tell when the process was started.
+    namespace, _, started = (*mark.split("."), "", "")[:3]
     # Containers may share a host's name, and each counts its processes by itself.
     if host != socket.gethostname() or not namespace or namespace != _namespace() or int(pid) == os.getpid():
         return None
@@ -25,8 +30,9 @@ def is_alive(name: str) -> bool | None:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    # Another process may have got its number since.
+    return "" in (started, found := _started(int(pid))) or started == found
 
 
 def _namespace() -> str:
@@ -35,4 +41,13 @@ def _namespace() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
         return f"{boot}-{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When, in ticks of the kernel since the machine was started; empty where nobody can say."""
+    try:
+        # The name of the program, in parentheses, may hold anything.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
         return ""

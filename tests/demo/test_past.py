@@ -22,13 +22,13 @@ from instruments.catalogue import catalogue
 from instruments.models import Instrument
 from market.models import Candle, LastQuote, UnfinishedPast
 from market.prices.candles import DAY_MS
-from market.store import own_name
+from market.store.process_names import name_of
 from signals_feed.models import Signal
 from tests.factories import NOON, make_calendar, make_candle, make_instrument
 from tests.market.ticking import NOON_MS
 
 pytestmark = pytest.mark.django_db
-GONE_PROCESS = own_name().rsplit(":", 2)
+GONE_PROCESS = name_of(2**22 + 1)
 OF_ANOTHER_MACHINE = "elsewhere:1:0.0"
 
 
@@ -97,8 +97,7 @@ def test_each_is_given_to_one() -> None:
 
 def test_what_a_dead_process_began_is_given_to_another() -> None:
     assert claimed() == "EURUSD"
-    host, _, mark = GONE_PROCESS
-    UnfinishedPast.objects.exclude(maker="").update(maker=f"{host}:{2**22 + 1}:{mark}")
+    UnfinishedPast.objects.exclude(maker="").update(maker=GONE_PROCESS)
 
     assert claimed() == "EURUSD"
 
@@ -112,9 +111,7 @@ def test_another_machine_is_waited_for_a_minute() -> None:
 
 
 def test_one_that_lives_here_may_take_its_time() -> None:
-    host, _, mark = GONE_PROCESS
-    parent = f"{host}:{os.getppid()}:{mark}"
-    UnfinishedPast.objects.update(maker=parent, begun_at=timezone.now() - timedelta(minutes=4))
+    UnfinishedPast.objects.update(maker=name_of(os.getppid()), begun_at=timezone.now() - timedelta(minutes=4))
     assert claimed() == ""
     assert going_on()
 
@@ -158,8 +155,7 @@ def test_who_died_does_not_go_on() -> None:
     UnfinishedPast.objects.update(begun_at=None)
     claimed()
     assert going_on()
-    host, _, mark = GONE_PROCESS
-    UnfinishedPast.objects.exclude(maker="").update(maker=f"{host}:{2**22 + 1}:{mark}")
+    UnfinishedPast.objects.exclude(maker="").update(maker=GONE_PROCESS)
     assert not going_on()
 
 

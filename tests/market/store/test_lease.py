@@ -24,6 +24,7 @@ from market.prices.records import JournalPosition, Tick
 from market.store import checkpoints
 from market.store.checkpoints import Checkpoint
 from market.store.lease import GONE_S, LONG_GONE, STEADY_S, Lease, LeaseLost, database_now
+from market.store.process_names import name_of
 from tests.databases.queries import around_statements
 from tests.factories import make_instrument
 from tests.market.postgresql import in_place
@@ -48,11 +49,6 @@ class Watch:
 
     def __call__(self) -> float:
         return self.now
-
-
-def writer_of(pid: int) -> str:
-    """As a process of this machine signs."""
-    return Lease().writer.replace(f":{os.getpid()}:", f":{pid}:")
 
 
 def refuse(sql: str, _: Callable[[], Any]) -> Any:
@@ -102,7 +98,7 @@ def test_dead_process_of_this_machine_is_not_waited_for() -> None:
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    make_state(writer_of(child))
+    make_state(name_of(child))
 
     assert Lease().take() is not None
 
@@ -114,7 +110,7 @@ def test_process_that_another_namespace_knows_is_waited_for_whatever_its_number_
     if not child:
         os._exit(0)
     os.waitpid(child, 0)
-    host, pid, mark = writer_of(child).rsplit(":", 2)
+    host, pid, mark = name_of(child).rsplit(":", 2)
     make_state(f"{host}:{pid}:elsewhere.{mark}")
 
     assert Lease().take() is None
@@ -122,7 +118,22 @@ def test_process_that_another_namespace_knows_is_waited_for_whatever_its_number_
 
 @pytest.mark.usefixtures("clock")
 def test_live_process_of_this_machine_is_waited_for() -> None:
-    make_state(writer_of(os.getppid()))
+    make_state(name_of(os.getppid()))
+
+    assert Lease().take() is None
+
+
+@pytest.mark.usefixtures("clock")
+def test_live_process_that_got_the_number_of_a_dead_one_is_not_waited_for() -> None:
+    named, _, started = name_of(os.getppid()).rpartition(".")
+    make_state(f"{named}.{int(started) - 1}")
+
+    assert Lease().take() is not None
+
+
+@pytest.mark.usefixtures("clock")
+def test_name_of_an_earlier_version_counts_by_its_number_alone() -> None:
+    make_state(name_of(os.getppid()).rpartition(".")[0])
 
     assert Lease().take() is None
 
@@ -213,7 +224,7 @@ def test_writer_gone_for_long_is_replaced_at_the_first_look_at_a_file() -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_writer_that_lives_is_not_taken_for_gone_because_the_clock_was_set() -> None:
-    make_state(writer_of(os.getppid()), silent=2 * LONG_GONE)
+    make_state(name_of(os.getppid()), silent=2 * LONG_GONE)
     watch = Watch()
     waiting = Lease(watch)
 
