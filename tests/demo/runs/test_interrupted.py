@@ -8,12 +8,14 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from config.demo_makers import MOST_AGAIN
+from demo.past import LATER
 from tests.patience import PATIENCE_S, wait_until
 from tests.programs.commands import manage
 from tests.programs.running import Serve
@@ -26,7 +28,7 @@ FEW = PREPARE.replace(
     'exclude(symbol="BTCUSD")',
     'exclude(symbol__in=["BTCUSD", "EURUSD", "GBPUSD", "XAUUSD", "AAPL", "US500"])',
 )
-INSTRUMENTS = 7
+INSTRUMENTS, MAKERS = 7, 2
 OF_THE_UNMADE = """
     opened_at < (SELECT min(until_at) FROM market_unfinishedpast)
     AND instrument_id IN (SELECT instrument_id FROM market_unfinishedpast WHERE made_at IS NULL)
@@ -56,14 +58,24 @@ def number_of(var_dir: Path, table: str, where: str = "1") -> int:
 
 
 def makers_of(serve: Serve) -> list[int]:
-    children = Path(f"/proc/{serve.pid}/task/{serve.pid}/children").read_text().split()
-    return [int(child) for child in children if b"--beside" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    """The children of whichever of its threads; either may end meanwhile."""
+    found: list[int] = []
+    for children in Path(f"/proc/{serve.pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, children.read_text().split())
+    return [pid for pid in found if b"--beside" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -72,7 +84,8 @@ def made(serve: Serve) -> int:
 
 
 def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def completed(var_dir: Path) -> Iterator[Serve]:
@@ -113,6 +126,29 @@ def test_killed_in_the_middle_it_goes_on_at_the_next_start(var_dir: Path) -> Non
     for running in completed(var_dir):
         assert f"{INSTRUMENTS - left} of {INSTRUMENTS}" not in running.output
         assert_whole(var_dir, running)
+
+
+def test_makers_that_are_killed_are_started_again(var_dir: Path) -> None:
+    with Serve(var_dir) as running:
+        wait_until(lambda: made(running) >= 1)
+        for pid in makers_of(running):
+            kill(pid)
+        wait_until(lambda: COMPLETE in running.output)
+        assert_whole(var_dir, running)
+
+
+def test_makers_that_are_killed_again_and_again_are_given_up_with_a_word(var_dir: Path) -> None:
+    killed: set[int] = set()
+
+    def have_given_up() -> bool:
+        for pid in makers_of(running):
+            kill(pid)
+            killed.add(pid)
+        return LATER in running.output
+
+    with Serve(var_dir) as running:
+        wait_until(have_given_up)
+    assert MAKERS < len(killed) <= MAKERS * (1 + MOST_AGAIN)
 
 
 def test_when_the_service_is_killed_alone_nobody_goes_on_without_it(var_dir: Path) -> None:
