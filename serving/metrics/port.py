@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from django.conf import settings
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from core.plain_json import encode
@@ -15,8 +16,12 @@ logger = logging.getLogger(__name__)
 HEAD_WITHIN_S = 5
 LONGEST_HEAD = 8 * 1024
 
-# Each service on one machine takes the next free port.
+# For several services on one machine. In production a scrape would take one for the other.
 MOST_PORTS = 64
+TAKEN = (
+    "Port %d is taken, so metrics and probes are not served: give each process a METRICS_PORT or ENGINE_PORT"
+    " of its own, and start it again."
+)
 Text = Callable[[], Awaitable[bytes]]
 Readiness = Callable[[], Awaitable[tuple[int, dict[str, Any]]]]
 JSON = "application/json"
@@ -41,16 +46,18 @@ class MetricsPort:
         """0 is none."""
         if not first:
             return
-        for port in range(first, first + MOST_PORTS):
+        for port in range(first, first + (1 if settings.PRODUCTION else MOST_PORTS)):
             try:
                 self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_HEAD)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
                 continue
+            if port != first:
+                logger.warning("Port %d is taken, so metrics and probes are at %d.", first, port)
             logger.info("Metrics and probes are at http://%s:%d/metrics, /livez and /readyz", host, port)
             return
-        logger.error("No port from %d on is free for the metrics: they are not served.", first)
+        logger.error(TAKEN, first)
 
     async def stop(self) -> None:
         if self._server is not None:

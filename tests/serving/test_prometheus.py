@@ -144,15 +144,31 @@ async def test_own_port_ends_what_it_cannot_read(port: MetricsPort) -> None:
     assert await fetch(port.port, b"x" * 20_000) == b""
 
 
-async def test_each_service_takes_the_next_port(port: MetricsPort) -> None:
+async def test_each_service_takes_the_next_port_and_warns_of_it(
+    port: MetricsPort, caplog: pytest.LogCaptureFixture
+) -> None:
     second = MetricsPort(text, ready)
     assert port.port is not None
     await second.start(port.port, "127.0.0.1")
     try:
         assert second.port is not None
         assert second.port > port.port
+        warning = f"Port {port.port} is taken, so metrics and probes are at {second.port}."
+        assert ("WARNING", warning) in [(each.levelname, each.getMessage()) for each in caplog.records]
     finally:
         await second.stop()
+
+
+async def test_a_taken_port_is_an_error_in_production(
+    port: MetricsPort, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.PRODUCTION = True
+    second = MetricsPort(text, ready)
+    assert port.port is not None
+    await second.start(port.port, "127.0.0.1")
+    assert second.port is None
+    (error,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert error.startswith(f"Port {port.port} is taken, so metrics and probes are not served")
 
 
 async def test_no_port_is_taken_unless_it_is_asked_for() -> None:

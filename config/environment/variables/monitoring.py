@@ -8,7 +8,8 @@ MONITORING = VariableGroup(
         whole(
             "METRICS_PORT",
             0,
-            "A port of `serve` for metrics and probes alone, this one or the next that is free; 0 is none.",
+            "A port of `serve` for metrics and probes alone; 0 is none. If it is taken, the next free one, "
+            "and in production none.",
             highest=HIGHEST_PORT,
         ),
         whole(
