@@ -8,8 +8,8 @@ from types import TracebackType
 
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
-from websockets.sync.client import connect
 
+from .blocking_socket import BlockingSocket
 from .calls import Calls, Value, given, read, wait_before_again
 from .errors import ApiError, Json
 from .session import SILENCE_S, OnMissed, OnNotice, Session, SignalSession, address, log_notice, warn
@@ -70,10 +70,10 @@ class Client(Calls[Json]):
     def _follow(self, session: Session) -> Generator[Json, None, None]:
         while True:
             try:
-                with connect(address(self.url, session), max_size=None) as socket:
+                with BlockingSocket(address(self.url, session)) as socket:
                     socket.send(session.subscribe())
                     while True:
-                        frame = session.hear(socket.recv(timeout=SILENCE_S))
+                        frame = session.hear(socket.recv(SILENCE_S))
                         if frame is not None:
                             yield frame
             except (ConnectionClosed, InvalidHandshake, OSError, TimeoutError) as failure:
