@@ -4,10 +4,10 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from operations.doctor.mail_server import look_at_mail
+from tests.programs.mail_server import mail_server
 from tests.programs.services import free_port
 
 from .diagnoses import faults, only_fault
-from .smtp import mail_server
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,9 @@ import httpx
 import pytest
 
 from tests.patience import wait_until
+from tests.programs.mail_server import MailServer, mail_server
 from tests.reliability.conftest import Tell
 from tests.reliability.services.processes import Installation, Process
-
-from .mail_server import MailServer, mail_server
 
 pytestmark = [pytest.mark.usefixtures("rows")]
 PASSWORD = "a long walk 7"
