@@ -49,17 +49,26 @@ class PostgresqlStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        self.tell("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try:
-            self._set()
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
             yield
-        finally:
-            self.tell("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self.tell(begin)
+        try:
+            for name, value in SETTINGS.items():
+                # For this transaction: a pooler gives the connection to others after it.
+                self.tell(f"SET LOCAL {name} = '{value}'")
+            yield
+        except BaseException:
+            # A table that was read half keeps the connection for itself, and a statement would wait for ever.
+            self._connection.close()
+            raise
+        self.tell("COMMIT")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self._connection.transaction():
-            self._set()
+        with self._transaction("BEGIN"):
             guarded = [
                 str(name)
                 for (name,) in self.ask(
@@ -74,11 +83,6 @@ class PostgresqlStore:
             self.tell("SET CONSTRAINTS ALL IMMEDIATE")
             for name in guarded:
                 self.tell(f"ALTER TABLE {quoted(name)} ENABLE TRIGGER USER")
-
-    def _set(self) -> None:
-        """For this transaction: a pooler gives the connection to others after it."""
-        for name, value in SETTINGS.items():
-            self.tell(f"SET LOCAL {name} = '{value}'")
 
     def names(self) -> set[str]:
         found = self.ask("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")

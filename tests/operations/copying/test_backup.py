@@ -15,12 +15,14 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from accounts.models import ApiKey
+from accounts.models import ApiKey, User
 from core.events.outbox import ControlEvent
 from core.process import UNFINISHED, refuse_unfinished
 from market.models import Candle, EngineState
 from market.store import partitions
+from operations.copying import backing_up
 from operations.copying.archive import ArchiveReader, Contents
+from operations.copying.opening import open_url
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Announcement, Signal
 from signals_feed.stream import REPLAYED_FOR
@@ -30,6 +32,7 @@ from tests.market.postgresql import in_place
 from .conftest import KINDS
 
 New = Callable[..., str]
+RELEASE = Path(__file__).resolve().parents[3] / "RELEASE"
 
 
 def run(name: str, *words: object, **options: Any) -> str:
@@ -119,17 +122,37 @@ def test_an_empty_database_is_made_by_its_migrations(
         assert verify().entries == 3
 
 
-def test_a_backup_of_an_earlier_version_is_migrated(new_database: New, tmp_path: Path) -> None:
-    path = tmp_path / "earlier.zip"
+def test_a_backup_of_the_last_release_is_migrated(new_database: New, tmp_path: Path) -> None:
+    path, (_, *last) = tmp_path / "earlier.zip", RELEASE.read_text().splitlines()
     with in_place(new_database("sqlite")):
+        for line in last:
+            call_command("migrate", *line.split(), verbosity=0)
         call_command("migrate", "status", "0001", verbosity=0)
         make_user("early")
         run("backup", path)
     assert "status_processreport" not in contents(path)
-    with in_place(new_database("sqlite")):
+    with in_place(new_database("postgresql")):
         run("restore", path)
         assert "status_processreport" in connection.introspection.table_names()
+        assert User.objects.get().username == "early"
         call_command("migrate", "--check", verbosity=0)
+
+
+@pytest.mark.parametrize("act", ["snapshot", "writing"])
+def test_what_is_broken_off_while_a_table_is_read_ends(act: str, filled: Callable[[str], str]) -> None:
+    store = open_url(filled("postgresql"))
+    (table,) = (each for each in backing_up.schema_of(store).tables if each.name == backing_up.CANDLES)
+    # It keeps what is read half, as a traceback does.
+    rows = store.read(table)
+
+    def break_off() -> None:
+        with getattr(store, act)():
+            next(rows)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    store.close()
 
 
 def test_what_a_newer_version_made_is_refused(new_database: New, tmp_path: Path) -> None:
@@ -167,7 +190,13 @@ def test_a_full_disk_leaves_no_half_file(filled: Callable[[str], str], tmp_path:
     path, before = tmp_path / "full" / "a.zip", resource.getrlimit(resource.RLIMIT_FSIZE)
     # SQLite keeps files of its own, which would meet the limit first.
     with in_place(filled("postgresql")):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+        # So much that the disk is full while a table is read.
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO django_session SELECT md5(n::text), repeat(md5(random()::text), 8), now()"
+                " FROM generate_series(1, 10000) n"
+            )
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
         try:
             with pytest.raises(CommandError, match="could not be written: File too large. Nothing was left"):
                 run("backup", path)

@@ -68,15 +68,16 @@ def test_every_row_arrives_as_it_was(
         assert Candle.objects.get(close=Decimal("9999999.99999999")).volume == Decimal("1234567.12345678")
 
 
-@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize(("of", "to"), [KINDS, KINDS[::-1]])
 def test_a_killed_move_goes_on(
+    of: str,
     to: str,
     filled: Callable[[str], str],
     new_database: New,
     move: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source, target = filled("sqlite"), new_database(to, is_migrated=False)
+    source, target = filled(of), new_database(to, is_migrated=False)
     monkeypatch.setattr(moving, "AT_ONCE", 2)
     note, notes = unfinished.note, 0
 
