@@ -7,7 +7,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "serve": "Serve pages, REST and streams; outside production with the demo.",
         "run_engine": "Run the market engine beside several web processes; twice for a standby.",
         "migrate": "Bring the database to this version, beside a running service.",
-        "doctor": "Look whether everything is in order; each fault comes with its mend.",
+        "doctor": "Check whether everything is in order; each fault comes with its mend.",
         "collectstatic": "Collect the static files; in production `serve` does it where they are missing.",
         "check": "Check the settings; `check --deploy` as production does.",
     },

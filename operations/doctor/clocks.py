@@ -15,7 +15,7 @@ MUCH_S, TOO_MUCH_S = 0.5, 5.0
 TIME_ERROR, TIMEX_BYTES = 5, 256
 
 
-def look_at_clock() -> Iterator[Diagnosis]:
+def check_clock() -> Iterator[Diagnosis]:
     yield judge(clock_state())
 
 

@@ -14,7 +14,7 @@ ELSEWHERE = "Make it writable for this user, or name another one with --data or 
 LEAST_BYTES, FEW_BYTES = 100_000_000, 1_000_000_000
 
 
-def look_at_folder(folder: Path) -> Iterator[Diagnosis]:
+def check_folder(folder: Path) -> Iterator[Diagnosis]:
     if not folder.exists():
         yield _missing(folder)
         return

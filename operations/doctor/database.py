@@ -19,7 +19,7 @@ ABOUT = "database"
 RUNS = "Check DATABASE_URL, that the server runs, and that this machine may reach it."
 
 
-def look_at_database() -> Iterator[Diagnosis]:
+def check_database() -> Iterator[Diagnosis]:
     try:
         if connection.vendor == "postgresql":
             connect_once()

@@ -1,4 +1,4 @@
-"""What a look has found: one sentence, and for a fault the way out."""
+"""What a check has found: one sentence, and for a fault the way out."""
 
 from typing import NamedTuple
 

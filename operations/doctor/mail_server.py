@@ -15,7 +15,7 @@ BODY = "`doctor` was asked to send this. If you read it, mails reach you."
 MEND = "Check EMAIL_URL, and that this machine may reach the mail server."
 
 
-def look_at_mail(send_to: str = "") -> Iterator[Diagnosis]:
+def check_mail(send_to: str = "") -> Iterator[Diagnosis]:
     connection = get_connection()
     if not isinstance(connection, EmailBackend):
         yield _without_server()

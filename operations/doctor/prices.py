@@ -22,7 +22,7 @@ MOST_NAMED = 5
 SOURCES = "docs/feeds.md says which sources there are: back office → Instruments → Data."
 
 
-def look_at_prices() -> Iterator[Diagnosis]:
+def check_prices() -> Iterator[Diagnosis]:
     now = timezone.now()
     instruments = list(Instrument.objects.filter(active=True).select_related("calendar"))
     if not instruments:

@@ -13,7 +13,7 @@ FOR_ITSELF = 64
 ENOUGH = 4096
 
 
-def look_at_static_files() -> Iterator[Diagnosis]:
+def check_static_files() -> Iterator[Diagnosis]:
     about = "static files"
     if not settings.PRODUCTION:
         yield ok(about, "Outside production they are served from where they lie.")

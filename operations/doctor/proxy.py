@@ -15,14 +15,14 @@ from serving.mirror import STRANGE, NotOfThisInstallation, SeenRequest, make_tic
 from .diagnosis import Diagnosis, fail, ok, warn
 from .program import judge_descriptors
 from .proxy_headers import ABOUT, Asking, is_direct, judge_forged, judge_headers
-from .proxy_socket import look_at_socket
+from .proxy_socket import check_socket
 from .public_address import FORGED, Certificate, Heard, ask
 
 DAY_S = 86_400
 BEHIND = "See that the service runs, and that the proxy names its host and port."
 
 
-def look_at_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterator[Diagnosis]:
+def check_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iterator[Diagnosis]:
     """`is_named`: by whoever asks; otherwise it may well be that nothing runs there."""
     ticket = make_ticket()
     try:
@@ -43,7 +43,7 @@ def look_at_proxy(url: SplitResult, *, is_named: bool, silence_s: float) -> Iter
     yield from judge_headers(sent, seen, is_ours=is_our_host(seen.host))
     if not is_direct(sent, seen):
         yield from _forged(url)
-    yield from look_at_socket(url, silence_s)
+    yield from check_socket(url, silence_s)
 
 
 def _unreachable(url: SplitResult, error: Exception, *, is_expected: bool) -> Diagnosis:

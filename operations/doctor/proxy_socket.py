@@ -27,16 +27,16 @@ LONGER = (
 )
 
 
-def look_at_socket(url: SplitResult, silence_s: float) -> list[Diagnosis]:
+def check_socket(url: SplitResult, silence_s: float) -> list[Diagnosis]:
     # The blocking client reads and writes in two threads, which under TLS now and then loses a handshake.
-    return asyncio.run(_all(_look(url, silence_s)))
+    return asyncio.run(_all(_check(url, silence_s)))
 
 
 async def _all(found: AsyncIterator[Diagnosis]) -> list[Diagnosis]:
     return [each async for each in found]
 
 
-async def _look(url: SplitResult, silence_s: float) -> AsyncIterator[Diagnosis]:
+async def _check(url: SplitResult, silence_s: float) -> AsyncIterator[Diagnosis]:
     ticket = make_ticket()
     address = f"{url.geturl().rstrip('/').replace('http', 'ws', 1)}{SOCKET_PATH}"
     try:

@@ -21,15 +21,15 @@ RUNS = "Check {variable}, that the server runs, and that this machine may reach 
 REPLICA = "BUS_REPLICA_URL"
 
 
-def look_at_redis() -> Iterator[Diagnosis]:
+def check_redis() -> Iterator[Diagnosis]:
     if not settings.REDIS_URL:
         yield ok(ABOUT, "None is used, so there may be one process; several need REDIS_URL.")
     for variable in ("REDIS_URL", "BUS_REDIS_URL", REPLICA):
         if url := getattr(settings, variable):
-            yield from _look_at(variable, url)
+            yield from _check_server(variable, url)
 
 
-def _look_at(variable: str, url: str) -> Iterator[Diagnosis]:
+def _check_server(variable: str, url: str) -> Iterator[Diagnosis]:
     # The client's types name both its synchronous and its asynchronous answers.
     redis: Any = connect_redis_of_threads(url, socket_timeout=PATIENCE_S, socket_connect_timeout=PATIENCE_S)
     try:

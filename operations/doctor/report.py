@@ -8,7 +8,7 @@ from .diagnosis import FAIL, WARN, Diagnosis
 
 
 def as_lines(findings: Iterable[Diagnosis]) -> Iterator[str]:
-    """A line for each at once, because some looks take their time."""
+    """A line for each at once, because some checks take their time."""
     for found in findings:
         yield f"{found.level:<5} {found.about:<13} {found.says}"
         if found.mend:

@@ -10,7 +10,7 @@ from .diagnosis import Diagnosis, fail, ok, warn
 ABOUT = "settings"
 
 
-def look_at_settings(*, has_database: bool) -> Iterator[Diagnosis]:
+def check_settings(*, has_database: bool) -> Iterator[Diagnosis]:
     """Some checks ask the database, so they are left out where it does not answer."""
     databases = ["default"] if has_database else []
     found = checks.run_checks(include_deployment_checks=settings.PRODUCTION, databases=databases)

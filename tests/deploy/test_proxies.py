@@ -20,7 +20,7 @@ from pytest_django.fixtures import Settings
 
 from accounts.limits.throttling import FAILURES_PER_MINUTE
 from operations.doctor.diagnosis import OK
-from operations.doctor.proxy import look_at_proxy
+from operations.doctor.proxy import check_proxy
 from serving.http.bounds import MOST_BODY_BYTES, MOST_TICK_BYTES
 from tests.patience import wait_until
 from tests.programs.debian import require_debian
@@ -85,7 +85,7 @@ def test_the_doctor_finds_no_fault(
     monkeypatch.setenv("SSL_CERT_FILE", str(proxy.certificate))
     address = urlsplit(f"https://{HOST}:{proxy.https}")
 
-    found = list(look_at_proxy(address, is_named=True, silence_s=1))
+    found = list(check_proxy(address, is_named=True, silence_s=1))
 
     assert [each.says for each in found if each.level != OK] == []
     assert len(found) == 9

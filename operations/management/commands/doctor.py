@@ -7,9 +7,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 
+from operations.doctor.all_checks import check_here
 from operations.doctor.diagnosis import FAIL, Diagnosis
-from operations.doctor.looks import look_here
-from operations.doctor.proxy import look_at_proxy
+from operations.doctor.proxy import check_proxy
 from operations.doctor.public_address import NoAddress, default_url, read_url
 from operations.doctor.report import as_json, as_lines, summary
 
@@ -18,11 +18,11 @@ SILENCE = "How long a stream is silent to see whether the proxy bears it; 0 leav
 
 class Command(BaseCommand):
     help = (
-        "Look whether this installation is in order: settings, data folder, database, Redis, prices, mail, "
+        "Check whether this installation is in order: settings, data folder, database, Redis, prices, mail, "
         "static files, clock, limits, and the proxy in front, through which it asks itself. Each fault "
         "comes with its mend; with one the exit status is 1."
     )
-    # It looks at them itself, and goes on where they fail.
+    # It runs them itself, and goes on where they fail.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -42,9 +42,9 @@ class Command(BaseCommand):
             address = read_url(url or default_url())
         except NoAddress as error:
             raise CommandError(str(error)) from None
-        through_proxy = look_at_proxy(address, is_named=bool(url), silence_s=silence_s)
+        through_proxy = check_proxy(address, is_named=bool(url), silence_s=silence_s)
         findings = []
-        for found in chain(look_here(mail), through_proxy):
+        for found in chain(check_here(mail), through_proxy):
             findings.append(found)
             if not json:
                 self._show(found)

@@ -12,7 +12,7 @@ from django.db.models import F
 
 from core.process import UNFINISHED, is_unfinished, refuse_unfinished
 from operations.copying import unfinished
-from operations.doctor.database import look_at_database
+from operations.doctor.database import check_database
 from signals_feed.ledger.guards import missing_triggers
 from signals_feed.ledger.verify import verify
 from signals_feed.models import Signal
@@ -48,7 +48,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def see_that_nobody_starts() -> None:
     with pytest.raises(CommandError, match="has not ended. Run that command again"):
         refuse_unfinished()
-    assert only_fault(look_at_database()) == (
+    assert only_fault(check_database()) == (
         "fail",
         "The database is not whole: a `restore` or `move` into it has not ended.",
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from operations.doctor.data_folder import look_at_folder
+from operations.doctor.data_folder import check_folder
 
 from .diagnoses import faults, only_fault
 
@@ -19,18 +19,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_in_order_has_no_fault_and_nothing_is_left_in_it(folder: Path) -> None:
-    assert faults(look_at_folder(folder)) == []
+    assert faults(check_folder(folder)) == []
     assert list(folder.iterdir()) == []
 
 
 def test_a_folder_that_the_first_start_makes_is_no_fault(folder: Path) -> None:
-    assert faults(look_at_folder(folder / "later")) == []
+    assert faults(check_folder(folder / "later")) == []
 
 
 def test_a_file_in_its_place_is_a_fault(folder: Path) -> None:
     (folder / "file").touch()
     for place in ("file", "file/below"):
-        level, says = only_fault(look_at_folder(folder / place))
+        level, says = only_fault(check_folder(folder / place))
         assert level == "fail"
         assert str(folder / "file") in says
 
@@ -41,7 +41,7 @@ def test_what_others_may_read_is_named(folder: Path, name: str) -> None:
     if name:
         path.touch()
     path.chmod(0o755)
-    assert only_fault(look_at_folder(folder)) == (
+    assert only_fault(check_folder(folder)) == (
         "warn",
         f"Other users may read what should be private: {path}.",
     )
@@ -63,7 +63,7 @@ def test_a_disk_that_fills_up_is_told(megabytes: int, level: str, says: str, tmp
     try:
         if not megabytes:
             (tmp_path / "full").write_bytes(b"0" * 4096)
-        found = only_fault(look_at_folder(tmp_path))
+        found = only_fault(check_folder(tmp_path))
     finally:
         subprocess.run(["umount", tmp_path], check=True)
     assert found[0] == level

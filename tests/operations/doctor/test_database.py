@@ -6,7 +6,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django.fixtures import Settings
 
-from operations.doctor.database import look_at_database
+from operations.doctor.database import check_database
 
 from .diagnoses import faults, only_fault
 
@@ -14,26 +14,26 @@ pytestmark = pytest.mark.django_db
 
 
 def test_one_in_order_has_no_fault() -> None:
-    assert faults(look_at_database()) == []
+    assert faults(check_database()) == []
 
 
 def test_it_says_which_database_answers() -> None:
     place = str(connection.settings_dict["NAME"])
-    assert place in next(iter(look_at_database())).says
+    assert place in next(iter(check_database())).says
 
 
 @pytest.mark.parametrize(("production", "level"), [(False, "warn"), (True, "fail")])
 def test_a_missing_migration_is_told(production: bool, level: str, settings: Settings) -> None:
     settings.PRODUCTION = production
     MigrationRecorder(connection).record_unapplied("status", last_of("status"))
-    found, says = only_fault(look_at_database())
+    found, says = only_fault(check_database())
     assert found == level
     assert says == f"Of the migrations, 1 is pending; the first is status.{last_of('status')}."
 
 
 def test_a_database_of_a_later_version_is_told() -> None:
     MigrationRecorder(connection).record_applied("accounts", "9999_later")
-    assert only_fault(look_at_database()) == (
+    assert only_fault(check_database()) == (
         "warn",
         "The database was migrated by a later version, for example by accounts.9999_later.",
     )

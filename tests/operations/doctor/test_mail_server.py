@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pytest_django.fixtures import Settings
 
-from operations.doctor.mail_server import look_at_mail
+from operations.doctor.mail_server import check_mail
 from tests.programs.mail_server import mail_server
 from tests.programs.services import free_port
 
@@ -21,21 +21,21 @@ def _smtp(settings: Settings) -> None:
 def test_a_login_is_tried_and_nothing_sent(settings: Settings) -> None:
     with mail_server() as server:
         settings.EMAIL_PORT = server.port
-        assert faults(look_at_mail()) == []
+        assert faults(check_mail()) == []
         assert server.mails == []
 
 
 def test_a_mail_is_sent_where_somebody_says_whereto(settings: Settings) -> None:
     with mail_server() as server:
         settings.EMAIL_PORT = server.port
-        assert faults(look_at_mail("ops@example.com")) == []
+        assert faults(check_mail("ops@example.com")) == []
         (mail,) = server.mails
     assert "To: ops@example.com" in mail
 
 
 def test_a_wrong_port_is_a_fault(settings: Settings) -> None:
     settings.EMAIL_PORT = free_port()
-    assert only_fault(look_at_mail()) == (
+    assert only_fault(check_mail()) == (
         "fail",
         f"127.0.0.1, port {settings.EMAIL_PORT}, cannot be used: Connection refused.",
     )
@@ -52,7 +52,7 @@ def test_a_wrong_port_is_a_fault(settings: Settings) -> None:
 def test_what_the_server_refuses_is_a_fault(settings: Settings, answers: dict[str, str], says: str) -> None:
     with mail_server(**answers) as server:
         settings.EMAIL_PORT = server.port
-        level, said = only_fault(look_at_mail("ops@example.com"))
+        level, said = only_fault(check_mail("ops@example.com"))
     assert level == "fail"
     assert said.endswith(says)
 
@@ -61,11 +61,11 @@ def test_a_server_without_tls_is_a_fault_where_tls_is_wanted(settings: Settings)
     settings.EMAIL_USE_TLS = True
     with mail_server() as server:
         settings.EMAIL_PORT = server.port
-        level, says = only_fault(look_at_mail())
+        level, says = only_fault(check_mail())
     assert (level, "STARTTLS" in says) == ("fail", True)
 
 
 def test_sending_none_on_purpose_is_no_fault(settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-    (found,) = look_at_mail()
+    (found,) = check_mail()
     assert (found.level, found.says.startswith("No mails are sent")) == ("ok", True)

@@ -12,7 +12,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from operations.doctor.diagnosis import Diagnosis
-from operations.doctor.proxy import look_at_proxy
+from operations.doctor.proxy import check_proxy
 from serving.http.connections import MOST_DESCRIPTORS
 from tests.certificates import make_certificate
 from tests.programs.running import Serve
@@ -66,7 +66,7 @@ def _same_installation(settings: Settings, service: Serve, var_dir: Path) -> Non
 
 
 def look(url: str, *, is_named: bool = True, silence_s: float = 0) -> list[Diagnosis]:
-    return list(look_at_proxy(urlsplit(url), is_named=is_named, silence_s=silence_s))
+    return list(check_proxy(urlsplit(url), is_named=is_named, silence_s=silence_s))
 
 
 def test_a_proxy_in_order_has_no_fault(service: Serve, certificate: Files) -> None:

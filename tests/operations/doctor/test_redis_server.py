@@ -9,7 +9,7 @@ import pytest
 from pytest_django.fixtures import Settings
 from redis import Redis
 
-from operations.doctor.redis_server import judge_version, look_at_redis
+from operations.doctor.redis_server import check_redis, judge_version
 from tests.patience import wait_until
 from tests.programs import services
 
@@ -35,24 +35,24 @@ def ask(redis: Redis, section: str, name: str) -> Any:
 
 
 def test_one_in_order_has_no_fault(redis: Redis) -> None:
-    assert faults(look_at_redis()) == []
+    assert faults(check_redis()) == []
 
 
 def test_without_redis_there_is_nothing_to_say_against_it(settings: Settings) -> None:
     settings.REDIS_URL = ""
-    assert faults(look_at_redis()) == []
+    assert faults(check_redis()) == []
 
 
 def test_a_wrong_port_is_a_fault(settings: Settings) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{services.free_port()}/0"
-    level, says = only_fault(look_at_redis())
+    level, says = only_fault(check_redis())
     assert level == "fail"
     assert says.startswith("Redis does not answer (REDIS_URL): Error 111 connecting to 127.0.0.1")
 
 
 def test_a_wrong_password_is_a_fault(redis: Redis) -> None:
     redis.config_set("requirepass", "something else")
-    assert only_fault(look_at_redis()) == (
+    assert only_fault(check_redis()) == (
         "fail",
         "Redis does not answer (REDIS_URL): Authentication required.",
     )
@@ -62,7 +62,7 @@ def test_a_wrong_password_is_a_fault(redis: Redis) -> None:
 def test_a_policy_that_drops_what_it_holds_is_told(redis: Redis, most: str, level: str) -> None:
     redis.config_set("maxmemory", most)
     redis.config_set("maxmemory-policy", "volatile-lru")
-    found, says = only_fault(look_at_redis())
+    found, says = only_fault(check_redis())
     assert found == level
     assert "maxmemory-policy volatile-lru" in says
 
@@ -70,22 +70,22 @@ def test_a_policy_that_drops_what_it_holds_is_told(redis: Redis, most: str, leve
 def test_memory_that_runs_out_is_told(redis: Redis) -> None:
     redis.set("filler", b"0" * 10_000_000)
     redis.config_set("maxmemory", int(ask(redis, "memory", "used_memory") * 1.05))
-    level, says = only_fault(look_at_redis())
+    level, says = only_fault(check_redis())
     assert (level, says.endswith("of its memory (maxmemory).")) == ("warn", True)
 
 
 def test_a_replica_is_a_fault(redis: Redis) -> None:
     redis.replicaof("127.0.0.1", str(services.free_port()))
-    assert only_fault(look_at_redis()) == ("fail", "REDIS_URL names a replica, which takes no writes.")
+    assert only_fault(check_redis()) == ("fail", "REDIS_URL names a replica, which takes no writes.")
 
 
 def test_a_replica_of_the_bus_is_none(redis: Redis, settings: Settings) -> None:
     settings.BUS_REPLICA_URL = f"redis://127.0.0.1:{services.free_port()}/0"
-    level, says = only_fault(look_at_redis())
+    level, says = only_fault(check_redis())
     assert (level, "(BUS_REPLICA_URL)" in says) == ("fail", True)
     settings.BUS_REPLICA_URL, settings.REDIS_URL = settings.REDIS_URL, ""
     redis.replicaof("127.0.0.1", str(services.free_port()))
-    assert faults(look_at_redis()) == []
+    assert faults(check_redis()) == []
 
 
 def test_a_user_who_may_not_ask_is_told(redis: Redis, settings: Settings) -> None:
@@ -97,7 +97,7 @@ def test_a_user_who_may_not_ask_is_told(redis: Redis, settings: Settings) -> Non
     }
     redis.acl_setuser("service", enabled=True, passwords=["+password"], **rights)
     settings.REDIS_URL = settings.REDIS_URL.replace("//", "//service:password@")
-    level, says = only_fault(look_at_redis())
+    level, says = only_fault(check_redis())
     assert (level, "but not what is asked of it" in says) == ("warn", True)
 
 
@@ -105,7 +105,7 @@ def test_a_disk_that_took_no_snapshot_is_a_fault(redis: Redis, tmp_path: Path) -
     shutil.rmtree(tmp_path / "redis")
     redis.bgsave()
     wait_until(lambda: ask(redis, "persistence", "rdb_last_bgsave_status") == "err")
-    level, says = only_fault(look_at_redis())
+    level, says = only_fault(check_redis())
     assert level == "fail"
     assert "rdb_last_bgsave_status" in says
 
