@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Each of them takes longer to import than the command takes to work.
 DEAR = ("twisted.internet", "daphne", "fido2", "numpy", "onnxruntime", "unfold.admin", "config.urls")
 SHOW = "import sys; from config.installation import prepare; prepare(); import django; django.setup(); "
+# There are 1,731, and each costs about a third of a millisecond.
+MOST = 2_200
 COMMAND = "from django.core.management import call_command; call_command({name!r}, 'ann'); "
 
 
@@ -37,6 +39,18 @@ def test_commands_import_no_server_and_no_pages(var_dir: Path) -> None:
 
     assert "accounts.keys.issuing" in imported
     assert sorted(imported.intersection(DEAR)) == []
+    # Seconds would be another number on each machine.
+    assert len(imported) < MOST
+
+
+def test_help_needs_neither_django_nor_the_settings() -> None:
+    program = "import sys; from tickwire_server import main; main(); print(*sys.modules, sep='\\n')"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = set(ran.stdout.splitlines())
+    assert "config.command_line.help" in lines
+    assert not lines & {"django", "config.settings", "asyncio"}
 
 
 def test_the_test_would_notice(var_dir: Path) -> None:
