@@ -3,7 +3,6 @@ users who signed up, never confirmed an address and never logged in: anybody can
 
 import asyncio
 import logging
-import random
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +18,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.models import Attempt, PageSession, User
-from core.background import BackgroundLoop
+from core.background import BackgroundLoop, scattered
 from core.database import UNANSWERED
 from core.events.outbox import ControlEvent
 from core.fault_log import EachFault
@@ -108,16 +107,11 @@ async def prune() -> None:
         logger.info("%d rows that nobody needs any more were removed", removed)
 
 
-async def wait() -> None:
-    """Processes that were started together do not look at once."""
-    await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
-
-
 pruner = BackgroundLoop(
     "pruning",
     prune,
     fault=EachFault(logger, "Old rows stay for now"),
     broke="Old rows could not be removed",
     passing=UNANSWERED,
-    before=wait,
+    before=scattered(LOOK_EVERY_S),
 )

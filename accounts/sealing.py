@@ -1,12 +1,10 @@
 """The secrets of second factors are sealed with a key that is made of the pepper. What a pepper of before has
 sealed is still opened, and sealed anew in the background."""
 
-import asyncio
 import base64
 import contextlib
 import hmac
 import logging
-import random
 from collections import Counter
 from enum import IntEnum
 from typing import Any
@@ -17,7 +15,7 @@ from django.conf import settings
 from django.core.cache import cache
 from django.db import transaction
 
-from core.background import BackgroundLoop
+from core.background import BackgroundLoop, scattered
 from core.database import UNANSWERED
 from core.fault_log import EachFault
 from core.threads import in_thread
@@ -110,16 +108,11 @@ async def reseal_all() -> None:
         logger.info("%d second factors are sealed with the current KEY_PEPPER now", count)
 
 
-async def wait() -> None:
-    """Processes that were started together do not look at once."""
-    await asyncio.sleep(LOOK_EVERY_S * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
-
-
 resealer = BackgroundLoop(
     "seals of second factors",
     reseal_all,
     fault=EachFault(logger, "Second factors keep their seal for now"),
     broke="Second factors could not be sealed anew",
     passing=UNANSWERED,
-    before=wait,
+    before=scattered(LOOK_EVERY_S),
 )

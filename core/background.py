@@ -1,6 +1,7 @@
 """Background tasks: loops that outlive their faults, an orderly end, and lookups shared by many callers."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Hashable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -81,6 +82,11 @@ class TimeoutInSlices:
 
 Wait = float | Callable[[], Awaitable[object]]
 """Seconds, or a coroutine function that is awaited instead."""
+
+
+def scattered(seconds: float) -> Wait:
+    """At most so long, so that processes which were started together do not act at once."""
+    return lambda: asyncio.sleep(seconds * random.uniform(0.1, 1))  # noqa: S311 - nothing secret
 
 
 class BackgroundLoop:
